@@ -113,7 +113,7 @@ def fit_gaussians(outputs: ArrayLike, members: ArrayLike, spread: Spread = "reco
             f"got {values.shape} and {inside_.shape}"
         )
     if not np.isfinite(values).all():
-        raise InputError("outputs must be finite; keep probabilities away from 0 and 1 before the logarithm")
+        raise InputError("outputs must be finite. Keep probabilities away from 0 and 1 before the logarithm")
     fewest = min(inside_.sum(axis=0).min(), (~inside_).sum(axis=0).min())
     if fewest < 2:
         raise InputError(

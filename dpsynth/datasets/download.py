@@ -71,7 +71,7 @@ def fetch(
     address = found.origin.address
     if address is None:
         raise DataError(
-            f"data set {found.name!r}: no stable address of {found.file} is known; get it from "
+            f"data set {found.name!r}: no stable address of {found.file} is known. Get it from "
             f"{found.origin.url or 'its publisher'} and put it into {target.parent}"
         )
     say(f"fetching {address}")

@@ -1,1 +1,1 @@
-"""Files and folders that are wholly there or not at all, one writer at a time; JSON, arrays and YAML."""
+"""Files and folders that are complete or absent, with one writer at a time."""

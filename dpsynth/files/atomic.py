@@ -1,9 +1,9 @@
-"""Files that are complete or absent, JSON text, and one writer at a time for a folder.
+"""Write files atomically, as JSON text too, with one writer at a time for a folder.
 
-What JSON has no number for (an infinite epsilon) is null. The lock of a folder is a file beside it, held by
-the kernel (``flock``) for as long as its process lives, so that it ends with the process that holds it; a
-file that a killed process left is taken over. The file names the holder for whoever is refused. Where there
-is no ``flock``, the file's existence is the lock, and a killed process's file has to be removed by hand.
+Numbers that JSON cannot hold (an infinite epsilon) are null. The lock of a folder is a file beside it. The
+kernel holds it (``flock``) as long as its process lives. The file of a killed process is taken over. It names
+the holder for a process that is refused. Without ``flock``, the file's existence is the lock. A killed
+process's file must then be removed by hand.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def dump_json(value: Any) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False) -> None:
-    """Write a UTF-8 text file, wholly or not at all; a private one can be read by its owner alone."""
+    """Write a UTF-8 text file atomically. A private one can be read by its owner alone."""
     with replaced(path) as temporary:
         temporary.touch(0o600 if private else 0o666)
         temporary.write_text(text, encoding="utf-8")
 
 
 def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
-    """Read a UTF-8 JSON file; ``what`` stands before its path in messages.
+    """Read a UTF-8 JSON file. ``what`` stands before its path in messages.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
 
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside ``path``; put it in ``path``'s place if the block ends well.
+    """Give a temporary path beside ``path``, which takes ``path``'s place if the block ends well.
 
     If the block raises, the temporary file is removed and a file that was at ``path`` stays as it was. The
     parent folder must exist.
@@ -105,7 +105,7 @@ _NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVA
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Hold a folder, which need not exist, against other processes and threads; its parent must exist.
+    """Lock a folder against other processes and threads. Its parent must exist, the folder need not.
 
     Raises InputError if it is in use, naming the process and its machine.
     """

@@ -1,8 +1,8 @@
-"""Text of users and of data in Markdown: as it was written, and nothing in it that a renderer obeys.
+"""Text of users and of data in Markdown, unchanged but without effect on a renderer.
 
 Names of columns, categories, configurations and ledger entries come from outside. Markdown passes HTML
-through, so ``<script>`` in a category would run wherever the report is rendered, and a picture's address
-would be fetched.
+through. Without escaping, ``<script>`` in a category would run wherever the report is rendered. A picture's
+address would be fetched.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def plain(value: object) -> object:
-    """A value as files hold it: NumPy's numbers are numbers; what only behaves like one is none.
+    """A value as files hold it. NumPy's numbers are numbers, other objects with a number's methods are not.
 
     Pydantic's strict numbers take whatever has ``__float__``, an array that holds ``True`` for example.
     """
@@ -55,7 +55,7 @@ class Section(BaseModel):
 
     @classmethod
     def of(cls, **given: object) -> Self:
-        """The record of these options; raise InputError with one sentence if one is wrong."""
+        """The record of these options. Raise InputError with one sentence if one is wrong."""
         try:
             return cls.model_validate(given)
         except ValidationError as problem:

@@ -1,7 +1,7 @@
-"""Many independent rounds of one experiment: side by side, each kept in a file as soon as it is there.
+"""Many independent rounds of one experiment, in parallel, each kept in a file when it ends.
 
-A round's file is there wholly or not at all. The same call on the same folder carries out what is missing,
-after an interruption or with more rounds than before; a folder of another experiment is refused.
+A round's file is complete or absent. The same call on the same folder carries out the missing rounds, after
+an interruption or with more rounds than before. A folder of another experiment is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Work = Callable[[Any], Mapping[str, Any]]
 
 
 def silent(done: int, total: int, label: str, seconds: float) -> None:
-    """Tell nobody."""
+    """Print nothing."""
 
 
 def carry_out(
@@ -40,9 +40,10 @@ def carry_out(
 ) -> dict[str, dict[str, Any]]:
     """Carry out the rounds that are missing, and return all of them in the order of ``tasks``.
 
-    ``work(task)`` returns plain data. With several jobs it and the tasks are sent to other processes, so that
-    it must be picklable; randomness is in the task. The label of a task names the round's file in ``folder``.
-    ``settings`` are plain data that every round depends on, kept beside the rounds; not the number of rounds.
+    ``work(task)`` returns plain data. With several jobs it and the tasks are sent to other processes, so both
+    must be picklable. Randomness is in the task. The label of a task names the round's file in ``folder``.
+    ``settings`` are plain data that every round depends on, kept beside the rounds. The number of rounds is
+    not one of them.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def round_file(rounds: Path, label: str) -> Path:
 
 
 def _carried_out(work: Work, label: str, task: Any, path: Path | None) -> tuple[str, str, float]:
-    """Carry out a round and write its file; in a process of its own, if there are several."""
+    """Carry out a round and write its file, in a process of its own if there are several."""
     from threadpoolctl import threadpool_limits
 
     start = time.perf_counter()
@@ -113,7 +114,7 @@ def _begin(out: Path, settings: dict[str, Any]) -> None:
     text = dump_json({"settings": settings})
     if (out / STARTED).is_file():
         if read_json(out / STARTED) != json.loads(text):
-            raise InputError(f"{out} holds rounds of other settings or records; name another folder")
+            raise InputError(f"{out} holds rounds of other settings or records. Name another folder")
         return
     require_free_folder(out, force=False, mark=STARTED)
     out.mkdir(exist_ok=True)
@@ -125,6 +126,6 @@ def _read(path: Path) -> dict[str, Any]:
     record = read_json(path)
     if not isinstance(record, dict):
         raise DataError(
-            f"{path} is no record of a round; remove it, and the same command carries it out anew"
+            f"{path} is no record of a round. Remove it, and the same command carries it out anew"
         )
     return record

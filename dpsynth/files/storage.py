@@ -1,4 +1,4 @@
-"""Folders of JSON and arrays, complete or absent, never pickle; and where results may be written.
+"""Folders of JSON and arrays, complete or absent, never pickle, and checks of where results may be written.
 
 Nothing is written over something that is not an earlier result of the same kind.
 """
@@ -35,7 +35,7 @@ def write_folder(
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file; name a folder")
+        raise InputError(f"{path} is a file. Name a folder")
     with parents_made(path), locked(path):
         if path.is_dir() and any(path.iterdir()) and not replace:
             raise InputError(f"{path} exists and is not empty")
@@ -76,7 +76,7 @@ def _temporary(path: Path, suffix: str) -> Path:
 
 @contextmanager
 def parents_made(path: Path) -> Iterator[None]:
-    """Make the folders above ``path``; those that are empty in the end are removed again."""
+    """Make the folders above ``path``. Those that are empty in the end are removed again."""
     made = [folder for folder in path.parents if not folder.exists()]
     try:
         try:
@@ -91,14 +91,14 @@ def parents_made(path: Path) -> Iterator[None]:
 
 
 def leftovers(path: Path) -> list[Path]:
-    """Temporary folders that killed processes left when writing ``path``; the caller holds its lock."""
+    """Temporary folders that killed processes left when writing ``path``, whose lock the caller holds."""
     # as tempfile writes them, so that a neighbour's (run.2 beside run) are not taken for ours
     pattern = re.compile(re.escape(f".{path.name}.") + r"[a-z0-9_]{8}\.(tmp|old)")
     return sorted(entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name))
 
 
 def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
-    """Remove what killed processes left when writing ``path``; the caller holds its lock.
+    """Remove the remains of killed processes that wrote ``path``, whose lock the caller holds.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
             shutil.rmtree(rest)
         elif not keep_worthy:
             raise InputError(
-                f"an earlier command was killed while it wrote {path}, and what it had paid for is in "
-                f"{rest}: rename that folder to keep it, or add --force to delete it"
+                f"an earlier command was killed while it wrote {path}. Its results, which used privacy budget, "
+                f"are in {rest}: rename that folder to keep it, or add --force to delete it"
             )
 
 
@@ -131,7 +131,7 @@ def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str,
         with np.load(arrays_path, allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
     except NotADirectoryError:
-        raise DataError(f"{folder} is a file; name the folder of a {name}") from None
+        raise DataError(f"{folder} is a file. Name the folder of a {name}") from None
     except FileNotFoundError as problem:
         raise DataError(f"{folder} holds no {name}: {Path(str(problem.filename)).name} is absent") from None
     except Exception as problem:  # a damaged file shows itself as one of many exceptions
@@ -158,13 +158,13 @@ def check_format(folder: str | Path, name: str, found: object, known: int) -> No
     --------
     >>> check_format("runs/m", "model", 9, 2)
     Traceback (most recent call last):
-    dpsynth.errors.DataError: the model in runs/m was written by a newer dpsynth (format 9; this one reads 2)
+    dpsynth.errors.DataError: the model in runs/m was written by a newer dpsynth (format 9, this one reads 2)
     """
     if found != known:
         newer = isinstance(found, int) and found > known
         by = "a newer dpsynth" if newer else "another dpsynth"
         raise DataError(
-            f"the {name} in {folder} was written by {by} (format {found}; this one reads {known})"
+            f"the {name} in {folder} was written by {by} (format {found}, this one reads {known})"
         )
 
 
@@ -187,13 +187,13 @@ def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray]
 
 
 def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
-    """Name the first array that holds a value that is not a finite number; None if all are finite."""
+    """Name the first array that holds a value that is not a finite number, None if all are finite."""
     numbers = {key: array for key, array in arrays.items() if array.dtype.kind == "f"}
     return next((key for key, array in numbers.items() if not np.isfinite(array).all()), None)
 
 
 def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
-    """Refuse a ledger beside a model that is not the one in the model; absent files are none of ours."""
+    """Refuse a ledger beside a model that is not the one in the model. Absent files are accepted."""
     record = Path(model) / "model.json"
     if not (Path(ledger).is_file() and record.is_file()):
         return
@@ -217,8 +217,8 @@ def under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
 def claimed(folder: Path, *, force: bool, mark: str) -> Iterator[None]:
     """Hold a folder that a command is going to write, from before it reads anything until it has ended.
 
-    What can be known beforehand is that it may be written, that nobody else is writing it, and that no
-    killed command left in a hidden folder what it had paid for. Other remains of killed commands are removed.
+    It is checked that the folder may be written, and that no other process is writing it. Results on which a
+    killed command had used budget, left in a hidden folder, are named. Its other remains are removed.
     """
     require_free_folder(folder, force=force, mark=mark)
     with parents_made(folder), locked(folder):
@@ -237,9 +237,9 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     if not os.path.lexists(folder):
         return
     if os.path.ismount(folder):
-        raise InputError(f"{folder} is a mounted volume, which cannot be renamed; name a folder inside it")
+        raise InputError(f"{folder} is a mounted volume, which cannot be renamed. Name a folder inside it")
     if not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a folder")
+        raise InputError(f"{folder} is a file. Name a folder")
     try:
         if not any(folder.iterdir()):
             return
@@ -250,7 +250,7 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
         book = folder / "ledger.json"
         counted = f" (with --ledger {book}, if it is about the same table)" if book.exists() else ""
         raise InputError(
-            f"{folder} exists and is not empty; name another folder{counted}, or add --force to replace it"
+            f"{folder} exists and is not empty. Name another folder{counted}, or add --force to replace it"
         )
     if not (folder / mark).exists():
         raise InputError(
@@ -261,9 +261,9 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
 def require_free_file(path: Path, *, force: bool) -> None:
     """Refuse a file that exists, unless it may be replaced, and one whose folder cannot be written to."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
+        raise InputError(f"{path} is a folder. Name a file")
     if path.exists() and not force:
-        raise InputError(f"{path} exists; name another file, or add --force to replace it")
+        raise InputError(f"{path} exists. Name another file, or add --force to replace it")
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist")
     try:

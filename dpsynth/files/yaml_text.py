@@ -1,9 +1,8 @@
 """YAML text in and out, the YAML files that come with the package, and validation errors as one sentence.
 
-Schemas, data cards and run configurations are all YAML files written by hand, so all are read here, by one
-set of rules: those of YAML 1.2 as people expect them. PyYAML's own rules (YAML 1.1) read ``no`` as false,
-``1e-5`` as text, ``010`` as eight and ``12:30`` as 750; in a table of health records each of these is a real
-category or a real ``delta``.
+Schemas, data cards and run configurations are YAML files written by hand. All are read here by one set of
+rules, those of YAML 1.2. PyYAML's own rules (YAML 1.1) read ``no`` as false, ``1e-5`` as text, ``010`` as
+eight and ``12:30`` as 750. In a table of health records each of these is a real category or a real ``delta``.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ _Dumper.add_representer(tuple, _represent_sequence)
 
 
 def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = ValueError) -> Any:
-    """Read one YAML document; raise ``error`` with one sentence that starts with ``origin`` if it is none.
+    """Read one YAML document. Otherwise raise ``error`` with one sentence that starts with ``origin``.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def dump_yaml(data: Any) -> str:
 
 
 def read_text(path: str | Path, *, error: type[Exception] = ValueError) -> str:
-    """Read a UTF-8 text file; raise ``error`` with one sentence where that fails."""
+    """Read a UTF-8 text file. Raise ``error`` with one sentence if that fails."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as problem:
@@ -143,7 +142,7 @@ def read_text(path: str | Path, *, error: type[Exception] = ValueError) -> str:
 
 
 def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Exception]) -> T:
-    """Build a record from a YAML file; every ``error`` then starts with the file's name."""
+    """Build a record from a YAML file. Every ``error`` then starts with the file's name."""
     data = load_yaml(read_text(path, error=error), origin=str(path), error=error)
     try:
         return build(data)

@@ -1,9 +1,9 @@
 """Combine one estimate over several fully synthetic tables.
 
-Raghunathan, Reiter and Rubin (2003), "Multiple imputation for statistical disclosure limitation", Journal of
-Official Statistics 19, section 3, with the full posterior of Si and Reiter (2011), "A comparison of posterior
-simulation and inference by combining rules for multiple imputation", Journal of Statistical Theory and
-Practice 5.
+The rule is that of Raghunathan, Reiter and Rubin (2003), "Multiple imputation for statistical disclosure
+limitation", Journal of Official Statistics 19, section 3. The full posterior is that of Si and Reiter (2011),
+"A comparison of posterior simulation and inference by combining rules for multiple imputation", Journal of
+Statistical Theory and Practice 5.
 
 Each table has parameters of its own, and records drawn from them. The variance of interest is therefore the
 variance between the tables *less* the mean of the tables' own variances.
@@ -37,9 +37,9 @@ class Combined:
     Attributes
     ----------
     terms : tuple of str
-        Names of the coefficients; "1", "2", ... if none were given.
+        Names of the coefficients, or else "1", "2", ...
     estimate, std_error : ndarray of shape (p,)
-        ``std_error`` is the posterior median; the interval also includes the uncertainty of it.
+        ``std_error`` is the posterior median. The interval also includes the uncertainty of it.
     lower, upper : ndarray of shape (p,)
         Ends of the interval.
     p_value : ndarray of shape (p,)
@@ -97,7 +97,7 @@ def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combi
         Squared standard errors, or covariance matrices, of which the diagonals are read. Named terms are put
         into the order of the estimates.
     level : float
-        Of the intervals, in (0, 1).
+        Level of the intervals, in (0, 1).
 
     Returns
     -------
@@ -107,21 +107,22 @@ def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combi
     Raises
     ------
     InputError
-        If there are fewer than two tables, shapes or terms do not agree, a term is named twice, an estimate
-        is not finite (a fit did not converge), or a variance is negative or not finite; the message names the
-        table, counted from 1.
+        If there are fewer than two tables, shapes or terms do not agree, or a term is named twice. Also if an
+        estimate is not finite (a fit did not converge), or a variance is negative or not finite. The message
+        names the table, counted from 1.
 
     Notes
     -----
-    With qbar the mean of the estimates, b their variance (divisor m - 1) and ubar the mean of the tables' own
-    variances, a table's estimate has the variance ``tau = V + ubar``, where V is what is looked for, and
-    ``(m - 1) b / tau`` is chi-squared with m - 1 degrees of freedom. With a flat prior on log tau, cut off
-    where V would be negative, the estimand is normal around qbar with variance ``T = (1 + 1/m) tau - ubar``,
-    mixed over tau; the interval has that mixture's quantiles, computed by quadrature.
+    Let qbar be the mean of the estimates, b their variance (divisor m - 1), and ubar the mean of the tables'
+    own variances. A table's estimate has the variance ``tau = V + ubar``, with V the variance of interest.
+    ``(m - 1) b / tau`` is chi-squared with m - 1 degrees of freedom. Take a flat prior on log tau, cut off
+    where V would be negative. The estimand is then normal around qbar with variance
+    ``T = (1 + 1/m) tau - ubar``, mixed over tau. The interval has that mixture's quantiles, by quadrature.
 
-    The rule of 2003 uses the point estimate ``T = (1 + 1/m) b - ubar``, which can be near 0 or negative; its
-    intervals are then extremely wide. Here T is ``ubar / m`` at least. In simulations (10,000 each, m = 5, 10
-    and 20 tables, V from 0.25 to 50 times ubar) 95 % intervals covered the truth in 94.6 to 100 %.
+    The rule of 2003 uses the point estimate ``T = (1 + 1/m) b - ubar``, which can be near 0 or negative. Its
+    intervals are then extremely wide. Here T is ``ubar / m`` at least. In simulations, 95 % intervals covered
+    the truth in 94.6 to 100 %. There were 10,000 for each of m = 5, 10 and 20 tables, and V from 0.25 to 50
+    times ubar.
 
     References
     ----------
@@ -140,7 +141,7 @@ def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combi
     q, names = _estimates(estimates)
     terms = tuple(str(k + 1) for k in range(q.shape[1])) if names is None else tuple(map(str, names))
     u = _variances(variances, q.shape, names)
-    _refuse(u, (u < 0) | ~np.isfinite(u), terms, "a variance that is negative or not finite", "give squares")
+    _refuse(u, (u < 0) | ~np.isfinite(u), terms, "a variance that is negative or not finite", "Give squares")
 
     m = len(q)
     qbar = q.mean(axis=0)
@@ -204,7 +205,7 @@ def _estimates(given: Given) -> tuple[Floats, list[Hashable] | None]:
         ~np.isfinite(values),
         terms,
         "an estimate that is not a number, as of a fit that did not converge",
-        "fit a regression of fewer terms to every table; tables that are left out for it would be missed",
+        "Fit a regression of fewer terms to every table",
     )
     return values, names
 
@@ -223,7 +224,7 @@ def _variances(given: Given, shape: tuple[int, ...], names: list[Hashable] | Non
 
 
 def _stacked(name: str, given: Given, names: list[Hashable] | None) -> tuple[Floats, list[Hashable] | None]:
-    """What was given as one array, its terms in the order of ``names``, or of the first table."""
+    """The given estimates as one array, with terms in the order of ``names``, or of the first table."""
     if isinstance(given, pd.DataFrame):
         given = [row for _, row in given.iterrows()]
     elif isinstance(given, pd.Series):
@@ -233,7 +234,7 @@ def _stacked(name: str, given: Given, names: list[Hashable] | None) -> tuple[Flo
         order = list(tables[0].index) if names is None else names
         twice = next((term for k, term in enumerate(order) if str(term) in map(str, order[:k])), None)
         if twice is not None:
-            raise InputError(f"{name} name the term {twice} twice; give each coefficient a name of its own")
+            raise InputError(f"{name} name the term {twice} twice. Give each coefficient a name of its own")
         for number, table in enumerate(tables, start=1):
             for axis in table.axes:
                 if sorted(map(str, axis)) != sorted(map(str, order)):
@@ -256,4 +257,4 @@ def _refuse(values: Floats, bad: NDArray[np.bool_], terms: tuple[str, ...], what
     term = int(np.flatnonzero(bad[tables[0] - 1])[0])
     said = f"table{'s' * (len(tables) > 1)} {', '.join(map(str, tables))}"
     verb = "have" if len(tables) > 1 else "has"
-    raise InputError(f"{said} {verb} {what} (term {terms[term]}: {values[tables[0] - 1, term]:g}); {mend}")
+    raise InputError(f"{said} {verb} {what} (term {terms[term]}: {values[tables[0] - 1, term]:g}). {mend}")

@@ -1,4 +1,4 @@
-"""Turn records into the standardised rows and outcomes of a declared regression.
+"""Turn records into the standardised rows and outcomes of a pre-specified regression.
 
 Locations and scales come from synthetic records, which are released. Predictors are centred at the median
 and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, robust to tails), two-valued terms by
@@ -32,18 +32,18 @@ TENTHS = 2.5631
 
 @dataclass(frozen=True, eq=False)
 class StudyDesign:
-    """The standardisation of a declared study.
+    """The standardisation of a pre-specified regression.
 
     Attributes
     ----------
     terms : tuple of Term
         The p slopes.
     centre, scale : ndarray of shape (p,)
-        Of the terms' values.
+        Location and scale of the terms' values.
     outcome : tuple of (float, float)
-        Centre and scale of a linear model's outcome; (0, 1) for others.
+        Centre and scale of a linear model's outcome, (0, 1) for others.
     boundaries : ndarray of shape (J,)
-        Ends of the intervals of time, the last the upper bound; empty unless survival is modelled.
+        Ends of the intervals of time, the last the upper bound. Empty unless survival is modelled.
     """
 
     schema: Schema
@@ -63,7 +63,7 @@ class StudyDesign:
         draws: pd.DataFrame,
         intervals: Sequence[float] | None = None,
     ) -> StudyDesign:
-        """Make a design from synthetic records; ``intervals`` lack the last end, the duration's bound."""
+        """Make a design from synthetic records. ``intervals`` lack the last end, the duration's bound."""
         every = model_terms(schema, model)
         values = term_values(schema, every, draws)
         centre, scale = np.zeros(len(every)), np.ones(len(every))
@@ -110,7 +110,7 @@ class StudyDesign:
         return beta[j:] * units, covariance[j:, j:] * np.outer(units, units)
 
     def to_dict(self) -> dict[str, Any]:
-        """What was computed from synthetic records; the schema and the model are stored elsewhere."""
+        """Values computed from synthetic records. The schema and the model are stored elsewhere."""
         return {
             "centre": self.centre.tolist(),
             "scale": self.scale.tolist(),
@@ -148,7 +148,7 @@ def _outcomes(schema: Schema, model: EffectsModel, frame: pd.DataFrame) -> Float
 
 
 def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:
-    """Centre and scale of a term's values in draws."""
+    """Centre and scale of a term's values in samples."""
     known = values[np.isfinite(values)]
     if not len(known):
         return 0.0, 1.0
@@ -161,7 +161,7 @@ def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:
 
 
 def _quantiles(schema: Schema, model: EffectsModel, draws: pd.DataFrame) -> list[float]:
-    """Times between which about as many events fall in draws each."""
+    """Times that divide the samples' events into about equal parts."""
     times = column_values(schema, str(model.duration), draws)
     fell = times[(_outcomes(schema, model, draws) > 0) & (times > 0)]
     return list(np.quantile(fell, np.arange(1, INTERVALS) / INTERVALS)) if len(fell) else []

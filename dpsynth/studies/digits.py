@@ -19,9 +19,9 @@ _APART = 1000.0
 def interval_texts(estimate: float, lower: float, upper: float) -> tuple[str, str, str]:
     """Estimate and ends of its interval, all with the same decimals.
 
-    The largest has three digits at least, twice the interval's shorter side two, and where both ends have one
-    sign, the one near 0 has one. Where they are too far apart for that, each number has three digits of its
-    own. What is no number is "n/a".
+    The largest has three digits at least. Twice the interval's shorter side has two. If both ends have one
+    sign, the one near 0 has one. If they are too far apart for that, each number has three digits of its own.
+    Values that are no number are "n/a".
 
     Examples
     --------
@@ -42,7 +42,7 @@ def effect_texts(told: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _decimals(estimate: float, lower: float, upper: float) -> int | None:
-    """How many decimals all three deserve; None where there is no such number."""
+    """Number of decimals for all three, None if there is no such number."""
     finite = [abs(v) for v in (estimate, lower, upper) if math.isfinite(v)]
     sides = [side for side in (estimate - lower, upper - estimate) if math.isfinite(side) and side > 0]
     if not sides or max(finite) >= _LARGE:

@@ -1,4 +1,4 @@
-"""Private estimates of a declared study: coefficients of its regression with their covariance.
+"""Private estimates of a pre-specified regression: coefficients with their covariance.
 
 All numbers here are functions of private releases and public values, and may be shared. The covariance
 includes the sampling of the records *and* the noise for privacy. An interval is about the population.
@@ -36,7 +36,7 @@ class Effect(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The private estimates of one declared study.
+    """The private estimates of one pre-specified regression.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Estimates:
     widening : float
         Width of the intervals over their width without noise: the median over the terms.
     survival : SurvivalCurve, optional
-        Of a survival study: of all records, whatever their predictors.
+        Survival of all records, whatever their predictors, for a survival study.
     remarks : tuple of str
         Cautions for a reader of the intervals.
 
@@ -77,7 +77,7 @@ class Estimates:
 
     @property
     def measure(self) -> str:
-        """What an effect is: an odds ratio, a difference or a hazard ratio."""
+        """Kind of effect: an odds ratio, a difference or a hazard ratio."""
         return MEASURES[self.kind]
 
     @property
@@ -87,7 +87,7 @@ class Estimates:
 
     @property
     def widened(self) -> str:
-        """Cost of the noise, in words; never less than 1."""
+        """Cost of the noise, in words, never less than 1."""
         return f"{max(1.0, self.widening):.1f} times as wide as without noise"
 
     def effects(self, level: float = 0.95) -> list[Effect]:
@@ -129,7 +129,7 @@ class Estimates:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able record; :meth:`from_dict` is its inverse."""
+        """Record for JSON. :meth:`from_dict` is its inverse."""
         return {
             "study": self.study,
             "kind": self.kind,
@@ -145,7 +145,7 @@ class Estimates:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Estimates:
-        """Rebuild what :meth:`to_dict` described; records older than curves and remarks have none."""
+        """Rebuild the record of :meth:`to_dict`. Older records have no curves and no remarks."""
         survival = record.get("survival")
         return cls(
             **{

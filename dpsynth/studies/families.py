@@ -1,16 +1,16 @@
 """Residuals, their extremes and the curvature of three likelihoods, record by record.
 
-A record contributes ``sum_j r_j x_j`` to the gradient of the log likelihood: its rows ``x_j`` (one; for
-survival one an interval of time) times residuals ``r_j``, functions of the outcome and of the linear
+A record contributes ``sum_j r_j x_j`` to the gradient of the log likelihood. It has one row ``x_j``, or for
+survival one for each interval of time. The residuals ``r_j`` are functions of the outcome and of the linear
 predictor ``eta_j = x_j beta``:
 
-* logistic: ``r = y - p``;
+* logistic: ``r = y - p``.
 * linear: ``r = clip((y - eta) / s, -B, B) / s`` (Huber 1964, "Robust estimation of a location parameter",
-  with the residual's scale s of proposal 2 there);
+  with the residual's scale s of proposal 2 there).
 * piecewise exponential survival (Friedman 1982, "Piecewise exponential models for survival data with
-  covariates", Annals of Statistics 10): the hazard in interval j is ``exp(eta_j)`` a length of the interval,
-  ``eta_j = alpha_j + x beta``, and beta is Cox's log hazard ratio; ``r_j`` is 1 for an event less the hazard
-  times the observed part of the interval.
+  covariates", Annals of Statistics 10). The hazard in interval j is ``exp(eta_j)`` a length of the interval.
+  Here ``eta_j = alpha_j + x beta``, and beta is Cox's log hazard ratio. ``r_j`` is 1 for an event less the
+  hazard times the observed part of the interval.
 
 :meth:`Family.extremes` lists the residuals of *every* possible outcome, so a bound on one record depends on
 its predictors alone. Weights made from it keep the score's mean at zero if the model holds.
@@ -34,7 +34,7 @@ _LOG_HAZARDS = (-30.0, 5.0)
 
 
 class Family(Protocol):
-    """One likelihood. ``y`` has shape (n,), but for survival; ``eta`` has shape (n, J)."""
+    """One likelihood. ``y`` has shape (n,) except for survival, ``eta`` has shape (n, J)."""
 
     @property
     def baseline(self) -> int:
@@ -47,7 +47,7 @@ class Family(Protocol):
         """Residuals of every outcome that a record can have, shape (n, outcomes, J)."""
 
     def shift(self, truth: Floats, eta: Floats, y: Floats) -> Floats:
-        """Expected residuals at ``eta`` if outcomes follow ``truth``; ``y`` gives only the time seen."""
+        """Expected residuals at ``eta`` if outcomes follow ``truth``. ``y`` gives only the time seen."""
 
     def curvature(self, eta: Floats, y: Floats) -> Floats:
         """Information of each row: the slope of `shift` by the truth, shape (n, J), never negative."""
@@ -59,7 +59,7 @@ class Family(Protocol):
         """An outcome for each record."""
 
     def to_dict(self) -> dict[str, Any]:
-        """What is needed to make it again, with its kind."""
+        """Its kind and parameters."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Logistic:
 
 @dataclass(frozen=True)
 class Linear:
-    """A number; ``y`` and ``spread``, the residual's standard deviation, are in one unit."""
+    """A number. ``y`` and ``spread``, the residual's standard deviation, are in one unit."""
 
     spread: float
     baseline = 1

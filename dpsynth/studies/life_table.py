@@ -50,14 +50,14 @@ def survival_curve(
     Parameters
     ----------
     counts : array of shape (3 J + 1,)
-        Noisy counts: for each interval the events, those last seen within it and those last seen at its end;
-        then the records whose time or event is not known.
+        Noisy counts: for each interval the events, those last seen within it and those last seen at its end.
+        Then the records whose time or event is not known.
     times : array of shape (J,)
         Ends of the intervals.
     noise_std : float
-        Standard deviation of the noise on each count; 0 without.
+        Standard deviation of the noise on each count, 0 without noise.
     total : float, optional
-        Public number of records, which reduces noise; ignored if the counts disagree with it.
+        Public number of records, which reduces noise. It is ignored if the counts disagree with it.
 
     Examples
     --------
@@ -103,13 +103,13 @@ def _table(cells: Floats) -> Floats:
 
 
 def _product(cells: Floats, floor: Floats, told: NDArray[np.bool_]) -> Floats:
-    """The product, not cut to [0, 1]; constant from the first interval with too few at risk."""
+    """The product, not cut to [0, 1], and constant from the first interval with too few at risk."""
     hazard = _table(cells)[..., _EVENT] / np.maximum(at_risk(cells), floor)
     return np.cumprod(1.0 - np.where(told, np.clip(hazard, -1.0, 1.0), 0.0), axis=-1)
 
 
 def _adjusted(cells: Floats, total: float | None) -> Floats:
-    """The nearest cells that sum to a known total; a record lies in exactly one."""
+    """The nearest cells that sum to a known total. A record lies in exactly one."""
     if total is None:
         return cells
     return np.asarray(cells - (cells.sum(axis=-1, keepdims=True) - total) / cells.shape[-1])
@@ -155,7 +155,7 @@ class SurvivalCurve:
     survival, lower, upper : ndarray of shape (J,)
         In [0, 1], never increasing. ``lower`` is 0 once too few records are left.
     unit : str
-        Of the times; empty if the schema names none.
+        Unit of the times, empty if the schema names none.
     """
 
     times: Floats
@@ -183,7 +183,7 @@ class SurvivalCurve:
         return "\n".join(f"Survival at {rows[j][0]}{unit}: {rows[j][1]} ({rows[j][2]})" for j in shown)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able record; :meth:`from_dict` is its inverse."""
+        """Record for JSON. :meth:`from_dict` is its inverse."""
         arrays = {name: getattr(self, name).tolist() for name in ("times", "survival", "lower", "upper")}
         return {**arrays, "level": self.level, "unit": self.unit}
 

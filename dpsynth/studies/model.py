@@ -24,24 +24,24 @@ _LEAST_UNIT, _MOST_UNIT = 1e-12, 10.0
 
 @dataclass(frozen=True)
 class EffectsModel:
-    """A frozen description of one regression; InputError if its arguments contradict one another.
+    """A frozen description of one regression. Raises InputError if its arguments contradict one another.
 
     Parameters
     ----------
     outcome : str
         ``logistic``: a column of two categories, of which the last declared one is the event. ``linear``: a
-        numeric column. ``cox``: as ``logistic``; whether the event was observed at the end of ``duration``.
+        numeric column. ``cox``: as ``logistic``, whether the event was observed at the end of ``duration``.
     predictors : sequence of str, optional
         All other columns of the schema by default.
     duration : str, optional
-        ``cox`` only, and required there: time to the event or to the end of observation; never negative.
+        ``cox`` only, and required there: time to the event or to the end of observation, never negative.
     units : mapping of str to float, optional
-        Increment of a coefficient: ``{"age": 10}`` gives the odds ratio of ten years; by default see
-        :func:`dpsynth.studies.terms.default_increment`. For logarithms the fold, 2 by default.
+        Increment of a coefficient: ``{"age": 10}`` gives the odds ratio of ten years. The default is
+        :func:`dpsynth.studies.terms.default_increment`. For logarithms it is the fold, 2 by default.
     sparing : bool
-        Whether predictors with too many missing values may be left out; for the default model only.
+        Whether predictors with too many missing values may be left out. For the default model only.
     logs : collection of str
-        Numeric predictors, and the outcome of a linear model, that enter as logarithms: a predictor's
+        Numeric predictors, and the outcome of a linear model, that enter as logarithms. A predictor's
         coefficient is per doubling, and an outcome is in natural logarithms.
 
     Examples
@@ -89,7 +89,7 @@ class EffectsModel:
     def parse(cls, text: str, schema: Schema) -> EffectsModel:
         """Read a model from one line and check it against the schema.
 
-        ``"kind: outcome ~ predictor + predictor"``; for Cox models ``"cox: (duration, event) ~ ..."``. A
+        ``"kind: outcome ~ predictor + predictor"``, for Cox models ``"cox: (duration, event) ~ ..."``. A
         point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model, enters
         as its logarithm. Names with one of ``~ + ( ) , :`` stand in backticks. The default kind is the one
         that fits the outcome. InputError names the wrong column or word.
@@ -131,7 +131,7 @@ class EffectsModel:
         return None if kind is None or len(schema) < 2 else cls(kind, outcome, sparing=True)
 
     def columns(self, schema: Schema) -> tuple[Column, ...]:
-        """Return the columns of the predictors; by default no derived ones, which repeat others."""
+        """Return the columns of the predictors. The default has no derived ones, which repeat others."""
         names: Sequence[str] = schema.modelled.names if self.predictors is None else self.predictors
         return tuple(schema.column(name) for name in names if name not in (self.outcome, self.duration))
 
@@ -200,7 +200,7 @@ class EffectsModel:
             if not _LEAST_UNIT * span <= step <= _MOST_UNIT * span:
                 raise InputError(
                     f"units.{name} is out of all proportion to the declared range {column.lower:g} to "
-                    f"{column.upper:g} of {name!r}, got {increment:g}; give a step that a reader can think of"
+                    f"{column.upper:g} of {name!r}, got {increment:g}. Give a step that a reader can think of"
                 )
 
 
@@ -216,7 +216,7 @@ def _refuse_operators(written: ModelText, schema: Schema) -> None:
         if entry.column not in schema.names and (found := re.search(r"[*:^|/%]", entry.column)):
             raise InputError(
                 f"{entry.column!r} is no column, and {found[0]!r} is not read: a model has no interactions "
-                "and no powers; declare the product as a derived column of the schema, and name that"
+                "and no powers. Declare the product as a derived column of the schema, and name that"
             )
 
 
@@ -227,7 +227,7 @@ def _kind_for(outcome: Column) -> Kind | None:
 
 
 def smallest_positive(column: Column) -> float:
-    """Smallest value of a numeric column whose logarithm is taken; InputError if there is none.
+    """Smallest value of a numeric column whose logarithm is taken. Raises InputError if there is none.
 
     Values of the column below it, such as 0, are raised to it before the logarithm is taken.
 
@@ -251,5 +251,5 @@ def smallest_positive(column: Column) -> float:
 
 
 def logarithms(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Natural logarithms of a column's numbers, of the same shape; NaN where missing."""
+    """Natural logarithms of a column's numbers, of the same shape, NaN where missing."""
     return np.log(np.maximum(numbers, smallest_positive(column)))

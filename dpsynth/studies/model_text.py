@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ModelText:
-    """The parts of a line; ``kind`` is None if not given, ``predictors`` is None for all other columns.
+    """The parts of a line. ``kind`` is None if not given, ``predictors`` is None for all other columns.
 
     >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine)")
     >>> text.outcome.column, text.predictors[1]
@@ -55,7 +55,7 @@ class ModelText:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read a line; raise InputError, with the part that cannot be read, if it is no model."""
+        """Read a line. Raise InputError, with the part that cannot be read, if it is no model."""
         sides = _split(text, "~")
         if len(sides) != 2:
             raise InputError(f"a model is written 'kind: outcome ~ predictors', got {text!r}")
@@ -108,8 +108,8 @@ def _right_side(text: str) -> tuple[Entry, ...] | None:
         entry = _entry(name)
         if entry is None:
             raise InputError(
-                f"the right side of a model is 'column + log(column)' or '.', got {text.strip()!r}; "
-                "interactions and other functions are not read"
+                f"the right side of a model is 'column + log(column)' or '.', got {text.strip()!r}. "
+                "Interactions and other functions are not read"
             )
         found.append(entry)
     return tuple(found)

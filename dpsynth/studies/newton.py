@@ -7,10 +7,10 @@ their noise. With a normal prior of precision L
     P = L + H' (J + N)^-1 H,    beta = P^-1 H' (J + N)^-1 y,    covariance P^-1,
 
 for y the average, H its information, N its noise, and J, the sampling variance, the information of the last
-score. H is not inverted. The prior lets a standard deviation of any combination of the predictors move eta by
-a normal number of standard deviation 2.5 (the scale of Gelman, Jakulin, Pittau and Su 2008, "A weakly
-informative default prior distribution", Annals of Applied Statistics 2, who apply it to each predictor
-separately, which is too little for collinear ones).
+score. H is not inverted. Under the prior distribution, one standard deviation of any combination of the
+predictors moves eta by a normal number of standard deviation 2.5. The scale is that of Gelman, Jakulin,
+Pittau and Su (2008), "A weakly informative default prior distribution", Annals of Applied Statistics 2. They
+apply it to each predictor separately, which is too little for collinear ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Observation:
 
 
 def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Floats, Floats]:
-    """Mean (d,) and covariance (d, d) of the coefficients, given scores and the precision of the prior."""
+    """Mean (d,) and covariance (d, d) of the coefficients, given scores and the prior precision."""
     weights = [np.linalg.inv(seen.noise) for seen in observed]
     noise = np.linalg.inv(np.sum(weights, axis=0))
     pairs = list(zip(weights, observed, strict=True))
@@ -67,7 +67,7 @@ def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Float
 
 
 def prior_precision(design: StudyDesign, x: Floats) -> Floats:
-    """Precision L of the prior, shape (d, d), for predictors ``x`` of shape (k, p)."""
+    """Prior precision L, shape (d, d), for predictors ``x`` of shape (k, p)."""
     j, p = design.family.baseline, len(design.terms)
     spread = np.cov(x.T).reshape(p, p) if len(x) > 1 else np.eye(p)
     precision = np.eye(design.size) / INTERCEPT_PRIOR**2

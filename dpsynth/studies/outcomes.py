@@ -1,12 +1,12 @@
-"""Draw outcomes from a declared regression, for synthetic records with given predictors.
+"""Draw outcomes from a pre-specified regression, for synthetic records with given predictors.
 
 Records that lack a value of the model keep their outcome. In a survival model, ends of observation are drawn
 from the synthetic records' own Kaplan-Meier estimate, independently of the predictors.
 
 Residuals of a linear model are resampled from the synthetic records themselves, which keeps a skewed outcome
-skewed. A residual that leaves the column's bounds is cut, and residuals of the other sign are shrunk, so that
-the mean stays on the line. (Without that, slopes were 0.89 times the declared study's, and are 1.00 and 1.01
-times: medians of 20 fits to 2,000 records of a lognormal outcome at epsilon 3.)
+skewed. A residual that leaves the column's bounds is cut. Residuals of the other sign are then shrunk, so the
+mean stays on the line. Without it, slopes were 0.89 times those of the regression. With it they are 1.00 and
+1.01 times (medians of 20 fits to 2,000 records of a lognormal outcome, epsilon 3).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FEW = 0.005
 
 
 def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """The frame of n synthetic records with outcomes (and times) drawn anew; ``frame`` is not changed.
+    """A copy of the frame of n synthetic records with outcomes (and times) drawn anew.
 
     ``beta`` has shape (d,): coefficients of the standardised terms, intercepts first.
     """
@@ -69,8 +69,8 @@ def _around(design: StudyDesign, x: Floats, y: Floats, eta: Floats, rng: np.rand
     if outside > _FEW:
         warnings.warn(
             f"the regression of {design.model.outcome!r} leaves the column's declared bounds in about "
-            f"{100 * outside:.0f} % of the synthetic records, which are cut to them: effects in these tables "
-            "are smaller than the study's",
+            f"{100 * outside:.0f} % of the synthetic records. They are cut to the bounds, so effects in these "
+            "tables are smaller than those of the regression",
             stacklevel=2,
         )
     room = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)

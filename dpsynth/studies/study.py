@@ -1,7 +1,7 @@
-"""A study declared before a fit: a pre-specified regression, with its units.
+"""A pre-specified regression, with its units.
 
-A declaration is public: columns, increments and boundaries of time are chosen from clinical knowledge or a
-protocol, and what they become for a table follows from its schema alone.
+It is public: columns, increments and boundaries of time are chosen from clinical knowledge or a protocol. Its
+terms for a table follow from the schema alone.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Study(Section):
         :meth:`dpsynth.studies.model.EffectsModel.parse`. Numeric predictors whose column is on the log
         scale enter as logarithms, unless ``transforms`` says otherwise.
     name : str, optional
-        One line of text; by default the outcome's name.
+        One line of text. The default is the outcome's name.
     units : mapping of str to float
-        What a coefficient is for: ``{"age": 10}`` gives the effect of ten years, and of a logarithm
-        ``{"creatinine": 10}`` that of ten times as much.
+        Increment of a coefficient. ``{"age": 10}`` gives the effect of ten years. For a logarithm,
+        ``{"creatinine": 10}`` gives that of ten times as much.
     transforms : mapping of str to {"log", "linear"}
         How numeric predictors enter.
     intervals : sequence of float, optional
@@ -102,7 +102,7 @@ class Study(Section):
 
     @classmethod
     def read(cls, given: object) -> Self:
-        """Study from a text, a mapping with the keys of a study, or a study; InputError names the wrong key.
+        """Study from a text, a mapping with the keys of a study, or a study. InputError names the wrong key.
 
         >>> Study.read("death ~ age") == Study.read({"model": "death ~ age"})
         True
@@ -139,8 +139,8 @@ class Study(Section):
         Raises
         ------
         InputError
-            If a column, unit, transform or interval does not fit the schema or the text; if the outcome or
-            the duration is derived, or a predictor is computed from them; or if there is no term or more
+            If a column, unit, transform or interval does not fit the schema or the text. Also if the outcome
+            or the duration is derived, if a predictor is computed from them, or without a term or with more
             than ``MAX_TERMS``.
         """
         try:
@@ -167,14 +167,14 @@ class Study(Section):
         for name in told:
             if schema.column(name).derived is not None:
                 raise InputError(
-                    f"{name!r} is a derived column, which can only be a predictor; declare it without a "
+                    f"{name!r} is a derived column, which can only be a predictor. Declare it without a "
                     "formula, as a column of the table"
                 )
         for column in model.columns(schema):
             used = sorted(inputs_of(column.name, schema.formulas) & told)
             if used:
                 raise InputError(
-                    f"{column.name!r} is computed from {used[0]!r}, which the model explains; leave it out"
+                    f"{column.name!r} is computed from {used[0]!r}, which the model explains. Leave it out"
                 )
         model.check(schema)
         size = len(model_terms(schema, model))
@@ -212,7 +212,7 @@ def read_studies(given: Sequence[object], schema: Schema | None = None) -> tuple
         except InputError as problem:
             raise InputError(f"study {number}: {problem}") from None
         if study.label in [other.label for other in studies]:
-            raise InputError(f"two studies are called {study.label!r}; give one of them another name")
+            raise InputError(f"two studies are called {study.label!r}. Give one of them another name")
         if schema is not None:
             study.effects(schema)
         studies.append(study)

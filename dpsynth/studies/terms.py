@@ -1,7 +1,7 @@
 """The terms of a regression, one for each coefficient, fixed by the public schema, and their values.
 
-Numeric columns enter per increment or as logarithms per doubling, categories by treatment coding against the
-*first declared* category, ordinal columns as a linear trend over ranks 0, 1, 2 and so on.
+Numeric columns enter per increment or as logarithms per doubling. Categories enter by treatment coding
+against the *first declared* category. Ordinal columns enter as a linear trend over ranks 0, 1, 2 and so on.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Term:
     name : str
         As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"`` or ``"sex: M vs F"``.
     category : int or None
-        Position of the category among the declared ones; None for a numeric or ordinal column.
+        Position of the category among the declared ones. None for a numeric or ordinal column.
     increment : float
-        Unit of the coefficient, in the column's unit; for a logarithm, the fold.
+        Unit of the coefficient, in the column's unit. For a logarithm, the fold.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Term:
     two_valued: bool = False
 
     def values(self, numbers: Floats) -> Floats:
-        """Values of the term from those of :func:`column_values`, of the same shape; NaN if missing."""
+        """Values of the term from those of :func:`column_values`, of the same shape, NaN if missing."""
         if self.category is not None:
             return np.where(np.isnan(numbers), np.nan, numbers == self.category)
         return numbers / (math.log(self.increment) if self.log else self.increment)
@@ -103,9 +103,9 @@ def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
 
 
 def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool = False) -> Floats:
-    """Numbers, natural logarithms or category positions of a column, shape (n,); NaN if missing.
+    """Numbers, natural logarithms or category positions of a column, shape (n,), NaN if missing.
 
-    The frame conforms to ``schema``; it may lack other columns, and the column itself if that is derived.
+    The frame conforms to ``schema``. It may lack other columns, and the column itself if it is derived.
     """
     column = schema.column(name)
     if column.derived is not None and name not in frame.columns:
@@ -116,7 +116,7 @@ def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool =
 
 
 def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> Floats:
-    """Values of p terms without an intercept, shape (n, p): increments, ranks, or 0 and 1; NaN if missing.
+    """Values of p terms without an intercept, shape (n, p): increments, ranks, or 0 and 1, NaN if missing.
 
     >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.5, upper=20),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"), missing=True)))

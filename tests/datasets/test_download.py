@@ -331,7 +331,7 @@ def test_no_address(cache: Path, tmp_path: Path) -> None:
     """A data set without a stable address that is looked for at none."""
     path = Path(write_card(tmp_path, "http://127.0.0.1:9/"))
     path.write_text(path.read_text().replace("download: 'http://127.0.0.1:9/'", "url: https://page"))
-    with pytest.raises(DataError, match=r"no stable address of tiny\.csv is known; get it from https://page"):
+    with pytest.raises(DataError, match=r"no stable address of tiny\.csv is known. Get it from https://page"):
         fetch(str(path))
 
 

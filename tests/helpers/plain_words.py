@@ -11,10 +11,15 @@ MEAN = 15
 # first words that hide the subject
 WEAK = ("Of", "Where", "What", "That", "Whoever")
 
+# A prior distribution of Bayesian statistics keeps its name.
+_PRIOR = (
+    r"(?<!flat )(?<!normal )(?<!Bayesian )priors?\b"
+    r"(?! (probabilit|knowledge|odds|belief|precision|distribution))"
+)
 # Pattern to what to write instead. Words of the glossary with another ordinary sense (made, memory, table,
 # unit, ledger) are left to the reader.
 GLOSSARY = {
-    r"priors?\b(?! (probabilit|knowledge|odds|belief))": "base model, or prior probability",
+    _PRIOR: "base model, or prior probability",
     r"moments?\b(?! accountant)": "pairwise statistics",
     r"vot(e|es|ed|ing)": "nearest-neighbour histogram",
     r"waves?": "random Fourier features",
@@ -67,6 +72,7 @@ def sentences(text: str) -> list[str]:
         plain = re.sub(r"``.*?``|`[^`]*`|\$[^$]*\$", "CODE", paragraph)
         plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", plain).replace("*", "").replace("_", " ")
         plain = re.sub(r"https?://\S+", "LINK", plain)
+        plain = re.sub(r'(\(\d{4}\), |\d{4}, )"[^"]+"', r"\1TITLE", plain)
         plain = re.sub(r"\b(e\.g|i\.e|et al|cf|vs|approx|Fig|Eq|Sec|No|p|pp)\.", r"\1", plain)
         found += [part.strip() for part in re.split(r"(?<=[.!?:])[\"')\]]* +(?=[A-Z0-9(\"'“`ε])", plain)]
     return [sentence for sentence in found if words(sentence)]

@@ -75,7 +75,7 @@ class TableFile:
 def find_tables(folder: Path, wanted: Iterable[str] = tuple(COLUMNS)) -> tuple[TableFile, ...]:
     """Find the files of the ``wanted`` tables in a folder, names in any case, and check their headers."""
     if not folder.is_dir():
-        raise InputError(f"--tables {folder} is not a folder; name the folder with MIMIC-III's CSV files")
+        raise InputError(f"--tables {folder} is not a folder. Name the folder with MIMIC-III's CSV files")
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as problem:
@@ -97,7 +97,7 @@ def _table_file(table: str, paths: list[Path], folder: Path) -> TableFile:
         raise DataError(f"{folder}: the table {table.upper()} is missing ({table.upper()}.csv or .csv.gz)")
     if len(paths) > 1:
         both = " and ".join(path.name for path in paths)
-        raise DataError(f"{folder}: the table {table.upper()} is there twice ({both}); keep one")
+        raise DataError(f"{folder}: the table {table.upper()} is there twice ({both}). Keep one")
     path = paths[0]
     header = _header(path)
     known = [name.lower() for name in header]
