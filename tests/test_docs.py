@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Written from docstrings and help texts, whose examples run elsewhere.
 GENERATED = ("api.md", "commands.md")
 #: All others fit a model, which takes seconds.
-QUICK = ("choose-epsilon.md", "schema-fields.md")
+QUICK = ("schema-fields.md",)
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -71,7 +71,7 @@ def missing_line(shown: str, printed: str) -> str | None:
     ],
 )
 def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsys):
-    """Catches code that fails, an output (a text block after code) that has changed, a picture that is gone."""
+    """Catches code that fails, output (a text block after code) that has changed, a picture that is gone."""
     from dpsynth.cli import main
 
     text = page.read_text(encoding="utf-8")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 
 from dpsynth import datasets
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.tables import Tables
 from dpsynth.runs.config import RunConfig
+from dpsynth.runs.run_folder import read_ledger
 from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.schema import Schema, require_reviewed
@@ -73,7 +73,7 @@ def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
             raise InputError(f"evaluate: {problem}") from None
     require_reviewed(schema, config.data is not None and config.data.accept_unreviewed)
     if ledger is not None:
-        Ledger.load(ledger)
+        read_ledger(ledger)
     if config.data is not None:
         require_table(Path(config.data.path))
     return schema
