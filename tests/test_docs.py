@@ -49,13 +49,13 @@ def blocks(text: str) -> list[tuple[str, str, str, bool]]:
 def missing_line(shown: str, printed: str) -> str | None:
     """The first line of a page's output that was not printed, in order; numbers may differ, … is any text."""
     lines = iter(re.sub(r"\s+", " ", line).strip() for line in printed.splitlines())
-    number = r"[-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?"
+    number = r"<?[-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?"
     for line in shown.splitlines():
         plain = re.sub(r"\s+", " ", line).strip()
         if plain in ("", "…"):
             continue
         parts = [
-            "[-\\d.,e+]+".join(re.escape(text) for text in re.split(number, part))
+            "<?[-\\d.,e+]+".join(re.escape(text) for text in re.split(number, part))
             for part in plain.split("…")
         ]
         if not any(re.fullmatch(".*".join(parts), one) for one in lines):
@@ -71,10 +71,13 @@ def missing_line(shown: str, printed: str) -> str | None:
     ],
 )
 def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsys):
-    """Catches code that fails, output (a text block after code) that has changed, a picture that is gone."""
+    """Catches code that fails, output (a text block after code) that has changed, a picture that is gone.
+
+    Of twenty tables three are made, one like the other.
+    """
     from dpsynth.cli import main
 
-    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"(sample_many\(|--tables )20\b", r"\g<1>3", page.read_text(encoding="utf-8"))
     if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
         pytest.skip("tensorflow_privacy is not installed")
     monkeypatch.chdir(tmp_path)
