@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Written from docstrings and help texts, whose examples run elsewhere.
 GENERATED = ("api.md", "commands.md")
 #: All others fit a model, which takes seconds.
-QUICK = ("schema-fields.md",)
+QUICK = ("datasets.md", "schema-fields.md")
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -78,6 +78,8 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
     from dpsynth.cli import main
 
     text = re.sub(r"(sample_many\(|--tables )20\b", r"\g<1>3", page.read_text(encoding="utf-8"))
+    if "DPSYNTH_DATA_DIR" in text and not os.environ.get("DPSYNTH_DATA_DIR"):
+        pytest.skip("needs a data set: set DPSYNTH_DATA_DIR")
     if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
         pytest.skip("tensorflow_privacy is not installed")
     monkeypatch.chdir(tmp_path)
@@ -107,6 +109,16 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
             assert "Traceback" not in err
     for image in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert (page.parent / image).is_file(), image
+
+
+GUIDES = sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.name)
+def test_a_guide_starts_with_an_example(page):
+    """Catches a guide that explains for 250 words before it shows something to run."""
+    start = re.split(r"^```(?:python|shell|yaml)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(start) > 1 and len(start[0].split()) <= 250
 
 
 def test_an_output_that_is_not_printed_is_found():

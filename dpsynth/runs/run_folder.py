@@ -219,7 +219,8 @@ def _evaluation(record: Mapping[str, Any], path: Path) -> Evaluation:
 
 def read_ledger(path: str | Path) -> Ledger:
     """Read ledger.json, or the ledger in the folder of a run or of a model."""
-    return RunFolder(path).read_ledger() if Path(path).is_dir() else Ledger.load(path)
+    folder = Path(path)
+    return RunFolder(folder).read_ledger() if folder.is_dir() else Ledger.load(folder)
 
 
 def _same_story(ledger: Ledger, told: Mapping[str, Any]) -> bool:
