@@ -25,8 +25,8 @@ def _audits_take_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The README's tours, the longest tests, first: at the end they would be left to one of two processes."""
-    items.sort(key=lambda item: item.path.name != "test_readme.py")
+    """README and docs, the longest tests, first: at the end they would be left to one of two processes."""
+    items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_docs.py"))
 
 
 @contextmanager

@@ -7,17 +7,12 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-GUIDES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "attacks").glob("*.md")])
-GUIDES = [
-    path for path in GUIDES if path.name not in ("layout.md", "api.md")
-]  # nothing to run; test_house.py
 
 
 def blocks(language, text=README):
@@ -67,40 +62,6 @@ def test_shell_commands_run(tmp_path, monkeypatch, capsys):
         assert main(words) == 0, f"{words}\n{capsys.readouterr().err}"
     written = {path.name for path in Path("runs/patients").iterdir()}
     assert {"synthetic.csv", "model", "ledger.json", "report.html", "release.html"} <= written
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)
-def test_guides_run(guide, tmp_path, monkeypatch, capsys):
-    """Catches a guide whose Python or commands no longer run, or that shows a figure that is not there.
-
-    Of twenty tables three are made, one like the other.
-    """
-    from dpsynth.cli import main
-
-    text = guide.read_text(encoding="utf-8").replace("sample_many(20", "sample_many(3")
-    text = text.replace("--tables 20 ", "--tables 3 ")
-    if "DPSYNTH_DATA_DIR" in text and not os.environ.get("DPSYNTH_DATA_DIR"):
-        pytest.skip("needs a data set: set DPSYNTH_DATA_DIR")
-    if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
-        pytest.skip("tensorflow_privacy is not installed")
-    monkeypatch.chdir(tmp_path)
-    if "--tables mimic-iii-1.4" in text:
-        demo = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / "mimic3-demo"
-        if not demo.is_dir() or find_spec("duckdb") is None:
-            pytest.skip("needs MIMIC-III's demo in DPSYNTH_DATA_DIR, and duckdb")
-        Path("mimic-iii-1.4").symlink_to(demo.resolve())
-    parts = re.findall(r"```(python|shell)\n(.*?)```", text, flags=re.DOTALL)
-    assert parts
-    for language, part in parts:  # in the order of the page
-        if language == "python":
-            exec(compile(part, guide.name, "exec"), {})
-            continue
-        for line in part.splitlines():
-            assert main(shlex.split(line, comments=True)[1:]) == 0, line
-    assert capsys.readouterr().err.count("Traceback") == 0
-    for image in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
-        assert (guide.parent / image).is_file(), image
 
 
 def test_layout_table_names_what_exists():

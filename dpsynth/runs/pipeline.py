@@ -31,7 +31,7 @@ from dpsynth.runs.config import RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.runs.reporting import new_report
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
@@ -94,13 +94,13 @@ def run(
         checkpoint = folder.checkpoint
         _check_checkpoint(folder, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
-        schema = check_run(config, ledger)
+        schema = check_run(config)
+        named = None if ledger is None else read_ledger(ledger)
         say = log or (lambda line: None)
         if not resume:  # where the studies have been released
             part = training_schema(schema, config.split.test_fraction)
             for line in widening_lines(model.validate(), part):
                 say(line)
-        named = None if ledger is None else Ledger.load(ledger)
         if resume:
             named = _continued(checkpoint, named, ledger, forget_earlier)
         with journalled(out, named, forget=forget_earlier, say=say) as book:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from dpsynth import datasets
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.tables import Tables
@@ -44,8 +43,8 @@ def compared(
     return Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
 
 
-def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
-    """Check a run's schema, studies, evaluation's settings and earlier ledger, and that its table is there.
+def check_run(config: RunConfig) -> Schema:
+    """Check a run's schema, studies and evaluation's settings, and that its table is there.
 
     Returns the schema of the whole table. Raises InputError, whose message starts with the key in the
     configuration, and PrivacyError if the schema holds fields read off the records that nobody accepted.
@@ -72,8 +71,6 @@ def check_run(config: RunConfig, ledger: str | Path | None = None) -> Schema:
         except InputError as problem:
             raise InputError(f"evaluate: {problem}") from None
     require_reviewed(schema, config.data is not None and config.data.accept_unreviewed)
-    if ledger is not None:
-        Ledger.load(ledger)
     if config.data is not None:
         require_table(Path(config.data.path))
     return schema

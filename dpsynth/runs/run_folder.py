@@ -217,6 +217,12 @@ def _evaluation(record: Mapping[str, Any], path: Path) -> Evaluation:
         raise DataError(f"{path}: {problem}") from None
 
 
+def read_ledger(path: str | Path) -> Ledger:
+    """Read ledger.json, or the ledger in the folder of a run or of a model."""
+    folder = Path(path)
+    return RunFolder(folder).read_ledger() if folder.is_dir() else Ledger.load(folder)
+
+
 def _same_story(ledger: Ledger, told: Mapping[str, Any]) -> bool:
     """Whether a ledger is the one that a report was written beside: a guarantee hangs on it."""
     same = (

@@ -137,7 +137,7 @@ def test_exit_code(small, name, code):
 @pytest.mark.parametrize(
     ("files", "names"),
     [
-        (["docs/schema.md", "tests/table/test_schema.py"], ""),
+        (["docs/how-to/schema.md", "tests/table/test_schema.py"], ""),
         (["dpsynth/releases/count.py"], "ac"),
         (["tests/mutants/y.toml"], "b"),
         (["tests/model/test_step.py"], "bc"),

@@ -9,7 +9,7 @@ best constant guess of whoever knows the population, for which held-out records 
 
 A mean over everybody hides the few whom a table gives away. The *worst-off* are the 5 % of the people whose
 known columns lie closest to a synthetic record. As many per cent of the held-out records are chosen in the
-same way. What is done otherwise than in anonymeter, and why, is in docs/attacks/synthetic.md.
+same way. What is done otherwise than in anonymeter, and why, is in benchmarks/results/synthetic_attacks.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ something about the table. Training and held-out records are compared in equal n
 of n records fit fits exactly one of a random k of them with the hypergeometric probability. One record can
 satisfy many descriptions, so that the interval of the excess comes from exchanges of training and held-out
 records (:mod:`dpsynth.evaluation.disclosure.copies`). Differences from anonymeter:
-docs/attacks/synthetic.md.
+benchmarks/results/synthetic_attacks.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The thesis's three studies on MIMIC-III: who is in, when predictors are known, and what is predicted.
 
 Pedersen (2022), section 3.4, names three publications and the sizes of their tables (Table 3.2); what their
-authors did beyond what they published is ours, and ``docs/cohorts.md`` says which is which.
+authors did beyond what they published is ours, and ``docs/how-to/mimic-cohorts.md`` says which is which.
 
 References
 ----------

@@ -131,7 +131,9 @@ def _given(delta: float | None) -> float:
 
 def _ledger_at(path: Path, delta: float | None) -> tuple[Ledger, float]:
     """A ledger, and the delta asked for, or its own, or 1e-5 where it names none."""
-    ledger = console.read_ledger(path)
+    from dpsynth.runs.run_folder import read_ledger
+
+    ledger = read_ledger(path)
     return ledger, _given(ledger.delta if delta is None else delta)
 
 
@@ -164,9 +166,10 @@ def print_noise(
     """
     from dpsynth.accounting.calibration import parse_target
     from dpsynth.runs.commands import costs
+    from dpsynth.runs.run_folder import read_ledger
 
     aim = parse_target(target, delta=delta, prior=prior)
-    earlier = console.read_ledger(ledger) if ledger is not None else None
+    earlier = read_ledger(ledger) if ledger is not None else None
     cost = costs.calibrated(
         aim, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr, earlier=earlier
     )

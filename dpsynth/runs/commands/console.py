@@ -23,7 +23,6 @@ from dpsynth.table.csv_format import CsvFormat
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.accounting.ledger import Ledger
     from dpsynth.studies.estimates import Estimates
     from dpsynth.synthesis.fit import Progress
     from dpsynth.table.schema import Schema
@@ -50,7 +49,9 @@ UnreviewedFlag = Annotated[
 ]
 LedgerOption = Annotated[
     Path | None,
-    typer.Option("--ledger", help="ledger.json of earlier noisy statistics of the same table, to continue."),
+    typer.Option(
+        "--ledger", help="Earlier ledger of the same table: ledger.json, or the folder of a run or a model."
+    ),
 ]
 ForgetFlag = Annotated[
     bool,
@@ -121,17 +122,6 @@ def owner_warnings() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
-
-
-def read_ledger(path: Path) -> Ledger:
-    """Read ledger.json, or the ledger in the folder of a run or of a model."""
-    if path.is_dir():
-        from dpsynth.runs.run_folder import RunFolder
-
-        return RunFolder(path).read_ledger()
-    from dpsynth.accounting.ledger import Ledger
-
-    return Ledger.load(path)
 
 
 @contextmanager

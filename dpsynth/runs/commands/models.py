@@ -57,8 +57,8 @@ def fit(
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.accounting.journal import journalled
-    from dpsynth.accounting.ledger import Ledger
     from dpsynth.runs.preflight import require_table
+    from dpsynth.runs.run_folder import read_ledger
     from dpsynth.synthesis.studies import widening_lines
     from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.schema import Schema
@@ -69,7 +69,7 @@ def fit(
     model.set_params(**{name: value for name, value in given.items() if value is not None})
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
-        earlier = None if ledger is None else Ledger.load(ledger)
+        earlier = None if ledger is None else read_ledger(ledger)
         if not in_parts:
             require_table(data)
         if options.studies:
@@ -251,11 +251,10 @@ def fit_studies(
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for estimates without any guarantee")
     from dpsynth.accounting.journal import journalled
-    from dpsynth.accounting.ledger import Ledger
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.preflight import require_table
-    from dpsynth.runs.run_folder import RunFolder
+    from dpsynth.runs.run_folder import RunFolder, read_ledger
     from dpsynth.synthesis.studies import widening_lines
     from dpsynth.table.schema import Schema
 
@@ -274,7 +273,7 @@ def fit_studies(
     in_parts = data.is_dir() or scheduler is not None or workers is not None
     with claimed(out, force=force, mark=RunFolder(out).estimates_json.name):
         part = alone.study_schema(Schema.from_yaml(schema), options.studies)
-        earlier = None if ledger is None else Ledger.load(ledger)
+        earlier = None if ledger is None else read_ledger(ledger)
         if not in_parts:
             require_table(data)
         for line in widening_lines(options, part):

@@ -142,7 +142,7 @@ def test_a_second_study_of_the_folder_counts_the_first(
     assert "6 earlier releases taken over from st/ledger.json" in capsys.readouterr().err
     assert len(Ledger.load("st/ledger.json").entries) == 12
     assert not journal_file(Path("st")).exists()
-    assert main(fit("--study", STUDY, "--ledger", "st/ledger.json", epsilon="1", out="other")) == 0
+    assert main(fit("--study", STUDY, "--ledger", "st", epsilon="1", out="other")) == 0
     assert len(Ledger.load("other/ledger.json").entries) == 18
     assert main(fit("--study", STUDY, "--force", "--forget-earlier", epsilon="1")) == 0
     forgotten = Ledger.load("st/ledger.json")

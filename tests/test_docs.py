@@ -1,0 +1,157 @@
+"""Every example of the documentation runs, and prints what the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from plain_words import complaints
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+#: Written from docstrings and help texts, whose examples run elsewhere.
+GENERATED = ("api.md", "commands.md")
+#: All others fit a model, which takes seconds.
+QUICK = ("datasets.md", "schema-fields.md")
+NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
+
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    """Pages that have something to run."""
+    found = [
+        page
+        for part in ("tutorials", "how-to", "explanation", "reference")
+        for page in (DOCS / part).glob("*.md")
+    ]
+    return sorted(
+        page
+        for page in found
+        if page.name not in GENERATED
+        and re.search(r"^```(python|shell)", page.read_text("utf-8"), re.MULTILINE)
+    )
+
+
+def blocks(text: str) -> list[tuple[str, str, str, bool]]:
+    """Language, file name, text, and whether a block follows the one before it with nothing between."""
+    found, end = [], -1
+    for match in BLOCK.finditer(text):
+        follows = end >= 0 and not text[end : match.start()].strip()
+        found.append((match[1], match[2] or "", match[3], follows))
+        end = match.end()
+    return found
+
+
+def missing_line(shown: str, printed: str) -> str | None:
+    """The first line of a page's output that was not printed, in order; numbers may differ, … is any text."""
+    lines = iter(re.sub(r"\s+", " ", line).strip() for line in printed.splitlines())
+    number = r"<?[-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?"
+    for line in shown.splitlines():
+        plain = re.sub(r"\s+", " ", line).strip()
+        if plain in ("", "…"):
+            continue
+        parts = [
+            "<?[-\\d.,e+]+".join(re.escape(text) for text in re.split(number, part))
+            for part in plain.split("…")
+        ]
+        if not any(re.fullmatch(".*".join(parts), one) for one in lines):
+            return line
+    return None
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=() if page.name in QUICK else pytest.mark.slow, id=page.name)
+        for page in pages()
+    ],
+)
+def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsys):
+    """Catches code that fails, output (a text block after code) that has changed, a picture that is gone.
+
+    Of twenty tables three are made, one like the other.
+    """
+    from dpsynth.cli import main
+
+    text = re.sub(r"(sample_many\(|--tables )20\b", r"\g<1>3", page.read_text(encoding="utf-8"))
+    if "DPSYNTH_DATA_DIR" in text and not os.environ.get("DPSYNTH_DATA_DIR"):
+        pytest.skip("needs a data set: set DPSYNTH_DATA_DIR")
+    if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
+        pytest.skip("tensorflow_privacy is not installed")
+    monkeypatch.chdir(tmp_path)
+    if "--tables mimic-iii-1.4" in text:
+        demo = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / "mimic3-demo"
+        if not demo.is_dir() or find_spec("duckdb") is None:
+            pytest.skip("needs MIMIC-III's demo in DPSYNTH_DATA_DIR, and duckdb")
+        Path("mimic-iii-1.4").symlink_to(demo.resolve())
+    scope: dict[str, object] = {"__name__": "__main__"}
+    printed = ""
+    for language, file, part, follows in blocks(text):
+        if file:
+            Path(file).write_text(part, encoding="utf-8")
+        elif language == "python":
+            exec(compile(part, page.name, "exec"), scope)
+        elif language == "shell":
+            for line in part.replace("\\\n", " ").splitlines():
+                command = shlex.split(line, comments=True)
+                assert not command or command[0] == "dpsynth", line
+                assert not command or main(command[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
+        elif language == "text" and follows:
+            missing = missing_line(part, printed)
+            assert missing is None, f"not printed: {missing}\n{printed}"
+        if language in ("python", "shell") and not file:
+            out, err = capsys.readouterr()
+            printed = out + err
+            assert "Traceback" not in err
+    for image in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (page.parent / image).is_file(), image
+
+
+GUIDES = sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.name)
+def test_a_guide_starts_with_an_example(page):
+    """Catches a guide that explains for 250 words before it shows something to run."""
+    start = re.split(r"^```(?:python|shell|yaml)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(start) > 1 and len(start[0].split()) <= 250
+
+
+def test_an_output_that_is_not_printed_is_found():
+    """Catches a comparison that passes whatever is printed."""
+    printed = "wrote 12 rows\nepsilon  3 at delta 1e-05\nAUC 0.91 (0.88 to 0.93): good"
+    assert missing_line("wrote 7 rows\n…\nAUC 0.9 (0.8 to …", printed) is None
+    assert missing_line("epsilon 1.5 at delta 1e-06", printed) is None
+    assert missing_line("AUC 0.9 (0.8 to …\nwrote 7 rows", printed) == "wrote 7 rows"
+    assert missing_line("wrote seven rows", printed) == "wrote seven rows"
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_stored_without_outputs_and_in_plain_english(notebook):
+    """Catches outputs of somebody's machine in the repository, and text that is hard to read."""
+    import nbformat
+
+    book = nbformat.read(notebook, as_version=4)
+    nbformat.validate(book)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert code and not any(cell.outputs or cell.execution_count for cell in code)
+    assert not complaints("\n\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs_and_shows_its_plots(notebook, tmp_path):
+    """Catches a notebook whose code fails, or that shows no plot."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.read(notebook, as_version=4)
+    NotebookClient(
+        book, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    ).execute()
+    shown = [output for cell in book.cells for output in cell.get("outputs", ())]
+    assert any("image/png" in output.get("data", {}) for output in shown)
