@@ -69,8 +69,8 @@ def _around(design: StudyDesign, x: Floats, y: Floats, eta: Floats, rng: np.rand
     if outside > _FEW:
         warnings.warn(
             f"the regression of {design.model.outcome!r} leaves the column's declared bounds in about "
-            f"{100 * outside:.0f} % of the synthetic records. They are cut to the bounds, so effects in these "
-            "tables are smaller than those of the regression",
+            f"{100 * outside:.0f} % of the synthetic records. They are cut to the bounds, so effects in "
+            "these tables are smaller than those of the regression",
             stacklevel=2,
         )
     room = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)

@@ -376,7 +376,7 @@ class Silent(FrameRecords):
 def test_nothing_is_read_that_is_not_posted(name):
     """A reading before its entry, or without one; and records that stay open after the release."""
     release, records = CASES[name].make(), FrameRecords(table(60))
-    with pytest.raises(PrivacyError, match="can only be read through Ledger.run"):
+    with pytest.raises(PrivacyError, match=r"can only be read through Ledger\.run"):
         release(records, np.random.default_rng(0))
     ledger = Ledger()
     silent = Silent(table(60))

@@ -157,7 +157,7 @@ def test_the_gate_is_closed_outside_a_release(tmp_path, client):
         parquet.ParquetTable(write_parts(sample_frame(9), tmp_path / "t", [])), SCHEMA, client
     )
     for read in (records.size, partial(records.counts, []), records.frame):
-        with pytest.raises(PrivacyError, match="only be read through Ledger.run"):
+        with pytest.raises(PrivacyError, match=r"only be read through Ledger\.run"):
             read()
     with records.opened(), pytest.raises(InputError, match=r"training_steps=0"):
         records.frame()
