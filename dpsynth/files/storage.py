@@ -110,8 +110,8 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
             shutil.rmtree(rest)
         elif not keep_worthy:
             raise InputError(
-                f"an earlier command was killed while it wrote {path}. Its results, which used budget, are in "
-                f"{rest}: rename that folder to keep it, or add --force to delete it"
+                f"an earlier command was killed while it wrote {path}. Its results, which used budget, are "
+                f"in {rest}: rename that folder to keep it, or add --force to delete it"
             )
 
 
