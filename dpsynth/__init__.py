@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpsynth.synthesis.budget import Shares
     from dpsynth.synthesis.synthesizer import DPWGANGP, load
     from dpsynth.table.schema import Column, Schema
+    from dpsynth.table.schema_inference import infer_schema
 
 __version__ = "0.1.0"
 
@@ -27,6 +28,7 @@ _HOMES = {
     "load": "dpsynth.synthesis.synthesizer",
     "combine": "dpsynth.studies.combining",
     "evaluate": "dpsynth.evaluation",
+    "infer_schema": "dpsynth.table.schema_inference",
     "Schema": "dpsynth.table.schema",
     "Column": "dpsynth.table.schema",
     "TrainingSettings": "dpsynth.model.wgan.settings",
@@ -53,6 +55,7 @@ __all__ = [
     "errors",
     "evaluate",
     "evaluation",
+    "infer_schema",
     "load",
     "table",
 ]

@@ -16,6 +16,7 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
+from dpsynth.files.notebook import html_lines
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.model.generator import GeneratorModel
@@ -380,7 +381,11 @@ class DPWGANGP(BaseEstimator):
 
         Returns
         -------
-        DataFrame (n_samples, columns) in the schema's dtypes
+        DataFrame (n_samples, columns)
+            In the schema's order and dtypes (:attr:`dpsynth.table.Column.dtype`), as ``schema.conform`` gives
+            them: whole numbers are ``int64``, or ``Int64`` where a value may be missing; text categories stay
+            text, as in a file. ``pandas.Categorical(values, schema["stage"].categories, ordered=True)``
+            gives an ordinal column its order.
 
         Raises
         ------
@@ -673,6 +678,26 @@ class DPWGANGP(BaseEstimator):
         """The privacy guarantee of ``ledger_``; printed, it is one plain sentence."""
         self._check_fitted()
         return self.ledger_.guarantee()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _repr_html_inner(self) -> str:
+        """Scikit-learn's diagram; after a fit, the guarantee above it."""
+        return self._told() + str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle = dict(super()._repr_mimebundle_(**options))
+        if "text/html" in bundle:
+            bundle["text/html"] = self._told() + bundle["text/html"]
+        if self.__sklearn_is_fitted__():
+            bundle["text/plain"] += f"\n{self.guarantee()}"
+        return bundle
+
+    def _told(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return ""
+        return html_lines([str(self.guarantee())])
 
     def _generator(self, *place: int) -> np.random.Generator:
         """Of noise and samples; a seed gives another stream at another place: no noise comes twice."""

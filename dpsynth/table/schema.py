@@ -1,7 +1,7 @@
 """What a table is: its columns, its outcome and its public number of records.
 
 A schema is the public part of a private table: everything the mechanism may know without paying for it.
-It is written by hand or drafted by :func:`dpsynth.table.schema_inference.infer` and then reviewed, kept as
+It is written by hand or drafted by :func:`dpsynth.table.schema_inference.infer_schema` and then reviewed, kept as
 YAML, and identified by its digest in everything that was made with it.
 """
 
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.checks import few
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files.atomic import write_text
+from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
@@ -164,6 +165,45 @@ class Schema(BaseModel):
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def __repr__(self) -> str:
+        """The schema as a table: columns, kinds and allowed values, and which of them nobody has reviewed."""
+        return "\n".join([self._headline(), text_table(*self._table()), *self._closing()])
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        lines = html_lines(self._closing())
+        return html_lines([self._headline()]) + html_table(*self._table()) + lines
+
+    def _headline(self) -> str:
+        records = "number of records not public" if self.n_public is None else f"{self.n_public:,} records"
+        facts = [f"{len(self)} columns", records]
+        facts += [f"outcome {self.outcome}"] if self.outcome else []
+        facts += [f"one row is {self.unit}"] if self.unit else []
+        return f"Schema{f' of {self.name}' if self.name else ''}: {', '.join(facts)}"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        rows = [
+            (
+                column.name,
+                column.kind,
+                column.allowed,
+                column.unit or "",
+                "allowed" if column.missing else "",
+                ", ".join(column.unreviewed),
+            )
+            for column in self.columns
+        ]
+        header = ("column", "kind", "allowed values", "unit", "missing", "unreviewed")
+        shown = [k for k in range(len(header)) if k < 3 or any(row[k] for row in rows)]
+        return tuple(header[k] for k in shown), [tuple(row[k] for k in shown) for row in rows]
+
+    def _closing(self) -> list[str]:
+        lines = [f"not read: {few(self.ignored)}"] if self.ignored else []
+        lines += [f"rule: {rule}" for rule in self.constraints]
+        return lines + ([PRIVATE] if self.unreviewed else [])
 
     @property
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
