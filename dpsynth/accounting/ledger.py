@@ -89,11 +89,11 @@ class Ledger:
             return ["An empty ledger: no private record has been read."], ("noisy statistic",), []
         if self.delta is None:
             said = "This ledger names no delta. The method summary(delta) gives its cost."
-            rows = [(entry.name, entry.sensitivity, entry.detail) for entry in self.entries]
+            rows: list[tuple[str, ...]] = [(e.name, e.sensitivity, e.detail) for e in self.entries]
             return [said], ("noisy statistic", "sensitivity", "detail"), rows
         summary = self.summary()
         header = ("noisy statistic", "epsilon alone", "epsilon so far", "mechanism", "detail")
-        costs = [
+        costs: list[tuple[str, ...]] = [
             (
                 entry["name"],
                 round_up(entry["epsilon_alone"]),

@@ -1,8 +1,8 @@
 """What a table is: its columns, its outcome and its public number of records.
 
 A schema is the public part of a private table: everything the mechanism may know without paying for it.
-It is written by hand or drafted by :func:`dpsynth.table.schema_inference.infer_schema` and then reviewed, kept as
-YAML, and identified by its digest in everything that was made with it.
+It is written by hand or drafted by :func:`dpsynth.table.schema_inference.infer_schema` and then reviewed,
+kept as YAML, and identified by its digest in everything that was made with it.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ def test_a_ledger_prints_its_guarantee_costs_and_meaning():
     for shown in (str(ledger), ledger._repr_html_()):
         assert str(ledger.guarantee())[:30] in shown and "tree edges" in shown and "attack accuracy" in shown
         assert shown.index("count") < shown.index("selection") < shown.index("critic")
-    last = [line for line in str(ledger).splitlines() if line.startswith("<script>counts")][0].split()
+    last = next(line for line in str(ledger).splitlines() if line.startswith("<script>counts")).split()
     assert float(last[2]) >= total == pytest.approx(float(last[2]), rel=1e-3)
     assert "<script>" not in ledger._repr_html_() and "<b>" not in ledger._repr_html_()
     bare = Ledger()
