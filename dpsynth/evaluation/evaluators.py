@@ -63,11 +63,13 @@ def evaluate(
     Parameters
     ----------
     synthetic : pandas.DataFrame of shape (m, columns)
-        From any generator.
+        From any generator: columns in any order, and any dtypes that write the schema's values, such as
+        numbers as text, whole numbers as floats, or categories as codes. Columns that the schema ignores may
+        be there or not.
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : Schema
-        Of all tables.
+        Of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata.
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them utility is not measured, and
         nothing tells memory from coincidence.

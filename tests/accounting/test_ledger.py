@@ -320,7 +320,7 @@ def test_a_unit_is_one_line(unit: str) -> None:
 
 
 def test_a_ledger_prints_its_guarantee_costs_and_meaning():
-    """A printed ledger without its total cost, with a cost rounded down, or with HTML that a notebook obeys."""
+    """A printed ledger without its total cost, a cost rounded down, or HTML that runs."""
     ledger = Ledger()
     assert "no private record" in str(ledger) and "no private record" in ledger._repr_html_()
     ledger.post("<script>counts", gaussian_event(10.0), sensitivity="1", detail="<b>age")
