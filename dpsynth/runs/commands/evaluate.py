@@ -235,8 +235,9 @@ def draw_report(
 ) -> None:
     """Write one self-contained HTML page: guarantee, cost, quality, plots and model card.
 
-    It reads results only, never a table. With `--mode release`, the page has no number that was computed from
-    real records without noise.
+    It reads results only, never a table of real records. With `--mode release`, the page has no number that
+    was computed from real records without noise. `croissant.json` then describes the synthetic table for
+    catalogues.
     """
     from dpsynth.report.page.html import write_page
     from dpsynth.runs.run_folder import RunFolder
@@ -249,6 +250,8 @@ def draw_report(
     require_free_file(path, force=force)
     try:
         write_page(record, path, mode.value)
+        if mode is Mode.RELEASE and run.synthetic.is_file() and run.report_json.is_file():
+            run.write_croissant(record)
     except OSError as problem:
         raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as problem:
