@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
-    from dpsynth import accounting, datasets, errors, evaluation, table
+    from dpsynth import accounting, datasets, errors, evaluation, report, table
     from dpsynth.evaluation import evaluate
     from dpsynth.model.wgan.settings import TrainingSettings
     from dpsynth.studies.combining import combine
@@ -38,6 +38,7 @@ _HOMES = {
     "datasets": "dpsynth.datasets",
     "errors": "dpsynth.errors",
     "evaluation": "dpsynth.evaluation",
+    "report": "dpsynth.report",
     "table": "dpsynth.table",
 }
 
@@ -57,6 +58,7 @@ __all__ = [
     "evaluation",
     "infer_schema",
     "load",
+    "report",
     "table",
 ]
 

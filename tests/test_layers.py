@@ -115,7 +115,9 @@ def test_public_names():
         "errors",
         "evaluate",
         "evaluation",
+        "infer_schema",
         "load",
+        "report",
         "table",
     ]
     assert all(hasattr(dpsynth, name) for name in dpsynth.__all__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -43,6 +45,11 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def html_folded(summary: str, inside: str) -> str:
+    """Return HTML that is shown on demand."""
+    return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
+
+
 def html_lines(lines: Iterable[str], kind: str = "p") -> str:
     """Return each line as an element of HTML, escaped.
 
@@ -52,3 +59,12 @@ def html_lines(lines: Iterable[str], kind: str = "p") -> str:
     '<p>a &lt; b</p>'
     """
     return "".join(f"<{kind}>{escape(line)}</{kind}>" for line in lines)
+
+
+def show_figures() -> None:
+    """Let a notebook show figures that a function returns, as it does once pyplot has drawn one."""
+    if "IPython" in sys.modules:
+        import matplotlib as mpl
+
+        if "inline" in mpl.get_backend():
+            importlib.import_module("matplotlib_inline.backend_inline")

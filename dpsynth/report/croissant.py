@@ -59,7 +59,7 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def croissant(
+def metadata_of(
     report: RunReport, schema: Schema, file: str | Path, license: str | None = None
 ) -> dict[str, Any]:
     """Describe a synthetic table's file as Croissant metadata, which JSON can hold.

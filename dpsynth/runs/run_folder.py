@@ -164,12 +164,12 @@ class RunFolder:
 
     def write_croissant(self, report: RunReport, schema: Schema | None = None) -> None:
         """Write the synthetic table's metadata beside it; the schema is that of the model by default."""
-        from dpsynth.report.croissant import croissant
+        from dpsynth.report.croissant import metadata_of
 
         known = self.load_model().model_.schema if schema is None else schema
         sample = report.config.get("sample")
         licence = sample.get("license") if isinstance(sample, Mapping) else None
-        record = croissant(report, known, self.synthetic, licence)
+        record = metadata_of(report, known, self.synthetic, licence)
         write_text(self.croissant, dump_json(record) + "\n")
 
     def write_page(self, report: RunReport) -> None:

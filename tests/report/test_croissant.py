@@ -12,7 +12,7 @@ import pytest
 from table_strategies import random_frame
 
 from dpsynth.accounting import Ledger, gaussian_event
-from dpsynth.report.croissant import croissant
+from dpsynth.report.croissant import metadata_of
 from dpsynth.report.run_report import RunReport
 from dpsynth.table import Column, Schema, write_table
 
@@ -51,7 +51,7 @@ def file(tmp_path):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the format's library in what it uses
 def test_the_formats_own_library_reads_it_and_the_records(file) -> None:
     """Catches metadata that no tool can use: a wrong key, type, digest, or name of a column."""
-    record = croissant(report(), SCHEMA, file, license="https://creativecommons.org/licenses/by/4.0/")
+    record = metadata_of(report(), SCHEMA, file, license="https://creativecommons.org/licenses/by/4.0/")
     (file.parent / "croissant.json").write_text(json.dumps(record))
     dataset = mlcroissant.Dataset(file.parent / "croissant.json")
     assert not dataset.metadata.ctx.issues.errors
@@ -73,16 +73,16 @@ def test_the_formats_own_library_reads_it_and_the_records(file) -> None:
 def test_it_holds_the_guarantee_and_nothing_confidential(file) -> None:
     """Catches bounds that were read off records, the name of the private file, or times, in a shared file."""
     told = report()
-    text = json.dumps(croissant(told, SCHEMA, file), ensure_ascii=False)
+    text = json.dumps(metadata_of(told, SCHEMA, file), ensure_ascii=False)
     assert str(told.guarantee) in text and "18 to 90 (years)" in text and "after the TNM system" in text
     assert "license" not in text and "10:11" not in text and "1.25" not in text
     assert "ward7" in json.dumps(report(name="ward7").to_dict())
-    assert "ward7" not in json.dumps(croissant(report(name="ward7"), SCHEMA, file))
+    assert "ward7" not in json.dumps(metadata_of(report(name="ward7"), SCHEMA, file))
     columns = tuple(
         column.model_copy(update={"unreviewed": ("lower", "upper", "categories")})
         for column in SCHEMA.columns
     )
-    text = json.dumps(croissant(told, Schema(columns=columns), file))
+    text = json.dumps(metadata_of(told, Schema(columns=columns), file))
     assert "18" not in text.split("recordSet")[1] and "TNM" not in text and "age at visit" in text
     bare = replace(told, ledger=None, delta=None)
-    assert "No guarantee is known" in croissant(bare, SCHEMA, file)["description"]
+    assert "No guarantee is known" in metadata_of(bare, SCHEMA, file)["description"]
