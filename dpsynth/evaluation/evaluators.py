@@ -23,6 +23,7 @@ from dpsynth.evaluation.similarity.evaluator import similarity
 from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.utility.evaluator import utility
+from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
 
@@ -78,7 +79,8 @@ def evaluate(
         ``effects`` says otherwise these are the studies that are replicated, by the text of their formulas; a
         study with increments of its own needs its EffectsModel in ``effects`` as well.
     progress : callable, optional
-        Receives a question and the part of the work on it that is done, in [0, 1].
+        Receives a question and the part of the work on it that is done, in [0, 1]. By default a bar is shown
+        in a notebook or at a prompt, and nothing in a script.
     **options
         ``outcome``, ``effects``, ``models``, ``constraints``, ``metric``, ``seed``, ``reference``,
         ``records``, ``level``: see
@@ -115,7 +117,8 @@ def evaluate(
     settings = Settings.of(**options)
     settings.check(schema)
     tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
-    return evaluate_tables(tables, settings, progress)
+    with shown(progress, stage_bar) as stages:
+        return evaluate_tables(tables, settings, stages)
 
 
 def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None = None) -> Evaluation:

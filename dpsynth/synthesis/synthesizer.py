@@ -23,6 +23,7 @@ from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.progress import shown, training_bar
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
 from dpsynth.studies.estimates import Estimates
@@ -263,7 +264,8 @@ class DPWGANGP(BaseEstimator):
         checkpoint : path, optional
             A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`.
         progress : callable, optional
-            Called with a `Progress` after every chunk of steps.
+            Called with a `Progress` after every chunk of critic steps. By default a bar is shown in a
+            notebook or at a prompt, and nothing in a script.
 
         Returns
         -------
@@ -306,15 +308,16 @@ class DPWGANGP(BaseEstimator):
             plan = plan_fit(records, schema, options, rng, ledger)
             self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
             tell_few_records(rows_of(frame), releases.marginals, options.epsilon)
-            model = fit_releases(records, plan, rng, ledger)
             history: list[dict[str, float]] = []
-            if releases.plan is not None:
-                settings = plan.blueprint.training
-                training = Training(
-                    model, settings, self._public_generator(), self._record, checkpoint, progress
-                )
-                steps = training.release(releases.plan, stage=releases.stage)
-                model, history = ledger.run(steps, records, rng)
+            with shown(progress, training_bar) as tell:
+                model = fit_releases(records, plan, rng, ledger)
+                if releases.plan is not None:
+                    settings = plan.blueprint.training
+                    training = Training(
+                        model, settings, self._public_generator(), self._record, checkpoint, tell
+                    )
+                    steps = training.release(releases.plan, stage=releases.stage)
+                    model, history = ledger.run(steps, records, rng)
         except BaseException:
             ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
             raise
@@ -355,10 +358,11 @@ class DPWGANGP(BaseEstimator):
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record, checkpoint)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        training = Training(model, settings, self._public_generator(), self._record, checkpoint, progress)
-        steps = training.release(plan, state=state)
         rng = self._generator(len(self.ledger_.entries), state.step)
-        trained = self.ledger_.resume(steps, FrameRecords(records), rng)
+        with shown(progress, training_bar) as tell:
+            training = Training(model, settings, self._public_generator(), self._record, checkpoint, tell)
+            steps = training.release(plan, state=state)
+            trained = self.ledger_.resume(steps, FrameRecords(records), rng)
         return self._finish(*trained)
 
     def sample(

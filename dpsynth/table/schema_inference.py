@@ -21,6 +21,7 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import html_lines
+from dpsynth.progress import column_bar, shown
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
@@ -135,7 +136,8 @@ def infer_schema(
         Words that stand for a missing value, such as ``?``; in columns of numbers whatever writes the same
         number.
     progress : callable, optional
-        Receives how many columns are drafted, and how many there are.
+        Receives how many columns are drafted, and how many there are. By default a bar is shown in a notebook
+        or at a prompt, and nothing in a script.
 
     Returns
     -------
@@ -177,19 +179,20 @@ def infer_schema(
     absent = {word for read in cells.values() if read.is_numeric for word in read.absent}
     columns: list[Column] = []
     remarks: list[Remark] = _persons(frame[list(chosen)])
-    for done, (column, values) in enumerate(chosen.items()):
-        if progress is not None:
-            progress(done, len(chosen))
-        said = Remarks(column)
-        try:
-            columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
-        except LeftOut as why:
-            if column == outcome:
-                raise of_records(f"the outcome {column!r} cannot be used: {why}") from None
-            if column in keep:
-                raise of_records(f"column {column!r} cannot be kept: {why}") from None
-            said.left_out(why)
-        remarks += said.remarks
+    with shown(progress, column_bar) as tell:
+        for done, (column, values) in enumerate(chosen.items()):
+            if tell is not None:
+                tell(done, len(chosen))
+            said = Remarks(column)
+            try:
+                columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
+            except LeftOut as why:
+                if column == outcome:
+                    raise of_records(f"the outcome {column!r} cannot be used: {why}") from None
+                if column in keep:
+                    raise of_records(f"column {column!r} cannot be kept: {why}") from None
+                said.left_out(why)
+            remarks += said.remarks
     if not columns:
         raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
     if outcome is not None:

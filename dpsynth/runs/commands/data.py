@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import DataError
 from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
@@ -276,7 +277,7 @@ def infer(
     if out is not None:
         require_free_file(out, force=force)
     try:
-        with console.column_bar() as draw:
+        with progress.column_bar() as draw:
             drafted = infer_schema(
                 read_table(data, csv_format=csv_format),
                 data.name.split(".")[0],

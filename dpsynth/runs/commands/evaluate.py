@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import claimed, require_free_file
 from dpsynth.runs.commands import console
@@ -125,7 +126,7 @@ def evaluate_table(
         made, real = read_named(synthetic, known, CsvFormat()), read_named(train, known, csv_format)
         held_out = None if test is None else read_named(test, known, csv_format)
         loaded = time.perf_counter()
-        with console.stage_bar() as stages:
+        with progress.stage_bar() as stages:
             declared = () if origin is None else origin.studies
             tables = Tables.of(made, train=real, test=held_out, schema=known, declared=declared)
             result = evaluate_tables(tables, settings, stages)
@@ -149,7 +150,7 @@ def evaluate_table(
 def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -> None:
     from dpsynth.runs.evaluation import judge_again
 
-    with console.stage_bar() as stages:
+    with progress.stage_bar() as stages:
         done = judge_again(run, force=force, settings=asked, stages=stages)
     if done.report.evaluation is not None:
         _show(done.report.evaluation, run, as_json=as_json, files="report.json, report.md and report.html")
