@@ -373,16 +373,16 @@ class Schema(BaseModel):
     ) -> Schema:
         """Read metadata of the Synthetic Data Vault (SDV), of a single table, as a schema.
 
-        The sdtypes ``numerical``, ``categorical`` and ``boolean`` become columns. All others (``id``,
-        ``datetime``, ``unknown``, personal data), and keys, become ``ignored``. SDV's metadata holds no
-        bounds and no categories. Give those that are public in ``known``. What is read off ``frame`` instead
-        is marked as unreviewed, as :func:`dpsynth.infer_schema` marks it, and a fit refuses it until it is
-        reviewed. What the metadata states itself counts as public.
+        The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. Their kinds count
+        as public. All other columns (``id``, ``datetime``, ``unknown``, personal data), and keys, become
+        ``ignored``. Give bounds and categories that are public in ``known``. Those that come from ``frame``
+        instead are marked as unreviewed, as :func:`dpsynth.infer_schema` marks them. So are those in the
+        metadata itself, since SDV 2 reads them off the records. A fit refuses them until they are reviewed.
 
         Parameters
         ----------
         metadata : path or mapping
-            JSON file, or what ``Metadata.to_dict()`` gives: ``SINGLE_TABLE_V1``, or ``V1`` with one table.
+            JSON file, or what ``Metadata.to_dict()`` gives: of versions 1 and 2, with one table.
         frame : pandas.DataFrame, shape (n, columns), optional
             Private records, for what is not known otherwise.
         known : mapping, optional

@@ -1,9 +1,10 @@
 """Metadata of the Synthetic Data Vault (SDV) as the fields of a schema.
 
-SDV's metadata names the columns of a table and their kinds. It holds neither bounds nor categories. These
-come from the caller, who then says that they are public, or from records, and are then marked as unreviewed.
+SDV's metadata names the columns of a table and their kinds. That of version 1 holds neither bounds nor
+categories. That of version 2 may hold both, which SDV reads off the records unless somebody wrote them. So
+bounds and categories are public where the caller gives them, and marked as unreviewed otherwise.
 
-Source: https://docs.sdv.dev/sdv/concepts/metadata/metadata-json (versions SINGLE_TABLE_V1 and V1).
+Sources: https://docs.sdv.dev/sdv/concepts/metadata/metadata-json, and the package sdv 2.0.0, `sdv.metadata`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dpsynth.table.cells import TextCells
 from dpsynth.table.column import Column
 from dpsynth.table.drafting import LeftOut, Remarks, draft_column, is_text
 
-_KINDS = ("numerical", "categorical", "boolean")
+_KINDS = ("numerical", "categorical", "ordinal", "boolean")
 _KEYS = ("primary_key", "alternate_keys", "sequence_key", "sequence_index")
 
 
@@ -47,12 +48,11 @@ def sdv_fields(
     columns: list[Column] = []
     ignored: list[str] = []
     for column, entry in described.items():
-        given = {**_stated(entry), **known.get(column, {})}
         taken = entry["sdtype"] in _KINDS and column not in keys
         if not taken and "kind" not in known.get(column, {}):
             ignored.append(column)
             continue
-        columns.append(_column(column, entry["sdtype"], given, frame))
+        columns.append(_column(column, entry, known.get(column, {}), frame))
     return {"name": name, "columns": tuple(columns), "ignored": tuple(ignored)}
 
 
@@ -93,46 +93,68 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _stated(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What the metadata says of a column, as fields of ours."""
+    """The kind that the metadata states, which counts as public, and what follows from it alone."""
     representation = str(entry.get("computer_representation") or "")
     if entry["sdtype"] == "numerical" and representation:
         return {"kind": "continuous" if representation == "Float" else "integer"}
     if entry["sdtype"] == "boolean":
         return {"kind": "binary", "categories": (False, True)}
-    if entry["sdtype"] == "categorical" and isinstance(entry.get("order"), list):
-        return {"kind": "ordinal", "categories": tuple(entry["order"])}
-    return {}
+    return {"kind": "ordinal"} if entry["sdtype"] == "ordinal" or _order(entry) else {}
 
 
-def _column(name: str, sdtype: str, given: Mapping[str, Any], frame: pd.DataFrame | None) -> Column:
-    """One column: what is given, and for the rest what the records have, marked as unreviewed."""
+def _detected(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Bounds, decimals, categories and missing values that the metadata holds, maybe read off records."""
+    fields: dict[str, Any] = {}
+    for ours, theirs in (("lower", "range_min"), ("upper", "range_max"), ("missing", "range_is_nullable")):
+        if entry.get(theirs) is not None:
+            fields[ours] = entry[theirs]
+    if (decimals := entry.get("decimal_places")) is not None:
+        fields |= {"kind": "continuous", "decimals": decimals} if decimals else {"kind": "integer"}
+    values = _order(entry) or entry.get("range_values")
+    if isinstance(values, list) and values:
+        numbers = all(isinstance(value, int | float) for value in values)
+        # SDV lists numbers in the order in which records have them
+        fields["categories"] = tuple(sorted(values) if numbers else values)
+    return fields
+
+
+def _order(entry: Mapping[str, Any]) -> list[Any]:
+    """The order of categories in metadata of version 1; empty where there is none."""
+    order = entry.get("order")
+    return order if entry["sdtype"] == "categorical" and isinstance(order, list) else []
+
+
+def _column(
+    name: str, entry: Mapping[str, Any], known: Mapping[str, Any], frame: pd.DataFrame | None
+) -> Column:
+    """One column: what is public, and for the rest what metadata or records have, marked as unreviewed."""
+    given = {**_stated(entry), **known}
     numeric = given.get("kind") in ("continuous", "integer") or (
-        "kind" not in given and sdtype == "numerical" and "categories" not in given
+        "kind" not in given and entry["sdtype"] == "numerical" and "categories" not in given
     )
     needed = ("lower", "upper") if numeric else ("categories",)
-    if frame is None:
-        if absent := [field for field in needed if field not in given]:
-            raise SchemaError(
-                f"column {name!r}: SDV metadata has no {few(absent)}; give known={{{name!r}: "
-                f"{{{few(f'{field!r}: ...' for field in absent)}}}}}, or the frame, whose values are then "
-                "marked as unreviewed"
-            )
-        return Column(name=name, **{"kind": _kind(numeric, given), **given})
-    read = {field: value for field, value in _read(name, frame, numeric).items() if field not in given}
+    found = _detected(entry)
+    drafted = {} if frame is None else _read(name, frame, numeric)
+    if all(field in {**found, **given} for field in needed):
+        # bounds from elsewhere need no step, scale or code of the records, which would not fit them
+        drafted = {field: value for field, value in drafted.items() if field in ("kind", "missing")}
     if all(field in given for field in needed):
-        # public bounds need no step, scale or code of the records, which would not fit them
-        read = {field: value for field, value in read.items() if field in ("kind", "missing")}
-    if {"step", "decimals"} & given.keys() or given.get("kind") == "integer":
-        read.pop("decimals", None)
-    if not numeric and "kind" in read:
-        read["kind"] = _kind(numeric, {**read, **given})
-    return Column(name=name, **read, **given, unreviewed=tuple(read))
-
-
-def _kind(numeric: bool, given: Mapping[str, Any]) -> str:
-    if numeric:
-        return "continuous"
-    return "binary" if len(given["categories"]) == 2 else "categorical"
+        found = {field: value for field, value in found.items() if field in ("kind", "missing")}
+    read = {field: value for field, value in {**drafted, **found}.items() if field not in given}
+    fields = {**read, **given}
+    if absent := [field for field in needed if field not in fields]:
+        raise SchemaError(
+            f"column {name!r}: SDV metadata has no {few(absent)}; give known={{{name!r}: "
+            f"{{{few(f'{field!r}: ...' for field in absent)}}}}}, or the frame, whose values are then "
+            "marked as unreviewed"
+        )
+    if "kind" not in given and not numeric:
+        fields["kind"] = "binary" if len(fields["categories"]) == 2 else "categorical"
+    elif "kind" not in fields:
+        fields["kind"] = "continuous"
+    if "step" in given or (fields["kind"] == "integer" and "decimals" not in given):
+        fields.pop("decimals", None)
+    return Column(name=name, **fields, unreviewed=tuple(field for field in read if field in fields))
 
 
 def _read(name: str, frame: pd.DataFrame, numeric: bool) -> dict[str, Any]:

@@ -37,6 +37,59 @@ KNOWN = {
     "visits": {"kind": "integer", "lower": 0, "upper": 9},
     "sex": {"categories": ("F", "M")},
     "ward": {"categories": (1, 2, 3)},
+    "stage": {"categories": ("I", "II", "III")},
+}
+#: as SDV 2.0.0 wrote it of a table, with its bounds and categories
+DETECTED = {
+    "tables": {
+        "stays": {
+            "columns": {
+                "mrn": {"sdtype": "id"},
+                "age": {
+                    "sdtype": "numerical",
+                    "range_is_nullable": False,
+                    "range_min": 18,
+                    "range_max": 89,
+                    "decimal_places": 0,
+                },
+                "lab": {
+                    "sdtype": "numerical",
+                    "range_is_nullable": True,
+                    "range_min": 0.0,
+                    "range_max": 9.8,
+                    "decimal_places": 1,
+                },
+                "sex": {
+                    "sdtype": "categorical",
+                    "range_is_nullable": False,
+                    "range_values": ["M", "F"],
+                    "high_cardinality": False,
+                },
+                "grade": {
+                    "sdtype": "ordinal",
+                    "range_is_nullable": False,
+                    "range_values": [2, 1, 3],
+                    "high_cardinality": False,
+                },
+                "died": {
+                    "sdtype": "categorical",
+                    "range_is_nullable": False,
+                    "range_values": [True, False],
+                    "high_cardinality": False,
+                },
+                "seen": {
+                    "datetime_format": "%Y-%m-%d",
+                    "sdtype": "datetime",
+                    "range_is_nullable": False,
+                    "range_min": "2020-01-01",
+                    "range_max": "2020-07-18",
+                },
+            },
+            "primary_key": "mrn",
+        }
+    },
+    "relationships": [],
+    "METADATA_SPEC_VERSION": "V2",
 }
 
 
@@ -86,7 +139,8 @@ def test_what_records_show_is_unreviewed() -> None:
     assert told["age"] == {"missing"}
     assert told["lab"] >= {"lower", "upper", "decimals", "missing"}
     assert told["visits"] >= {"kind", "lower", "upper"} and told["sex"] >= {"categories"}
-    assert told["ward"] >= {"categories"} and told["stage"] == told["died"] == {"missing"}
+    assert told["ward"] >= {"categories"} and told["stage"] == {"categories", "missing"}
+    assert told["died"] == {"missing"}
     real = frame()
     assert (schema["visits"].lower, schema["visits"].upper) == (1, 3)  # few numbers are no codes here
     assert schema["ward"].categories == tuple(sorted(set(real["ward"])))  # many numbers are codes
@@ -94,10 +148,34 @@ def test_what_records_show_is_unreviewed() -> None:
     with pytest.raises(PrivacyError, match="lab"):
         require_reviewed(schema)
     for column in schema.columns:
-        stated = {"kind"} if column.name in ("age", "lab") else set()
-        stated |= {"kind", "categories"} if column.name in ("stage", "died") else set()
+        stated = {"kind"} if column.name in ("age", "lab", "stage", "died") else set()
+        stated |= {"categories"} if column.name == "died" else set()
         stated |= {"lower", "upper"} if column.name == "age" else set()
         assert column.model_fields_set - {"name", "unreviewed"} - stated == set(column.unreviewed)
+
+
+def test_what_sdv_read_off_records_is_unreviewed() -> None:
+    """Catches the bounds of version 2, which SDV reads off private records, that pass for public ones."""
+    schema = Schema.from_sdv(DETECTED)
+    kinds = [(column.name, column.kind) for column in schema.columns]
+    assert dict(kinds) == {
+        "age": "integer",
+        "lab": "continuous",
+        "sex": "binary",
+        "grade": "ordinal",
+        "died": "binary",
+    }
+    assert schema["grade"].categories == (1, 2, 3) and schema["lab"].decimals == 1 and schema["lab"].missing
+    assert set(schema["age"].unreviewed) == {"kind", "lower", "upper", "missing"}
+    assert set(schema["lab"].unreviewed) == {"kind", "lower", "upper", "decimals", "missing"}
+    for name in ("sex", "grade", "died"):
+        assert set(schema[name].unreviewed) == {"categories", "missing"}
+    with pytest.raises(PrivacyError, match="age"):
+        require_reviewed(schema)
+    known = {"lab": {"lower": 0, "upper": 20, "decimals": 1}, "grade": {"categories": (1, 2, 3, 4)}}
+    better = Schema.from_sdv(DETECTED, known=known)
+    assert better["lab"].unreviewed == ("missing", "kind") and better["lab"].upper == 20
+    assert better["grade"].unreviewed == ("missing",) and better["sex"] == schema["sex"]
 
 
 @pytest.mark.parametrize(
