@@ -205,8 +205,13 @@ class Evaluation:
             html_folded(f"{group} ({len(rows):,} measures)", html_table(_HEADER, rows))
             for group, rows in groups.items()
         )
-        more = "dpsynth.report.RunReport.of_evaluation says what these numbers mean, and draws them."
-        return html_lines([f"Evaluation of {len(self.measures):,} measures. {more}"]) + "".join(folded)
+        said = [
+            f"Evaluation of {len(self.measures):,} measures. dpsynth.report.RunReport.of_evaluation says what "
+            "they mean, and draws them."
+        ]
+        if any(measure.internal for measure in self.measures):
+            said.append("Confidential (internal) numbers were computed from real records without noise.")
+        return html_lines(said) + "".join(folded)
 
     def __contains__(self, name: object) -> bool:
         return any(measure.name == name for measure in self.measures)

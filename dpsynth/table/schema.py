@@ -375,9 +375,10 @@ class Schema(BaseModel):
 
         The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. Their kinds
         count as public. All other columns (``id``, ``datetime``, ``unknown``, personal data), and keys,
-        become ``ignored``. Give bounds and categories that are public in ``known``. Those that come from ``frame``
-        instead are marked as unreviewed, as :func:`dpsynth.infer_schema` marks them. So are those in the
-        metadata itself, since SDV 2 reads them off the records. A fit refuses them until they are reviewed.
+        become ``ignored``. Give bounds and categories that are public in ``known``. Those that come from
+        ``frame`` instead are marked as unreviewed, as :func:`dpsynth.infer_schema` marks them. So are those
+        in the metadata itself, since SDV 2 reads them off the records. A fit refuses them until they are
+        reviewed.
 
         Parameters
         ----------
