@@ -206,8 +206,8 @@ class Evaluation:
             for group, rows in groups.items()
         )
         said = [
-            f"Evaluation of {len(self.measures):,} measures. dpsynth.report.RunReport.of_evaluation says what "
-            "they mean, and draws them."
+            f"Evaluation of {len(self.measures):,} measures. dpsynth.report.RunReport.of_evaluation says "
+            "what they mean, and draws them."
         ]
         if any(measure.internal for measure in self.measures):
             said.append("Confidential (internal) numbers were computed from real records without noise.")

@@ -18,7 +18,7 @@ from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
 
-# As the specification's appendix writes it.
+# As the library of the format, mlcroissant, writes it.
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
