@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
-    from dpsynth import accounting, datasets, errors, evaluation, table
+    from dpsynth import accounting, datasets, errors, evaluation, report, table
     from dpsynth.evaluation import evaluate
     from dpsynth.model.wgan.settings import TrainingSettings
     from dpsynth.studies.combining import combine
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpsynth.synthesis.budget import Shares
     from dpsynth.synthesis.synthesizer import DPWGANGP, load
     from dpsynth.table.schema import Column, Schema
+    from dpsynth.table.schema_inference import infer_schema
 
 __version__ = "0.1.0"
 
@@ -27,6 +28,7 @@ _HOMES = {
     "load": "dpsynth.synthesis.synthesizer",
     "combine": "dpsynth.studies.combining",
     "evaluate": "dpsynth.evaluation",
+    "infer_schema": "dpsynth.table.schema_inference",
     "Schema": "dpsynth.table.schema",
     "Column": "dpsynth.table.schema",
     "TrainingSettings": "dpsynth.model.wgan.settings",
@@ -36,6 +38,7 @@ _HOMES = {
     "datasets": "dpsynth.datasets",
     "errors": "dpsynth.errors",
     "evaluation": "dpsynth.evaluation",
+    "report": "dpsynth.report",
     "table": "dpsynth.table",
 }
 
@@ -53,7 +56,9 @@ __all__ = [
     "errors",
     "evaluate",
     "evaluation",
+    "infer_schema",
     "load",
+    "report",
     "table",
 ]
 

@@ -14,7 +14,7 @@ import dpsynth
 ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
-    ("errors", "lazy", "checks", "cluster", "files"),
+    ("errors", "lazy", "checks", "cluster", "progress", "files"),
     ("table",),
     ("studies",),
     ("accounting",),
@@ -115,7 +115,9 @@ def test_public_names():
         "errors",
         "evaluate",
         "evaluation",
+        "infer_schema",
         "load",
+        "report",
         "table",
     ]
     assert all(hasattr(dpsynth, name) for name in dpsynth.__all__)

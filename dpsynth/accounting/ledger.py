@@ -17,16 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsynth.accounting.contents import Contents, Entry, Records, Release, Released, Stage, join
-from dpsynth.accounting.guarantee import UNIT, Guarantee
+from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
+from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary, from_record, summary_of, to_record
 from dpsynth.checks import text
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.atomic import read_json, write_text
+from dpsynth.files.notebook import html_lines, html_table, text_table
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
+
+#: measures of the guarantee that a printed ledger explains
+_PRINTED = ("epsilon", "total variation", "attack accuracy")
 
 
 class Ledger:
@@ -65,6 +70,46 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({', '.join(entry.name for entry in self.entries)})"
+
+    def __str__(self) -> str:
+        """The guarantee, and each noisy statistic with its cost."""
+        said, header, rows = self._shown()
+        return "\n".join([*said, text_table(header, rows), *(": ".join(told) for told in self._meanings())])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        said, header, rows = self._shown()
+        meanings = self._meanings()
+        table = html_table(("measure", "bound", "meaning"), meanings) if meanings else ""
+        return html_lines(said) + html_table(header, rows) + table
+
+    def _shown(self) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
+        """Sentences, and the entries as a table; without epsilons where the ledger names no delta."""
+        if not self.entries:
+            return ["An empty ledger: no private record has been read."], ("noisy statistic",), []
+        if self.delta is None:
+            said = "This ledger names no delta. The method summary(delta) gives its cost."
+            rows: list[tuple[str, ...]] = [(e.name, e.sensitivity, e.detail) for e in self.entries]
+            return [said], ("noisy statistic", "sensitivity", "detail"), rows
+        summary = self.summary()
+        header = ("noisy statistic", "epsilon alone", "epsilon so far", "mechanism", "detail")
+        costs: list[tuple[str, ...]] = [
+            (
+                entry["name"],
+                round_up(entry["epsilon_alone"]),
+                round_up(entry["epsilon_cumulative"]),
+                entry["event"],
+                entry["detail"],
+            )
+            for entry in summary["entries"]
+        ]
+        return [summary["guarantee"]], header, costs
+
+    def _meanings(self) -> list[tuple[str, str, str]]:
+        if not self.entries or self.delta is None or not self.guarantee().private:
+            return []
+        told = meanings(measures_of(self.profile(), self.delta))
+        return [each for each in told if each[0] in _PRINTED]
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -25,6 +25,7 @@ from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.subgroups import compare_subgroups
+from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
 
@@ -67,11 +68,13 @@ def evaluate(
     Parameters
     ----------
     synthetic : pandas.DataFrame of shape (m, columns)
-        From any generator.
+        From any generator: columns in any order, and any dtypes that write the schema's values, such as
+        numbers as text, whole numbers as floats, or categories as codes. Columns that the schema ignores may
+        be there or not.
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : Schema
-        Of all tables.
+        Of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata.
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them utility is not measured, and
         nothing tells memory from coincidence.
@@ -80,7 +83,8 @@ def evaluate(
         ``effects`` says otherwise these are the studies that are replicated, by the text of their formulas; a
         study with increments of its own needs its EffectsModel in ``effects`` as well.
     progress : callable, optional
-        Receives a question and the part of the work on it that is done, in [0, 1].
+        Receives a question and the part of the work on it that is done, in [0, 1]. By default a bar is shown
+        in a notebook or at a prompt, and nothing in a script.
     **options
         ``outcome``, ``effects``, ``models``, ``constraints``, ``metric``, ``groups``, ``seed``,
         ``reference``, ``records``, ``level``: see :class:`~dpsynth.evaluation.settings.Settings`.
@@ -116,7 +120,8 @@ def evaluate(
     settings = Settings.of(**options)
     settings.check(schema)
     tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
-    return evaluate_tables(tables, settings, progress)
+    with shown(progress, stage_bar) as stages:
+        return evaluate_tables(tables, settings, stages)
 
 
 def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None = None) -> Evaluation:

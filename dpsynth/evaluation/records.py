@@ -20,6 +20,7 @@ from dpsynth.errors import INTERNAL, InputError
 from dpsynth.evaluation.details import Data, read
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.markdown import inert
+from dpsynth.files.notebook import html_folded, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import one_sentence
 
 Data_co = TypeVar("Data_co", covariant=True)
@@ -134,9 +135,18 @@ class Findings:
     parts: tuple[Part, ...] = ()
 
 
-@dataclass(frozen=True)
+_HEADER = ("measure", "value", "interval", "status", "what it is")
+
+
+def _row(measure: Measure) -> tuple[str, ...]:
+    """A measure for people; its last cell says what it is."""
+    status = "confidential" if measure.internal else ""
+    return measure.name, shown(measure.value), shown_interval(measure), status, measure.detail
+
+
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What was measured about a synthetic table.
+    """What was measured about a synthetic table; printed, it is the table of its measures.
 
     Parameters
     ----------
@@ -177,6 +187,31 @@ class Evaluation:
             if measure.name == name:
                 return measure
         raise KeyError(f"no measure {name!r}; there are: {', '.join(m.name for m in self.measures)}")
+
+    def __repr__(self) -> str:
+        """The measures of the whole table; :meth:`to_markdown` has those of each column as well."""
+        whole = [measure for measure in self.measures if not measure.name.endswith("]")]
+        rows = [(measure.group, *_row(measure)[:-1]) for measure in whole]
+        left = len(self.measures) - len(whole)
+        more = f"\nand {left:,} measures of single columns, which to_markdown() has" if left else ""
+        return text_table(("question", *_HEADER[:-1]), rows) + more
+
+    def _repr_html_(self) -> str:
+        """The measures for a notebook, each question unfolded on demand, and how to get a report."""
+        groups: dict[str, list[tuple[str, ...]]] = {}
+        for measure in self.measures:
+            groups.setdefault(measure.group, []).append(_row(measure))
+        folded = (
+            html_folded(f"{group} ({len(rows):,} measures)", html_table(_HEADER, rows))
+            for group, rows in groups.items()
+        )
+        said = [
+            f"Evaluation of {len(self.measures):,} measures. dpsynth.report.RunReport.of_evaluation says "
+            "what they mean, and draws them."
+        ]
+        if any(measure.internal for measure in self.measures):
+            said.append("Confidential (internal) numbers were computed from real records without noise.")
+        return html_lines(said) + "".join(folded)
 
     def __contains__(self, name: object) -> bool:
         return any(measure.name == name for measure in self.measures)

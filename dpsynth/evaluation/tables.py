@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_float_dtype
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.evaluation.records import Evaluation, Findings, Measure, Part, shown
@@ -96,8 +97,16 @@ class Tables:
         ([30.0, 40.0], [31.0, 99.0])
         """
         raw = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
-        frames = {name: _conformed(name, frame, schema) for name, frame in raw.items()}
+        frames = raw | {"synthetic": _whole(synthetic, schema)}
+        frames = {name: _conformed(name, frame, schema) for name, frame in frames.items()}
         return cls(frames["synthetic"], frames["train"], frames.get("test"), schema, raw, tuple(declared))
+
+
+def _whole(synthetic: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Round to whole numbers, where the schema has them: other generators leave that to the reader."""
+    columns = [column.name for column in schema.columns if column.kind == "integer"]
+    floats = [name for name in synthetic.columns if name in columns and is_float_dtype(synthetic[name])]
+    return synthetic.assign(**{name: synthetic[name].round() for name in floats})
 
 
 def _conformed(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:

@@ -6,12 +6,13 @@ later gets onto a page for release by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
+from html import escape
 from pathlib import PureWindowsPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +25,17 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import finite
+from dpsynth.files.notebook import html_lines, show_figures
+from dpsynth.report.drawing.style import Plot
+from dpsynth.report.plots import plots_of_evaluation, plots_of_guarantee, plots_of_studies, summarised
+from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
+from dpsynth.report.verdicts.rules import judge
+from dpsynth.report.verdicts.utility import judge_studies
+from dpsynth.report.verdicts.verdict import Verdict
 from dpsynth.studies.estimates import MEASURES, Estimates
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
 _TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")
@@ -51,9 +62,19 @@ _CONFIG: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+#: how a printed report marks a verdict
+_MARKS = {"good": "✓ Good", "caution": "! Caution", "bad": "✕ Bad"}
+_CONFIDENTIAL = (
+    "Confidential (internal): some of these numbers were computed from real records without noise. "
+    "The method released() keeps what may be shared."
+)
+
+
+@dataclass(frozen=True, repr=False)
 class RunReport:
     """What is known of one synthetic table.
+
+    Printed, it is a summary. A notebook shows plots with it, and :meth:`plot` draws each one.
 
     Parameters
     ----------
@@ -113,9 +134,41 @@ class RunReport:
                 raise InputError(f"created must be an ISO date, got {self.created!r}") from None
 
     @classmethod
-    def of_evaluation(cls, evaluation: Evaluation) -> RunReport:
-        """The report of a table of which nothing but its evaluation is known."""
-        return cls(table={"outcome": evaluation.settings.get("outcome")}, evaluation=evaluation)
+    def of_evaluation(
+        cls, evaluation: Evaluation, *, ledger: Ledger | None = None, studies: Sequence[Estimates] = ()
+    ) -> RunReport:
+        """The report of a table from its evaluation, and from what is known of how it was made.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            What :func:`dpsynth.evaluate` gives.
+        ledger : Ledger, optional
+            Of the fit, such as ``model.ledger_``; it must name a delta, as that of a fit does.
+        studies : sequence of Estimates
+            Private estimates of pre-specified regressions, such as ``model.estimates_``.
+
+        Raises
+        ------
+        InputError
+            If the ledger names no delta.
+
+        Examples
+        --------
+        >>> from dpsynth.evaluation import Measure
+        >>> report = RunReport.of_evaluation(Evaluation((Measure("Utility", "auc_mean", 0.81, True),)))
+        >>> report.plots
+        ('auc',)
+        """
+        if ledger is not None and ledger.delta is None:
+            raise InputError("the ledger names no delta; give the ledger of a fit")
+        return cls(
+            ledger,
+            None if ledger is None else ledger.delta,
+            table={"outcome": evaluation.settings.get("outcome")},
+            evaluation=evaluation,
+            studies=tuple(studies),
+        )
 
     @property
     def title(self) -> str:
@@ -147,6 +200,88 @@ class RunReport:
     def profile(self) -> Profile | None:
         """What the ledger allows an attacker, computed once."""
         return None if self.ledger is None else self.ledger.profile()
+
+    @cached_property
+    def findings(self) -> tuple[Verdict, ...]:
+        """The verdicts on the guarantee, the attacks, the studies and the evaluation, the worst first."""
+        found = [
+            *judge_guarantee(self.guarantee, self.profile),
+            *judge_attempts(self.attempts),
+            *judge_studies(self.studies, internal=bool(self.withheld)),
+            *judge(self.measured),
+        ]
+        return tuple(sorted(found, key=lambda verdict: ("bad", "caution", "good").index(verdict.severity)))
+
+    @property
+    def plots(self) -> tuple[str, ...]:
+        """Names of the plots that the report has, for :meth:`plot`."""
+        return tuple(self._plots)
+
+    def plot(self, name: str) -> Figure:
+        """Draw one plot as a matplotlib figure.
+
+        Parameters
+        ----------
+        name : str
+            One of :attr:`plots`. Of the guarantee: ``costs``, ``trade_off``, ``roc_bound``, ``advantage``,
+            ``privacy_profile``. Of pre-specified regressions: ``estimates[STUDY]``, ``survival[STUDY]``. Of
+            an evaluation: ``auc``, ``r2``, ``roc[MODEL]``, ``calibration[MODEL]``, ``effects…``,
+            ``marginal[COLUMN]``, ``associations[TABLE]``, ``nn_accuracy``, ``distances``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A new figure each time. Plots of real records are confidential: those of ``released()`` are not.
+
+        Raises
+        ------
+        InputError
+            If the report has no plot of that name; the message names those it has.
+        """
+        if name not in self._plots:
+            raise InputError(
+                f"the report has no plot {name!r}; it has: {few(self._plots, most=40) or 'none'}"
+            )
+        show_figures()
+        return self._plots[name].figure()
+
+    @cached_property
+    def _plots(self) -> dict[str, Plot]:
+        drawn: dict[str, Plot] = {}
+        if self.profile is not None and self.summary is not None:
+            drawn |= plots_of_guarantee(self.profile, self.summary)
+        drawn |= plots_of_studies(self.studies, internal=bool(self.withheld))
+        return drawn | plots_of_evaluation(self.measured)
+
+    def __repr__(self) -> str:
+        """A summary: the guarantee, and what was found, the worst first."""
+        lines = [self.title, *self._promised()]
+        lines += [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
+        return "\n".join(lines + ([_CONFIDENTIAL] if self._internal else []))
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook, with plots."""
+        found = [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
+        head = html_lines([self.title], "h3") + html_lines(self._promised())
+        head += f"<ul>{html_lines(found, 'li')}</ul>"
+        head += html_lines([_CONFIDENTIAL] if self._internal else [], "strong")
+        drawn = "".join(
+            f'<figure style="display: inline-block; max-width: 24rem; margin: 0.5rem; vertical-align: top">'
+            f'<img style="max-width: 100%" src="{plot.uri}" alt="{escape(plot.alt)}">'
+            f"<figcaption>{escape(plot.caption)}{' (confidential)' if plot.internal else ''}</figcaption>"
+            "</figure>"
+            for plot in map(self._plots.__getitem__, summarised(self._plots))
+        )
+        return f"<div>{head}<div>{drawn}</div></div>"
+
+    def _promised(self) -> list[str]:
+        return ["No guarantee is known." if self.guarantee is None else str(self.guarantee)]
+
+    @property
+    def _internal(self) -> bool:
+        """Whether something here was computed from real records without noise."""
+        found = any(verdict.internal for verdict in self.findings)
+        return found or any(measure.internal for measure in self.measured.measures)
 
     @property
     def withheld(self) -> str:

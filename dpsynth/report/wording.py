@@ -7,13 +7,31 @@ with intervals that hold both errors.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.attacks.attempt import Attempt, Measure
 from dpsynth.report.formats import between, decimals, level_text, p_value
-from dpsynth.report.run_report import RunReport
 from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.life_table import SurvivalCurve
+
+
+class Studied(Protocol):
+    """A report with private estimates of studies."""
+
+    @property
+    def studies(self) -> tuple[Estimates, ...]:
+        """The estimates."""
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the ledger promises."""
+
+    @property
+    def withheld(self) -> str:
+        """Why they may not be shared; empty where they may."""
+
 
 #: what each measure is called, what it says, and its axis
 WORDS: dict[Measure, tuple[str, str]] = {
@@ -99,7 +117,7 @@ GUIDE = (
 PAID = "paid for"
 
 
-def guidance(report: RunReport) -> tuple[str, ...]:
+def guidance(report: Studied) -> tuple[str, ...]:
     """Return what a reader of the estimates must know, a sentence each.
 
     Where they may not be shared it is that, and nothing about quoting them; where the guarantee leaves

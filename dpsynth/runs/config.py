@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, StrictStr, ValidationError, field_validator, model_validator
 
 from dpsynth.errors import ConfigError
 from dpsynth.evaluation.settings import Settings
@@ -74,9 +74,13 @@ class ModelConfig(ModelOptions):
 
 
 class SampleConfig(Section):
-    """How many records are made; as many as the training table's public number by default."""
+    """How many records are made; as many as the training table's public number by default.
+
+    ``license``, best an address, is that under which the table is shared; ``croissant.json`` then holds it.
+    """
 
     n: int | None = Field(default=None, ge=1)
+    license: StrictStr | None = None
 
 
 class EvaluateConfig(Settings):

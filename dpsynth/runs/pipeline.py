@@ -173,6 +173,9 @@ def _write_table(
             say(f"sampled {n:,} records in {seconds:.1f} s")
             for line in model.acceptance_.lines():
                 say(line)
+        if sampled:
+            with done.kept("describing the table"):
+                folder.write_croissant(done.report, model.model_.schema)
         done.write(folder)
 
     storage.write_folder(done.out, fill, replace=replace)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import RunConfig
     from dpsynth.synthesis.synthesizer import DPWGANGP
+    from dpsynth.table.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class RunFolder:
     def ledger(self) -> Path:
         """Every noisy statistic and its cost."""
         return self.path / "ledger.json"
+
+    @property
+    def croissant(self) -> Path:
+        """Croissant metadata of the synthetic table, to be shared with it."""
+        return self.path / "croissant.json"
 
     @property
     def report_json(self) -> Path:
@@ -155,6 +161,16 @@ class RunFolder:
     def write_json(self, report: RunReport) -> None:
         """Write the report as JSON; the ledger, which is not in it, is written beside it."""
         write_text(self.report_json, dump_json(report.to_dict()) + "\n")
+
+    def write_croissant(self, report: RunReport, schema: Schema | None = None) -> None:
+        """Write the synthetic table's metadata beside it; the schema is that of the model by default."""
+        from dpsynth.report.croissant import metadata_of
+
+        known = self.load_model().model_.schema if schema is None else schema
+        sample = report.config.get("sample")
+        licence = sample.get("license") if isinstance(sample, Mapping) else None
+        record = metadata_of(report, known, self.synthetic, licence)
+        write_text(self.croissant, dump_json(record) + "\n")
 
     def write_page(self, report: RunReport) -> None:
         """Write the page for the table's owner."""

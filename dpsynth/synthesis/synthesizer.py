@@ -16,12 +16,14 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import storage
+from dpsynth.files.notebook import html_lines
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.progress import shown, training_bar
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
 from dpsynth.studies.estimates import Estimates
@@ -262,7 +264,8 @@ class DPWGANGP(BaseEstimator):
         checkpoint : path, optional
             A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`.
         progress : callable, optional
-            Called with a `Progress` after every chunk of steps.
+            Called with a `Progress` after every chunk of critic steps. By default a bar is shown in a
+            notebook or at a prompt, and nothing in a script.
 
         Returns
         -------
@@ -305,15 +308,16 @@ class DPWGANGP(BaseEstimator):
             plan = plan_fit(records, schema, options, rng, ledger)
             self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
             tell_few_records(rows_of(frame), releases.marginals, options.epsilon)
-            model = fit_releases(records, plan, rng, ledger)
             history: list[dict[str, float]] = []
-            if releases.plan is not None:
-                settings = plan.blueprint.training
-                training = Training(
-                    model, settings, self._public_generator(), self._record, checkpoint, progress
-                )
-                steps = training.release(releases.plan, stage=releases.stage)
-                model, history = ledger.run(steps, records, rng)
+            with shown(progress, training_bar) as tell:
+                model = fit_releases(records, plan, rng, ledger)
+                if releases.plan is not None:
+                    settings = plan.blueprint.training
+                    training = Training(
+                        model, settings, self._public_generator(), self._record, checkpoint, tell
+                    )
+                    steps = training.release(releases.plan, stage=releases.stage)
+                    model, history = ledger.run(steps, records, rng)
         except BaseException:
             ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
             raise
@@ -354,10 +358,11 @@ class DPWGANGP(BaseEstimator):
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record, checkpoint)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        training = Training(model, settings, self._public_generator(), self._record, checkpoint, progress)
-        steps = training.release(plan, state=state)
         rng = self._generator(len(self.ledger_.entries), state.step)
-        trained = self.ledger_.resume(steps, FrameRecords(records), rng)
+        with shown(progress, training_bar) as tell:
+            training = Training(model, settings, self._public_generator(), self._record, checkpoint, tell)
+            steps = training.release(plan, state=state)
+            trained = self.ledger_.resume(steps, FrameRecords(records), rng)
         return self._finish(*trained)
 
     def sample(
@@ -380,7 +385,11 @@ class DPWGANGP(BaseEstimator):
 
         Returns
         -------
-        DataFrame (n_samples, columns) in the schema's dtypes
+        DataFrame (n_samples, columns)
+            In the schema's order and dtypes (:attr:`dpsynth.table.Column.dtype`), as ``schema.conform`` gives
+            them: whole numbers are ``int64``, or ``Int64`` where a value may be missing; text categories stay
+            text, as in a file. ``pandas.Categorical(values, schema["stage"].categories, ordered=True)``
+            gives an ordinal column its order.
 
         Raises
         ------
@@ -673,6 +682,26 @@ class DPWGANGP(BaseEstimator):
         """The privacy guarantee of ``ledger_``; printed, it is one plain sentence."""
         self._check_fitted()
         return self.ledger_.guarantee()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _repr_html_inner(self) -> str:
+        """Scikit-learn's diagram; after a fit, the guarantee above it."""
+        return self._told() + str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle = dict(super()._repr_mimebundle_(**options))
+        if "text/html" in bundle:
+            bundle["text/html"] = self._told() + bundle["text/html"]
+        if self.__sklearn_is_fitted__():
+            bundle["text/plain"] += f"\n{self.guarantee()}"
+        return bundle
+
+    def _told(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return ""
+        return html_lines([str(self.guarantee())])
 
     def _generator(self, *place: int) -> np.random.Generator:
         """Of noise and samples; a seed gives another stream at another place: no noise comes twice."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpsynth.table.io import read_table, write_table
     from dpsynth.table.parquet import ParquetTable
     from dpsynth.table.schema import Schema, require_reviewed
-    from dpsynth.table.schema_inference import infer
+    from dpsynth.table.schema_inference import infer_schema
 
 _HOMES = {
     "Column": "dpsynth.table.column",
@@ -24,7 +24,7 @@ _HOMES = {
     "CsvFormat": "dpsynth.table.csv_format",
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
-    "infer": "dpsynth.table.schema_inference",
+    "infer_schema": "dpsynth.table.schema_inference",
     "read_table": "dpsynth.table.io",
     "require_reviewed": "dpsynth.table.schema",
     "write_table": "dpsynth.table.io",
@@ -36,7 +36,7 @@ __all__ = [
     "CsvFormat",
     "ParquetTable",
     "Schema",
-    "infer",
+    "infer_schema",
     "read_table",
     "require_reviewed",
     "write_table",

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from dpsynth.checks import few
 from dpsynth.errors import SchemaError
 from dpsynth.files.yaml_text import one_sentence
 from dpsynth.table.cells import escape
@@ -288,6 +289,28 @@ class Column(BaseModel):
             # 1 / 10**d is correctly rounded, 10.0**-d is not for every d
             return 1.0 / 10**self.decimals
         return 1.0 if self.kind == "integer" else None
+
+    @property
+    def allowed(self) -> str:
+        """Bounds with their step, or categories, in a few words for people.
+
+        Examples
+        --------
+        >>> Column(name="creatinine", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log").allowed
+        '0.1 to 20 in steps of 0.1, log scale'
+        >>> Column(name="sex", kind="binary", categories=("F", "M")).allowed
+        'F, M'
+        """
+        if not self.is_numeric:
+            mark = " < " if self.is_ordinal else ", "
+            return few(map(str, self.categories), separator=mark)
+        lower, upper = self.bounds
+        words = f"{lower:.10g} to {upper:.10g}"
+        if self.resolution is not None and (self.kind, self.resolution) != ("integer", 1.0):
+            words += f" in steps of {self.resolution:.10g}"
+        words += ", log scale" if self.scale == "log" else ""
+        words += f", or {few(f'{code:.10g}' for code in self.special)}" if self.special else ""
+        return words + (f", computed as {self.derived}" if self.derived else "")
 
     @property
     def incomplete(self) -> bool:

@@ -119,7 +119,7 @@ def draft_column(
     if n == 0:
         raise LeftOut("has no values")
     if not kept and identifiers.named_identifier(name, distinct, n):
-        raise LeftOut("says whose row or which row it is (--keep NAME takes it)")
+        raise LeftOut("says whose row or which row it is (keep or --keep takes it)")
     if _is_dates(values):
         raise LeftOut(f"holds dates; {_ADVICE['dates']}")
     if cells is not None:
@@ -181,8 +181,8 @@ def _text_fields(
         )
     for word, times in asked.items():
         said.question(
-            f"is {word!r} an answer (such as 'not done'), as drafted, or a missing value? Then say "
-            f"--missing-word '{word}', for all columns",
+            f"is {word!r} an answer (such as 'not done'), as drafted, or a missing value? Then name "
+            f"{word!r} in missing_words or --missing-word, for all columns",
             _cells(times),
         )
     if cells.n_numbers > cells.n_others:
@@ -207,7 +207,7 @@ def _number_fields(
         raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
     if whole and written_whole and not kept and identifiers.numbers_identify(said.column, distinct, n):
         raise LeftOut(
-            "has a different whole number in nearly every row: identifiers? (--keep NAME takes it)",
+            "has a different whole number in nearly every row: identifiers? (keep or --keep takes it)",
             f"{n_distinct:,} in {n:,} rows",
         )
     if whole and _are_dates(distinct) and not kept:
@@ -294,7 +294,7 @@ def _are_dates(distinct: np.ndarray) -> bool:
 def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: bool) -> dict[str, Any]:
     if not kept and kind == "categorical" and identifiers.words_identify(len(words), n):
         raise LeftOut(
-            "has many different words: identifiers or free text? (--keep NAME takes it)",
+            "has many different words: identifiers or free text? (keep or --keep takes it)",
             f"{len(words):,} in {n:,} rows",
         )
     if len(words) > _MOST_CATEGORIES:
@@ -316,8 +316,8 @@ def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]]) -> None:
     listed = ", ".join(f"row {row} {value!r}" for row, value in rows)
     more = f", … {count:,} cells in all" if count > len(rows) else ""
     said.question(
-        "not every cell is a number: correct or empty these in the table, or say --missing-word WORD if it "
-        "stands for no value; a fit stops at what is no number",
+        "not every cell is a number: correct or empty these in the table, or name it in "
+        "missing_words or --missing-word if it stands for no value; a fit stops at what is no number",
         listed + more,
     )
 

@@ -2,7 +2,7 @@
 
 Every CSV cell is read as text. With a schema it is converted by what its column declares, so that a code
 ``010`` keeps its zero, ``no`` stays a word, and an error names the line of the file; without one it stays
-text, for :func:`dpsynth.table.schema_inference.infer` to read.
+text, for :func:`dpsynth.table.schema_inference.infer_schema` to read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a table is: its columns, its outcome and its public number of records.
 
 A schema is the public part of a private table: everything the mechanism may know without paying for it.
-It is written by hand or drafted by :func:`dpsynth.table.schema_inference.infer` and then reviewed, kept as
-YAML, and identified by its digest in everything that was made with it.
+It is written by hand or drafted by :func:`dpsynth.table.schema_inference.infer_schema` and then reviewed,
+kept as YAML, and identified by its digest in everything that was made with it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.checks import few
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files.atomic import write_text
+from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
 from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.derived import Formula, add_derived, formulas
 from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.sdv import sdv_fields
 from dpsynth.table.where import combinations
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
@@ -164,6 +166,45 @@ class Schema(BaseModel):
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def __repr__(self) -> str:
+        """The schema as a table: columns, kinds and allowed values, and which of them nobody has reviewed."""
+        return "\n".join([self._headline(), text_table(*self._table()), *self._closing()])
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        lines = html_lines(self._closing())
+        return html_lines([self._headline()]) + html_table(*self._table()) + lines
+
+    def _headline(self) -> str:
+        records = "number of records not public" if self.n_public is None else f"{self.n_public:,} records"
+        facts = [f"{len(self)} columns", records]
+        facts += [f"outcome {self.outcome}"] if self.outcome else []
+        facts += [f"one row is {self.unit}"] if self.unit else []
+        return f"Schema{f' of {self.name}' if self.name else ''}: {', '.join(facts)}"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        rows = [
+            (
+                column.name,
+                column.kind,
+                column.allowed,
+                column.unit or "",
+                "allowed" if column.missing else "",
+                ", ".join(column.unreviewed),
+            )
+            for column in self.columns
+        ]
+        header = ("column", "kind", "allowed values", "unit", "missing", "unreviewed")
+        shown = [k for k in range(len(header)) if k < 3 or any(row[k] for row in rows)]
+        return tuple(header[k] for k in shown), [tuple(row[k] for k in shown) for row in rows]
+
+    def _closing(self) -> list[str]:
+        lines = [f"not read: {few(self.ignored)}"] if self.ignored else []
+        lines += [f"rule: {rule}" for rule in self.constraints]
+        return lines + ([PRIVATE] if self.unreviewed else [])
 
     @property
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
@@ -320,6 +361,61 @@ class Schema(BaseModel):
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
         return read_yaml(source, cls.from_dict, error=SchemaError)
+
+    @classmethod
+    def from_sdv(
+        cls,
+        metadata: str | Path | Mapping[str, Any],
+        frame: pd.DataFrame | None = None,
+        *,
+        known: Mapping[str, Mapping[str, Any]] | None = None,
+        **fields: Any,
+    ) -> Schema:
+        """Read metadata of the Synthetic Data Vault (SDV), of a single table, as a schema.
+
+        The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. Their kinds
+        count as public. All other columns (``id``, ``datetime``, ``unknown``, personal data), and keys,
+        become ``ignored``. Give bounds and categories that are public in ``known``. Those that come from
+        ``frame`` instead are marked as unreviewed, as :func:`dpsynth.infer_schema` marks them. So are those
+        in the metadata itself, since SDV 2 reads them off the records. A fit refuses them until they are
+        reviewed.
+
+        Parameters
+        ----------
+        metadata : path or mapping
+            JSON file, or what ``Metadata.to_dict()`` gives: of versions 1 and 2, with one table.
+        frame : pandas.DataFrame, shape (n, columns), optional
+            Private records, for what is not known otherwise.
+        known : mapping, optional
+            Public fields of columns, as in :class:`Column`. A ``kind`` here takes a column that would be
+            ignored.
+        **fields
+            Of the schema, such as ``outcome`` and ``n_public``.
+
+        Raises
+        ------
+        SchemaError
+            If the metadata describes no table or several, bounds or categories are absent and no frame is
+            given, or a field is wrong.
+        DataError
+            If the frame lacks a column, or a column holds nothing that can be used.
+
+        References
+        ----------
+        https://docs.sdv.dev/sdv/concepts/metadata/metadata-json
+
+        Examples
+        --------
+        >>> metadata = {"columns": {"id": {"sdtype": "id"}, "died": {"sdtype": "boolean"},
+        ...             "age": {"sdtype": "numerical", "computer_representation": "Int64"}}}
+        >>> schema = Schema.from_sdv(metadata, known={"age": {"lower": 18, "upper": 110}}, outcome="died")
+        >>> schema.names, schema["age"].kind, schema.ignored, schema.unreviewed
+        (('died', 'age'), 'integer', ('id',), {})
+        >>> table = pd.DataFrame({"age": [31, 58, 44], "died": [True, False, True]})
+        >>> Schema.from_sdv(metadata, table).unreviewed
+        {'died': ('missing',), 'age': ('lower', 'upper', 'missing')}
+        """
+        return cls(**{**sdv_fields(metadata, frame, known or {}), **fields})
 
 
 def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[str, ...]]:

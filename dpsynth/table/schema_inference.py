@@ -13,7 +13,6 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,8 @@ import pandas as pd
 from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.files.atomic import write_text
+from dpsynth.files.notebook import html_lines
+from dpsynth.progress import column_bar, shown
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
@@ -40,10 +41,18 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A schema that was read off a table, every field unreviewed; remarks about the table come first."""
+    """A schema that was read off a table, every field unreviewed; remarks about the table come first.
+
+    Printed, or shown in a notebook, it is the schema with its remarks. Both quote records.
+    """
 
     schema: Schema
     remarks: tuple[Remark, ...]
+
+    @property
+    def questions(self) -> tuple[Remark, ...]:
+        """The remarks that ask what only the table's owner knows."""
+        return tuple(remark for remark in self.remarks if remark.kind == "question")
 
     def lines(self) -> list[str]:
         """Return the remarks as lines for a terminal, what is said of several columns said once."""
@@ -51,6 +60,23 @@ class Draft:
         for remark in self.remarks:
             groups.setdefault((remark.kind, remark.text), []).append(remark)
         return [_said(kind, text, remarks) for (kind, text), remarks in groups.items()]
+
+    def counts(self) -> str:
+        """Say how many columns were drafted and left out, and what to do next."""
+        return (
+            f"{len(self.schema)} columns drafted, {len(self.schema.ignored)} left out. The draft is private: "
+            "bounds and categories were read off the data. Answer the questions. Put public values in their "
+            "place, and delete each 'unreviewed'."
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.schema), *(f"- {line}" for line in self.lines()), self.counts()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        remarks = f"<ul>{html_lines(self.lines(), 'li')}</ul>"
+        return self.schema._repr_html_() + remarks + html_lines([self.counts()])
 
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Return the schema as YAML, remarks as comments, and write it to ``path`` for its owner alone."""
@@ -80,12 +106,7 @@ def _comment(text: str, mark: str = "") -> list[str]:
     return textwrap.wrap(plain, 108, initial_indent=f"# {mark}", subsequent_indent="#   " if mark else "# ")
 
 
-def infer(frame: pd.DataFrame, name: str | None = None, **options: Any) -> Schema:
-    """Draft a schema from a table: the schema of :func:`draft`, which takes the same options."""
-    return draft(frame, name, **options).schema
-
-
-def draft(
+def infer_schema(
     frame: pd.DataFrame,
     name: str | None = None,
     *,
@@ -96,7 +117,7 @@ def draft(
     missing_words: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Draft:
-    """Draft a schema from a table, and say what its owner must decide.
+    """Draft a schema from a table, with the questions that only its owner can answer.
 
     Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not
     leave the place where the records are before it is reviewed. The number of records is not written down.
@@ -115,13 +136,14 @@ def draft(
         Words that stand for a missing value, such as ``?``; in columns of numbers whatever writes the same
         number.
     progress : callable, optional
-        Receives how many columns are drafted, and how many there are.
+        Receives how many columns are drafted, and how many there are. By default a bar is shown in a notebook
+        or at a prompt, and nothing in a script.
 
     Returns
     -------
     Draft
-        Each column's ``unreviewed`` lists every field but the name, since all are read off the data. What
-        was left out is in the schema's ``ignored``.
+        ``schema``, ``questions`` and all ``remarks``; printed, both. Each column's ``unreviewed`` lists every
+        field but the name, since all are read off the data. What was left out is in the schema's ``ignored``.
 
     Raises
     ------
@@ -132,11 +154,11 @@ def draft(
     Examples
     --------
     >>> table = pd.DataFrame({"patient_id": ["p1", "p2", "p3"], "age": [34, 51, 78], "sex": ["F", "M", "F"]})
-    >>> made = draft(table)
+    >>> made = infer_schema(table)
     >>> made.schema["age"].lower, made.schema["age"].upper, made.schema["age"].unreviewed
     (34.0, 78.0, ('kind', 'lower', 'upper', 'missing'))
     >>> print(made.remarks[0])
-    left out: patient_id: says whose row or which row it is (--keep NAME takes it)
+    left out: patient_id: says whose row or which row it is (keep or --keep takes it)
     """
     names = _names(frame)
     drop, keep, missing_words = tuple(drop), tuple(keep), tuple(missing_words)
@@ -157,19 +179,20 @@ def draft(
     absent = {word for read in cells.values() if read.is_numeric for word in read.absent}
     columns: list[Column] = []
     remarks: list[Remark] = _persons(frame[list(chosen)])
-    for done, (column, values) in enumerate(chosen.items()):
-        if progress is not None:
-            progress(done, len(chosen))
-        said = Remarks(column)
-        try:
-            columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
-        except LeftOut as why:
-            if column == outcome:
-                raise of_records(f"the outcome {column!r} cannot be used: {why}") from None
-            if column in keep:
-                raise of_records(f"column {column!r} cannot be kept: {why}") from None
-            said.left_out(why)
-        remarks += said.remarks
+    with shown(progress, column_bar) as tell:
+        for done, (column, values) in enumerate(chosen.items()):
+            if tell is not None:
+                tell(done, len(chosen))
+            said = Remarks(column)
+            try:
+                columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
+            except LeftOut as why:
+                if column == outcome:
+                    raise of_records(f"the outcome {column!r} cannot be used: {why}") from None
+                if column in keep:
+                    raise of_records(f"column {column!r} cannot be kept: {why}") from None
+                said.left_out(why)
+            remarks += said.remarks
     if not columns:
         raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
     if outcome is not None:
@@ -225,7 +248,7 @@ def _cells(values: pd.Series, cells: TextCells | None) -> pd.Series:
 def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
     text = (
         f"tells the outcome {outcome} nearly alone (internal: not for release). Is it known only after the "
-        "outcome, or another name for it? Then leave it out with --drop NAME"
+        "outcome, or another name for it? Then leave it out with drop or --drop"
     )
     return [Remark(leak.column, "question", text, str(leak)) for leak in find_leaks(frame, outcome)]
 

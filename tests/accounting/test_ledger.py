@@ -317,3 +317,26 @@ def test_a_unit_is_one_line(unit: str) -> None:
     """A unit that would break the guarantee's sentence in two."""
     with pytest.raises(SchemaError, match="unit must be one line of text"):
         Schema(columns=(Column(name="died", kind="binary", categories=(0, 1)),), unit=unit)
+
+
+def test_a_ledger_prints_its_guarantee_costs_and_meaning():
+    """A printed ledger without its total cost, a cost rounded down, or HTML that runs."""
+    ledger = Ledger()
+    assert "no private record" in str(ledger) and "no private record" in ledger._repr_html_()
+    ledger.post("<script>counts", gaussian_event(10.0), sensitivity="1", detail="<b>age")
+    assert "names no delta" in str(ledger)
+    ledger = full_ledger()
+    ledger.seeded = False
+    ledger.begin_stage(1e-5)
+    ledger.post("<script>counts", gaussian_event(10.0), sensitivity="1", detail="<b>age")
+    total = ledger.summary()["epsilon"]
+    for shown in (str(ledger), ledger._repr_html_()):
+        assert str(ledger.guarantee())[:30] in shown and "tree edges" in shown and "attack accuracy" in shown
+        assert shown.index("count") < shown.index("selection") < shown.index("critic")
+    last = next(line for line in str(ledger).splitlines() if line.startswith("<script>counts")).split()
+    assert float(last[2]) >= total == pytest.approx(float(last[2]), rel=1e-3)
+    assert "<script>" not in ledger._repr_html_() and "<b>" not in ledger._repr_html_()
+    bare = Ledger()
+    bare.begin_stage(0.0)
+    bare.post("means", non_private_event(), sensitivity="unbounded")
+    assert "NOT PRIVATE" in str(bare) and "NOT PRIVATE" in bare._repr_html_() and "accuracy" not in str(bare)

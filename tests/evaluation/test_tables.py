@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpsynth.errors import DataError
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.records import Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import COMPARED, LEARNED, Most, on_part, random_rows, sampled
+from dpsynth.evaluation.tables import COMPARED, LEARNED, Most, Tables, on_part, random_rows, sampled
 from dpsynth.table.schema import Column, Schema
 
 
@@ -61,3 +62,40 @@ def test_an_evaluation_says_what_it_read() -> None:
     assert told.count("a random 40 of 80 records") == 4
     assert "which adds a standard error of" in part["nn_accuracy_train"].detail
     assert part.released().of_kind("parts") == ()
+
+
+@pytest.mark.parametrize("dtypes", ["categories", "text", "arrow", "floats"])
+def test_a_table_of_another_generator_is_read_as_it_is_meant(dtypes: str) -> None:
+    """Catches a table that is refused, or read as other values, for its order of columns or its dtypes."""
+    known = {
+        "age": {"lower": 0, "upper": 110},
+        "sex": {"categories": ("F", "M")},
+        "stage": {"categories": (1, 2)},
+    }
+    sdtypes = {
+        "id": "id",
+        "age": "numerical",
+        "sex": "categorical",
+        "stage": "categorical",
+        "died": "boolean",
+    }
+    metadata = {"columns": {name: {"sdtype": sdtype} for name, sdtype in sdtypes.items()}}
+    metadata["columns"]["age"]["computer_representation"] = "Int64"
+    schema = Schema.from_sdv(metadata, known=known, outcome="died")
+    plain = pd.DataFrame(
+        {"age": [31, 58, 44], "sex": ["F", "M", "F"], "stage": [1, 2, 2], "died": [True, False, False]}
+    )
+    made = plain[["died", "stage", "sex", "age"]].assign(id=["sdv-1", "sdv-2", "sdv-3"])
+    if dtypes == "categories":
+        made = made.astype({"sex": "category", "stage": "category", "died": object, "age": "float32"})
+    elif dtypes == "text":
+        made = made.astype(str)
+    elif dtypes == "arrow":
+        made = made.convert_dtypes(dtype_backend="pyarrow")
+    else:
+        made = made.assign(age=made["age"] + 0.2, stage=made["stage"] * 1.0, died=made["died"] * 1.0)
+    made.index = made.index + 7
+    tables = Tables.of(made, train=plain, schema=schema)
+    pd.testing.assert_frame_equal(tables.synthetic.reset_index(drop=True), tables.train)
+    with pytest.raises(DataError, match=r"train table: column 'age', row 1: 31\.2 is not a whole number"):
+        Tables.of(made, train=plain.assign(age=plain["age"] + 0.2), schema=schema)

@@ -44,7 +44,9 @@ def folder(drawing_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _blank(draw: Any, alt: str, caption: str, *, internal: bool = False) -> Plot:
-    return Plot("data:image/svg+xml;base64,", alt, caption, internal)
+    plot = Plot(draw, alt, caption, internal)
+    vars(plot)["_drawn"] = ("data:image/svg+xml;base64,", False)
+    return plot
 
 
 def config(**changes: Any) -> RunConfig:

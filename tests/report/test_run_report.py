@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -209,3 +211,48 @@ def test_two_studies_of_one_name_are_refused() -> None:
     """Would catch a page on which two tables have one caption."""
     with pytest.raises(InputError, match="the study 'mortality' is given twice"):
         RunReport(studies=(sources.study_of(), sources.study_of()))
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # a font without every alphabet
+def test_every_plot_is_drawn_by_its_name() -> None:
+    """Would catch a plot that cannot be drawn, or that a formula in the name of a column breaks."""
+    report, _ = sources.full_report(7)
+    assert {"costs", "trade_off", "privacy_profile", "auc", "nn_accuracy", "distances"} <= set(report.plots)
+    curve = replace(sources.study_of("time"), survival=sources.CURVE)
+    report = replace(report, studies=(*report.studies, curve))
+    kinds = {name.partition("[")[0] for name in report.plots if name.endswith("]")}
+    assert kinds >= {"estimates", "survival", "roc", "calibration", "marginal", "associations"}
+    for name in report.plots:
+        figure = report.plot(name)
+        figure.savefig(io.BytesIO(), dpi=20)  # outside the style of the page, as a notebook does
+    with pytest.raises(InputError, match=r"no plot 'roc'; it has: costs, trade_off"):
+        report.plot("roc")
+    with pytest.raises(InputError, match="it has: none"):
+        RunReport().plot("auc")
+
+
+def test_a_report_in_a_notebook_is_escaped_and_says_what_is_confidential() -> None:
+    """Would catch HTML of a name that runs, no guarantee, or a number that must stay inside."""
+    report, secret = sources.full_report(2)
+    page = report._repr_html_()
+    assert "<img style" in page and page.count("data:image/svg+xml") >= 4
+    assert not re.search("<(script|b|i|img src)[ >]", page.replace('<img style="max-width: 100%"', ""))
+    for shown in (repr(report), page):
+        assert str(report.guarantee)[:20] in shown and "Confidential" in shown and "Bad" in shown
+    kept = report.released()
+    shared = kept._repr_html_()
+    assert "onfidential" not in shared and "onfidential" not in repr(kept)
+    assert not any(kept._plots[name].internal for name in kept.plots)
+    assert not [number for number in secret if f"{number:.4f}" in shared or str(number) in shared]
+
+
+def test_a_report_of_an_evaluation_takes_the_ledger_of_a_fit(ledger: Ledger) -> None:
+    """Would catch a guarantee told at a delta that nobody named."""
+    evaluation = Evaluation((Measure("Utility", "auc_mean", 0.8, True),))
+    with pytest.raises(InputError, match="names no delta"):
+        RunReport.of_evaluation(evaluation, ledger=ledger)
+    known = Ledger()
+    known.begin_stage(1e-6)
+    known.post("counts", gaussian_event(4.0), sensitivity="1")
+    assert str(known.guarantee()) in repr(RunReport.of_evaluation(evaluation, ledger=known))
+    assert "No guarantee is known" in repr(RunReport.of_evaluation(evaluation))

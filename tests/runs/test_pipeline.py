@@ -63,7 +63,8 @@ def test_a_run_writes_everything(drawing_folder: Path) -> None:
     done = pipeline.run(asked, "runs/first", log=lines.append)
     assert (
         names(done.out)
-        == {"synthetic.csv", "model", "ledger.json", "report.json", "report.md", "report.html"}
+        == {"croissant.json", "synthetic.csv", "model", "ledger.json"}
+        | {"report.json", "report.md", "report.html"}
         == set(done.folder.files)
     )
     ledger = Ledger.load(done.out / "ledger.json")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from table_strategies import random_frame
 
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
@@ -19,6 +22,7 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.training import initial_state
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.column import TEXT_DTYPE
 
 # As little as there is to compile.
 SMALL = TrainingSettings(
@@ -423,9 +427,53 @@ def test_a_seed_is_confessed():
     pd.testing.assert_frame_equal(a.sample(20, random_state=0), b.sample(20, random_state=0))
 
 
+def test_a_notebook_shows_the_guarantee_after_a_fit_alone():
+    """Catches a diagram that says Fitted of a fit that failed, no guarantee, or HTML that runs."""
+    model = DPWGANGP(epsilon=2.0, training_steps=0, studies=["died ~ <script>"])
+    with pytest.raises(InputError):
+        model.fit(table(), schema=SCHEMA)
+    model.ledger_ = dpsynth.accounting.Ledger()  # as a fit that fails while it reads leaves it
+    before = model._repr_mimebundle_()
+    assert "Not fitted" in before["text/html"] and "private" not in before["text/html"]
+    assert not re.search("~ <script>", before["text/html"]) and "~ &lt;script" in before["text/html"]
+    model.set_params(studies=()).fit(table(), schema=SCHEMA)
+    after, said = model._repr_mimebundle_(), html.escape(str(model.guarantee()))
+    assert after["text/html"].startswith(f"<p>{said}</p>") and model._repr_html_().startswith(f"<p>{said}")
+    assert after["text/plain"] == f"{model!r}\n{model.guarantee()}"
+
+
+def test_samples_have_the_dtypes_that_the_schema_names():
+    """Catches integers that come back as floats, flags as text, or a table that its file changes."""
+    schema = Schema(
+        columns=(
+            Column(name="visits", kind="integer", lower=0, upper=9, missing=True),
+            Column(name="age", kind="integer", lower=18, upper=90),
+            Column(name="lab", kind="continuous", lower=0, upper=10, decimals=1, missing=True),
+            Column(name="flag", kind="binary", categories=(False, True), missing=True),
+            Column(name="sure", kind="binary", categories=(False, True)),
+            Column(name="grade", kind="ordinal", categories=(1, 2, 3), missing=True),
+            Column(name="stage", kind="ordinal", categories=("I", "II"), missing=True),
+        ),
+        n_public=200,
+    )
+    real = random_frame(schema, 200, 0)
+    model = DPWGANGP(epsilon=5.0, training_steps=0).fit(real, schema=schema)
+    made = model.sample(100)
+    assert {name: str(dtype) for name, dtype in made.dtypes.items()} == {
+        "visits": "Int64",
+        "age": "int64",
+        "lab": "float64",
+        "flag": "boolean",
+        "sure": "bool",
+        "grade": "Int64",
+        "stage": str(TEXT_DTYPE),
+    }
+    pd.testing.assert_frame_equal(schema.conform(made).frame, made)
+
+
 def test_unreviewed_fields_are_refused_or_excluded():
     """Catches bounds read off the data that pass for public knowledge."""
-    drafted = dpsynth.table.infer(table()).model_copy(update={"ignored": ("mrn",)})
+    drafted = dpsynth.table.infer_schema(table()).schema.model_copy(update={"ignored": ("mrn",)})
     with pytest.raises(PrivacyError, match="age"):
         DPWGANGP(epsilon=2.0).fit(table(), schema=drafted)
     model = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False, accept_unreviewed=True)

@@ -435,3 +435,17 @@ def test_the_guide_describes_every_field_and_its_example_is_a_schema() -> None:
         assert f"`{field}`" in guide, field
     example = Schema.from_yaml(guide.split('```yaml title="clinic.yaml"\n')[1].split("```")[0])
     assert len(example.rules) == 5 and [column.name for column, _ in example.formulas] == ["bmi"]
+
+
+def test_a_schema_prints_as_a_table() -> None:
+    """A printed schema that hides bounds or what nobody reviewed, or HTML of a name that a notebook obeys."""
+    odd = Column(name="<script>x", kind="categorical", categories=("<i>", "b"), unreviewed=("categories",))
+    schema = Schema(
+        columns=(*SCHEMA.columns, odd), outcome="sex", n_public=1234, name="<b>ward", ignored=("mrn",)
+    )
+    for shown in (str(schema), repr(schema), schema._repr_html_()):
+        assert "18 to 90" in shown and "log scale" in shown and "1,234 records" in shown and "mrn" in shown
+        assert "unreviewed" in shown and "Confidential" in shown
+    assert "<script>" in str(schema)
+    assert not re.search("<script>|<b>|<i>", schema._repr_html_())
+    assert "Confidential" not in str(SCHEMA) and "unreviewed" not in str(SCHEMA)

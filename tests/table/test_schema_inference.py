@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, PrivacyError
-from dpsynth.table import Schema, infer, read_table, require_reviewed
-from dpsynth.table.schema_inference import draft as draft_table
+from dpsynth.table import Schema, infer_schema, read_table, require_reviewed
 
 
 def draft(values: object):
-    return infer(pd.DataFrame({"x": values}))["x"]
+    return infer_schema(pd.DataFrame({"x": values})).schema["x"]
 
 
 @given(schemas(), st.integers(2, 15), st.integers(0, 99))
@@ -27,7 +26,7 @@ def test_draft_fits_its_table_and_marks_everything(schema: Schema, n: int, seed:
     """A field read off the records but not marked would be taken for public knowledge."""
     frame = schema.conform(random_frame(schema, n, seed)).frame
     frame["filler"] = 1  # dates, say, are left out
-    drafted = infer(frame)
+    drafted = infer_schema(frame).schema
     for column in drafted.columns:
         fields = set(column.model_fields_set) - {"name", "unreviewed"}
         assert set(column.unreviewed) == fields
@@ -91,25 +90,25 @@ def test_constant_column() -> None:
 )
 def test_left_out(values: object, words: str) -> None:
     """Identifiers, dates, free text and numbers in other writings must be left out, with a sentence."""
-    made = draft_table(pd.DataFrame({"x": values, "y": 0}))
+    made = infer_schema(pd.DataFrame({"x": values, "y": 0}))
     assert made.schema.ignored == ("x",) and made.schema.names == ("y",)
     assert words in str(made.remarks[0])
     with pytest.raises(DataError, match="cannot be drafted: no column is left"):
-        infer(pd.DataFrame({"x": values}))
+        infer_schema(pd.DataFrame({"x": values}))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"a": []}), pd.DataFrame(index=range(3))])
 def test_empty_tables(frame: pd.DataFrame) -> None:
     """A draft of nothing would be an invalid schema."""
     with pytest.raises(DataError, match="cannot be drafted"):
-        infer(frame)
+        infer_schema(frame)
 
 
 def test_codes_keep_their_zeros(tmp_path) -> None:
     """A code 010 that becomes the number 10 without a word."""
     lines = ["zip,x", *(f"0{1200 + i % 5},{i % 13}" for i in range(60))]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
-    drafted = infer(read_table(tmp_path / "a.csv"))
+    drafted = infer_schema(read_table(tmp_path / "a.csv")).schema
     assert drafted["zip"].categories == ("01200", "01201", "01202", "01203", "01204")
     assert drafted["x"].kind == "integer"
 
@@ -132,7 +131,7 @@ def test_named_identifiers_and_repeated_persons() -> None:
             "visit": rows[::-1] ** 2,
         }
     )
-    made = draft_table(frame)
+    made = infer_schema(frame)
     assert made.schema.ignored == ("patient_nbr", "encounterID", "Name", "row_index", "encounter", "visit")
     assert made.lines()[0] == (
         "question: the table has 400 rows of 160 different values of patient_nbr: if these are persons, only "
@@ -141,37 +140,38 @@ def test_named_identifiers_and_repeated_persons() -> None:
     assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name, row_index, encounter: ")
     assert made.schema["admission_type_id"].categories == tuple(range(8))
     assert (made.schema["num_visits"].kind, made.schema["charge"].kind) == ("integer", "continuous")
-    kept = draft_table(frame, keep=["patient_nbr"])
+    kept = infer_schema(frame, keep=["patient_nbr"])
     assert kept.schema["patient_nbr"].upper == 166 and "rows of 160" in kept.lines()[0]
-    assert "rows of" not in draft_table(frame.iloc[:160]).lines()[0]
+    assert "rows of" not in infer_schema(frame.iloc[:160]).lines()[0]
 
 
 def test_one_bad_cell_is_listed_and_age_stays_a_number() -> None:
     """One slip of the pen that turns an age into sixty categories."""
     age = [str(20 + i % 60) for i in range(300)]
     age[16], age[40] = "4O", "NA"
-    made = draft_table(pd.DataFrame({"age": age}))
+    made = infer_schema(pd.DataFrame({"age": age}))
     column = made.schema["age"]
     assert (column.kind, column.lower, column.upper, column.missing) == ("integer", 20, 79, True)
     assert made.lines() == [
         "note: age (1 cell): the word 'NA' is taken as missing",
         "question: age (row 17 '4O'): not every cell is a number: correct or empty these in the table, or "
-        "say --missing-word WORD if it stands for no value; a fit stops at what is no number",
+        "name it in missing_words or --missing-word if it stands for no value; a fit stops at what is no "
+        "number",
     ]
     with pytest.raises(DataError, match="column 'age', row 17: '4O' is not a number"):
         made.schema.check(pd.DataFrame({"age": age}))
-    mended = draft_table(pd.DataFrame({"age": age}), missing_words=["4O", "NA"]).schema
+    mended = infer_schema(pd.DataFrame({"age": age}), missing_words=["4O", "NA"]).schema
     assert mended.check(pd.DataFrame({"age": age}))["age"].isna().sum() == 2
-    infinite = draft_table(pd.DataFrame({"x": [0.5, 1.5, np.inf, 2.5]}))
+    infinite = infer_schema(pd.DataFrame({"x": [0.5, 1.5, np.inf, 2.5]}))
     assert infinite.schema["x"].upper == 2.5 and "row 3 inf" in infinite.lines()[0]
-    limits = draft_table(pd.DataFrame({"x": ["<5", *map(str, range(5, 14))]}))
+    limits = infer_schema(pd.DataFrame({"x": ["<5", *map(str, range(5, 14))]}))
     assert limits.schema["x"].lower == 5 and "row 1 '<5'" in limits.lines()[0]
 
 
 def test_codes_beside_numbers_stay_codes() -> None:
     """Diagnosis codes of which most are digits: V45 is no slip."""
     codes = [str(250 + i % 20) if i % 12 else "V45" for i in range(600)]
-    made = draft_table(pd.DataFrame({"diag": codes}))
+    made = infer_schema(pd.DataFrame({"diag": codes}))
     assert "V45" in made.schema["diag"].categories
     assert "50 are not: 'V45' in 50 cells" in made.lines()[0]
 
@@ -184,16 +184,16 @@ def test_none_is_asked_about_not_swallowed(tmp_path) -> None:
         for i in range(60)
     ]
     path.write_text("test,ward,lab\n" + "\n".join(lines) + "\n")
-    made = draft_table(read_table(path))
+    made = infer_schema(read_table(path))
     assert made.schema["test"].categories == (">8", "None", "Norm") and not made.schema["test"].missing
     assert made.lines()[0] == (
         "question: test (20 cells): is 'None' an answer (such as 'not done'), as drafted, or a missing "
-        "value? Then say --missing-word 'None', for all columns"
+        "value? Then name 'None' in missing_words or --missing-word, for all columns"
     )
     assert "note: lab (12 cells): the word 'NA' is taken as missing" in made.lines()
     frame = read_table(path, made.schema)
     assert frame["test"].value_counts()["None"] == 20 and frame["lab"].isna().sum() == 12
-    answered = draft_table(read_table(path), missing_words=["None", "?"]).schema
+    answered = infer_schema(read_table(path), missing_words=["None", "?"]).schema
     assert (answered["test"].categories, answered["ward"].categories) == ((">8", "Norm"), ("a", "b"))
     assert answered.missing_words == ("?", "NA", "None")
     frame = read_table(path, answered)
@@ -203,7 +203,7 @@ def test_none_is_asked_about_not_swallowed(tmp_path) -> None:
 def test_word_of_the_number_columns_is_missing_in_text_columns_too() -> None:
     """A file that writes NA for every missing value would get a category NA."""
     frame = pd.DataFrame({"lab": ["1.5", "NA", "2", "?"] * 9, "ward": ["a", "NA", "b", "?"] * 9})
-    made = draft_table(frame)
+    made = infer_schema(frame)
     assert made.schema["ward"].categories == ("a", "b") and made.schema["ward"].missing
     assert made.schema.missing_words == ("?", "NA")
     assert any("ward (9 cells)" in line and "add it to the categories" in line for line in made.lines())
@@ -215,14 +215,14 @@ def test_integer_codes_and_fine_decimals_are_asked_about() -> None:
     rng = np.random.default_rng(0)
     fine = np.round(rng.uniform(0.5, 9, 400), 1) + rng.uniform(-1e-4, 1e-4, 400)
     frame = pd.DataFrame({"ward": rng.integers(1, 8, 400), "crea": fine, "ratio": rng.uniform(1, 2, 400)})
-    made = draft_table(frame)
+    made = infer_schema(frame)
     assert made.schema["ward"].kind == "categorical" and made.schema["ward"].categories == tuple(range(1, 8))
     assert (made.schema["crea"].decimals, made.schema["ratio"].resolution) == (1, None)
     lines = made.lines()
     assert lines[0].startswith("question: ward (1 to 7): few different whole numbers: codes")
     assert "note: crea (but" in lines[1] and "multiples of 0.1" in lines[1]
     assert "ratio (such as" in lines[2] and "in which step" in lines[2]
-    as_outcome = infer(pd.DataFrame({"stage": rng.integers(1, 30, 99)}), outcome="stage")
+    as_outcome = infer_schema(pd.DataFrame({"stage": rng.integers(1, 30, 99)}), outcome="stage").schema
     assert as_outcome["stage"].kind == "categorical"
 
 
@@ -242,14 +242,14 @@ def test_options_that_cannot_be(options: dict, words: str) -> None:
     """A misspelt name that is silently passed over leaves an identifier in the table."""
     frame = pd.DataFrame({"id": [1, 2, 3], "when": [None] * 3, "x": [0, 1, 1]})
     with pytest.raises(DataError, match=re.escape(words)):
-        infer(frame, **options)
+        infer_schema(frame, **options)
 
 
 def test_header_that_is_a_record_and_columns_without_name() -> None:
     """The first patient read as the names of the columns; an index column without a name."""
     with pytest.raises(DataError, match=r"first line holds numbers \(63, 1.5\), so it looks like a record"):
-        infer(pd.DataFrame({"63": ["50"], "F": ["M"], "1.5": ["2.5"]}))
-    made = draft_table(pd.DataFrame({"": ["0", "1"], "x": ["a", "b"]}))
+        infer_schema(pd.DataFrame({"63": ["50"], "F": ["M"], "1.5": ["2.5"]}))
+    made = infer_schema(pd.DataFrame({"": ["0", "1"], "x": ["a", "b"]}))
     assert made.schema.ignored == ("",) and made.lines() == ["left out: (no name): has no name"]
     frame = pd.DataFrame({"": ["0", "1"], "x": ["a", "b"]})
     assert Schema.from_yaml(made.to_yaml()).check(frame).columns.tolist() == ["x"]
@@ -260,7 +260,7 @@ def test_draft_accepts_its_own_table_and_asks_in_the_file(tmp_path) -> None:
     path = tmp_path / "t.csv"
     rows = [f"{i},{i % 5 + 1},{i % 50 + 20},{i % 2}" for i in range(100)]
     path.write_text("mrn,ward,age,died\n" + "\n".join(rows) + "\n")
-    made = draft_table(read_table(path), outcome="died", drop=["age"])
+    made = infer_schema(read_table(path), outcome="died", drop=["age"])
     text = made.to_yaml(tmp_path / "draft.yaml")
     assert text.startswith("# PRIVATE draft") and "# - left out: mrn: says whose row" in text
     above, _, _ = text.partition("- name: ward")
@@ -274,7 +274,7 @@ def test_draft_accepts_its_own_table_and_asks_in_the_file(tmp_path) -> None:
 
 def test_only_the_owner_may_read_a_draft(tmp_path) -> None:
     """Bounds and categories that were read off the records, in a file for every user of the machine."""
-    drafted = draft_table(pd.DataFrame({"age": [31, 58, 44], "sex": ["F", "M", "F"]}))
+    drafted = infer_schema(pd.DataFrame({"age": [31, 58, 44], "sex": ["F", "M", "F"]}))
     drafted.to_yaml(tmp_path / "draft.yaml")
     drafted.schema.to_yaml(tmp_path / "schema.yaml")
     for name in ("draft.yaml", "schema.yaml"):
@@ -290,24 +290,28 @@ def test_a_missing_word_is_a_number_in_a_column_of_numbers(typed: bool) -> None:
     """-1.0 kept as a measurement because the word was -1, in a file of text or of numbers."""
     bmi, visits = ["-1.0", "21.5", "30", "24.25"] * 10, ["-1", "3", "4", "12"] * 10
     frame = pd.DataFrame({"bmi": bmi, "visits": visits})
-    made = infer(frame.astype(float).astype({"visits": int}) if typed else frame, missing_words=["-1"])
+    made = infer_schema(
+        frame.astype(float).astype({"visits": int}) if typed else frame, missing_words=["-1"]
+    ).schema
     assert (made["bmi"].lower, made["bmi"].missing) == (21.5, True)
     assert made["visits"].missing and made.missing_words == ("-1",)
     assert made.conform(frame).frame["bmi"].isna().sum() == 10
-    words = infer(pd.DataFrame({"x": ["-1.0", "none of these", "often"] * 10}), missing_words=["-1"])
+    words = infer_schema(
+        pd.DataFrame({"x": ["-1.0", "none of these", "often"] * 10}), missing_words=["-1"]
+    ).schema
     assert "-1.0" in words["x"].categories
 
 
 def test_codes_are_asked_about_and_kept() -> None:
     """An upper bound of 999 for a scale to 20, or a code that is clipped to 20."""
     frame = pd.DataFrame({"pain": [*range(21)] * 5 + [999] * 4, "age": range(109)})
-    made = draft_table(frame)
+    made = infer_schema(frame)
     pain = made.schema["pain"]
     assert (pain.upper, pain.special) == (20, (999,)) and "special" in pain.unreviewed
     assert "question: pain (999 in 4 cells): codes, apart from the other values?" in made.lines()[0]
     conformed = made.schema.conform(frame)
     assert conformed.clipped["pain"] == 0 and (conformed.frame["pain"] == 999).sum() == 4
-    few = draft_table(pd.DataFrame({"smoker": [0, 1, 1, 99] * 5, "grade": [1, 2, 3, 4] * 5}))
+    few = infer_schema(pd.DataFrame({"smoker": [0, 1, 1, 99] * 5, "grade": [1, 2, 3, 4] * 5}))
     assert few.schema["smoker"].categories == (0, 1, 99)
     assert "question: smoker (99 in 5 cells): codes, apart from the other categories?" in few.lines()[1]
 
@@ -316,11 +320,11 @@ def test_columns_that_give_the_outcome_away_are_named() -> None:
     """A column that is known after the outcome, drafted without a word."""
     died = [0, 1, 0] * 20
     to = ["mortuary" if value else "home" for value in died]
-    made = draft_table(pd.DataFrame({"age": [30, 41, 57] * 20, "to": to, "died": died}), outcome="died")
+    made = infer_schema(pd.DataFrame({"age": [30, 41, 57] * 20, "to": to, "died": died}), outcome="died")
     assert made.lines()[-1:] == [
         "question: age (AUC 1.00), to (AUC 1.00): tells the outcome died nearly alone (internal: not for "
-        "release). Is it known only after the outcome, or another name for it? Then leave it out with --drop "
-        "NAME"
+        "release). Is it known only after the outcome, or another name for it? Then leave it out with "
+        "drop or --drop"
     ]
 
 
@@ -331,9 +335,23 @@ def test_many_words_take_time_in_proportion() -> None:
         seen: list[tuple[int, int]] = []
         start = time.process_time()
         frame = pd.DataFrame({"word": [f"w{i}" for i in range(words)]})
-        text = draft_table(
+        text = infer_schema(
             frame, keep=["word"], progress=lambda *done, seen=seen: seen.append(done)
         ).to_yaml()
         taken.append(time.process_time() - start)
         assert len(Schema.from_yaml(text)["word"].categories) == words and seen == [(0, 1)]
     assert taken[1] < 9 * taken[0]  # 4 in proportion, 16 where each is compared with all
+
+
+def test_a_draft_prints_its_schema_and_its_questions() -> None:
+    """A draft in a notebook without its questions, without the word confidential, or with HTML of a name."""
+    made = infer_schema(
+        pd.DataFrame(
+            {"<b>age": [31, 58, 44] * 9, "grade": [1, 2, 3] * 9, "mrn": [f"p{i}" for i in range(27)]}
+        )
+    )
+    for shown in (str(made), repr(made), made._repr_html_()):
+        assert "grade" in shown and "codes of a category" in shown and "mrn" in shown
+        assert "31 to 58" in shown and "Confidential" in shown
+    assert "<b>age" in str(made) and "<b>age" not in made._repr_html_()
+    assert {remark.kind for remark in made.questions} == {"question"} and len(made.questions) >= 1

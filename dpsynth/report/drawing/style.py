@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -156,13 +157,34 @@ _DIGITS = re.compile(r"(\d\.\d\d)\d+")
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawn figure."""
+    """A figure of a report, drawn when it is first asked for."""
 
-    uri: str  #: a ``data:`` address that holds all of it
+    draw: Callable[[], Figure]
     alt: str  #: what it shows, for those who do not see it
     caption: str
     internal: bool = False  #: whether it was drawn from real records without payment
-    wide: bool = False  #: whether it takes a row of its own
+
+    def figure(self) -> Figure:
+        """Draw a figure, which belongs to the caller, in the style of the page."""
+        with page_style():
+            return _plain_text(self.draw())
+
+    @property
+    def uri(self) -> str:
+        """A ``data:`` address that holds all of it."""
+        return self._drawn[0]
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes a row of its own."""
+        return self._drawn[1]
+
+    @cached_property
+    def _drawn(self) -> tuple[str, bool]:
+        with page_style():
+            figure = self.draw()
+            code = base64.b64encode(to_svg(figure).encode()).decode()
+        return f"data:image/svg+xml;base64,{code}", figure.get_figwidth() > _PANEL
 
 
 @contextmanager
@@ -180,26 +202,27 @@ def page_style() -> Iterator[None]:
 
 def to_svg(figure: Figure) -> str:
     """Return a figure as a short SVG document."""
-    from matplotlib.text import Text
-
-    for text in figure.findobj(Text):
-        if isinstance(text, Text):
-            text.set_parse_math(False)  # of figures that were drawn in another style as well
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    _plain_text(figure).savefig(buffer, format="svg", metadata={"Date": None})
     code = _UNUSED.sub("", buffer.getvalue())
     code = re.sub(r">\s+<", "><", code).strip()
     code = _NUMBERS.sub(lambda match: f'{match[1]}{_short(match[2])}"', code)
     return _FAMILY.sub(rf"\g<1>{_FONTS}", code)
 
 
+def _plain_text(figure: Figure) -> Figure:
+    """Take no text for a formula, in figures that were drawn in another style as well."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        if isinstance(text, Text):
+            text.set_parse_math(False)
+    return figure
+
+
 def to_plot(draw: Callable[[], Figure], alt: str, caption: str, *, internal: bool = False) -> Plot:
-    """Draw a figure in the style of the page and put it into a ``data:`` address."""
-    with page_style():
-        figure = draw()
-        text = to_svg(figure)
-    code = base64.b64encode(text.encode()).decode()
-    return Plot(f"data:image/svg+xml;base64,{code}", alt, caption, internal, figure.get_figwidth() > _PANEL)
+    """Return a plot that is drawn in the style of the page when it is first asked for."""
+    return Plot(draw, alt, caption, internal)
 
 
 def _short(numbers: str) -> str:

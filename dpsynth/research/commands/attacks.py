@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import OnRound
 from dpsynth.runs.commands import console
@@ -332,7 +333,7 @@ def _table(
 def _rounds(stage: str, counted: str, out: Path | None) -> Iterator[OnRound]:
     """Show how many rounds are done, and say what an interrupt leaves."""
     try:
-        with console.stage_bar() as stages:
+        with progress.stage_bar() as stages:
             last = time.monotonic()
 
             def on_round(done: int, total: int, label: str, seconds: float) -> None:

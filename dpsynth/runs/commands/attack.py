@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
@@ -92,7 +93,7 @@ def attack_table(
             tables, proved = _read(files, parts, sensitive, csv_format), Proved()
         check_request(tables.schema, parts, sensitive)
         reached: Shadow | None = None
-        with console.stage_bar() as stages:
+        with progress.stage_bar() as stages:
             risks = attack_tables(
                 tables,
                 rng=np.random.default_rng(seed),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,12 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.studies.estimates import Estimates
-    from dpsynth.synthesis.fit import Progress
     from dpsynth.table.schema import Schema
 
-
-# A log file gets a line on training this often.
-_LOG_SECONDS = 30.0
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
@@ -122,90 +117,6 @@ def owner_warnings() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """Give a callback that draws training progress on stderr; where that is no terminal, lines for a log."""
-    with _bars() as bar:
-        yield _training(bar)
-
-
-@contextmanager
-def column_bar() -> Iterator[Callable[[int, int], None]]:
-    """Give a callback that shows how many columns have been looked at, in the same way."""
-    with _bars() as bar:
-        yield _counted(bar, "reading", "drafting", "columns")
-
-
-@contextmanager
-def stage_bar() -> Iterator[Callable[[str, float], None]]:
-    """Give a callback that shows the stages of an evaluation, in the same way."""
-    with _bars() as bar:
-        yield _stages(bar)
-
-
-@contextmanager
-def run_bars() -> Iterator[tuple[Callable[[Progress], None], Callable[[str, float], None]]]:
-    """Give both callbacks; a terminal shows one set of bars at a time."""
-    with _bars() as bar:
-        yield _training(bar), _stages(bar)
-
-
-@contextmanager
-def _bars() -> Iterator[Any]:
-    """Bars on stderr; None where that is no terminal."""
-    from rich import progress as rich
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    times = (rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
-    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), *times)
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        yield bar
-
-
-def _training(bar: Any) -> Callable[[Progress], None]:
-    # from the start: the first steps take seconds to compile
-    count = _counted(bar, "fitting", "training", "critic steps")
-    return lambda progress: count(progress.step, progress.total)
-
-
-def _counted(bar: Any, first: str, then: str, unit: str) -> Callable[[int, int], None]:
-    task = bar.add_task(first, total=None) if bar is not None else None
-    told = time.monotonic()
-
-    def draw(done: int, total: int) -> None:
-        bar.update(task, description=then, total=total, completed=done)
-
-    def tell(done: int, total: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _LOG_SECONDS:
-            told = time.monotonic()
-            say(f"{then}: {done:,} of {total:,} {unit}")
-
-    return tell if bar is None else draw
-
-
-def _stages(bar: Any) -> Callable[[str, float], None]:
-    tasks: dict[str, Any] = {}
-
-    def draw(stage: str, done: float) -> None:
-        if stage not in tasks:
-            for earlier in bar.task_ids:
-                bar.update(earlier, total=1.0, completed=1.0)
-            tasks[stage] = bar.add_task(stage, total=1.0)
-        bar.update(tasks[stage], completed=done)
-
-    def tell(stage: str, done: float) -> None:
-        if stage not in tasks:
-            tasks[stage] = None
-            say(f"evaluating: {stage}")
-
-    return tell if bar is None else draw
 
 
 __all__ = ["CsvFormat", "read_named", "reads_tables"]

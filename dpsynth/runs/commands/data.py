@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import DataError
 from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
@@ -271,13 +272,13 @@ def infer(
     beside the columns in the YAML file. The draft is private.
     """
     from dpsynth.table.io import read_table
-    from dpsynth.table.schema_inference import draft
+    from dpsynth.table.schema_inference import infer_schema
 
     if out is not None:
         require_free_file(out, force=force)
     try:
-        with console.column_bar() as draw:
-            drafted = draft(
+        with progress.column_bar() as draw:
+            drafted = infer_schema(
                 read_table(data, csv_format=csv_format),
                 data.name.split(".")[0],
                 outcome=outcome,
@@ -291,11 +292,7 @@ def infer(
         raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
     for line in drafted.lines():
         console.say(f"- {line}")
-    console.say(
-        f"{len(drafted.schema)} columns drafted, {len(drafted.schema.ignored)} left out. The draft is "
-        "private: bounds and categories were read off the data. Answer the questions, put public values in "
-        "their place and delete each 'unreviewed'; dpsynth schema check says what is left."
-    )
+    console.say(f"{drafted.counts()} dpsynth schema check says what is left.")
     if out is not None:
         drafted.to_yaml(out)
     text = drafted.to_yaml().rstrip("\n") if out is None else f"wrote {out}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import claimed, require_free_file
 from dpsynth.runs.commands import console
@@ -132,7 +133,7 @@ def evaluate_table(
         made, real = read_named(synthetic, known, CsvFormat()), read_named(train, known, csv_format)
         held_out = None if test is None else read_named(test, known, csv_format)
         loaded = time.perf_counter()
-        with console.stage_bar() as stages:
+        with progress.stage_bar() as stages:
             declared = () if origin is None else origin.studies
             tables = Tables.of(made, train=real, test=held_out, schema=known, declared=declared)
             result = evaluate_tables(tables, settings, stages)
@@ -156,7 +157,7 @@ def evaluate_table(
 def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -> None:
     from dpsynth.runs.evaluation import judge_again
 
-    with console.stage_bar() as stages:
+    with progress.stage_bar() as stages:
         done = judge_again(run, force=force, settings=asked, stages=stages)
     if done.report.evaluation is not None:
         _show(done.report.evaluation, run, as_json=as_json, files="report.json, report.md and report.html")
@@ -250,8 +251,9 @@ def draw_report(
 ) -> None:
     """Write one self-contained HTML page: guarantee, cost, quality, plots and model card.
 
-    It reads results only, never a table. With `--mode release`, the page has no number that was computed from
-    real records without noise.
+    It reads results only, never a table of real records. With `--mode release`, the page has no number that
+    was computed from real records without noise. `croissant.json` then describes the synthetic table for
+    catalogues.
     """
     from dpsynth.report.page.html import write_page
     from dpsynth.runs.run_folder import RunFolder
@@ -264,6 +266,8 @@ def draw_report(
     require_free_file(path, force=force)
     try:
         write_page(record, path, mode.value)
+        if mode is Mode.RELEASE and run.synthetic.is_file() and run.report_json.is_file():
+            run.write_croissant(record)
     except OSError as problem:
         raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
     except (KeyError, TypeError, IndexError, AttributeError, ValueError) as problem:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import InputError
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
@@ -79,7 +80,7 @@ def fit(
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
             opened(data, schema, csv_format, scheduler, workers) as (table, known),
         ):
-            with console.progress_bar() as draw:
+            with progress.training_bar() as draw:
                 model.fit(
                     table,
                     schema=known,

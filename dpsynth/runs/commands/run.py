@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth import progress
 from dpsynth.errors import ConfigError, InputError, RunError
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
@@ -82,7 +83,7 @@ def run_configuration(
             raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
         settings = RunConfig.from_yaml(config)
     try:
-        with console.run_bars() as (draw, stages):
+        with progress.run_bars() as (draw, stages):
             done = pipeline.run(
                 settings,
                 out,

@@ -98,11 +98,11 @@ def test_fields_read_off_the_records_make_it_internal(tmp_path, capsys):
     """Catches bounds of private records that go out in the shape of made-up ones."""
     import pandas as pd
 
-    from dpsynth.table.schema_inference import infer
+    from dpsynth.table.schema_inference import infer_schema
 
     frame = pd.DataFrame({"age": [20, 30, 41, 52, 63, 75] * 10, "sex": ["f", "m"] * 30})
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    infer(frame).to_yaml(tmp_path / "mine-schema.yaml")
+    infer_schema(frame).schema.to_yaml(tmp_path / "mine-schema.yaml")
     config = tmp_path / "mine.yaml"
     config.write_text(
         "data: {path: mine.csv, schema: mine-schema.yaml, accept_unreviewed: true}\n"

@@ -1,0 +1,164 @@
+"""Progress of long work: bars on a terminal and in a notebook, lines in a log, nothing in a script.
+
+Commands always show it. A function of Python shows it where somebody watches: in a notebook, or at a prompt.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol, TypeVar
+
+# A log file gets a line on training this often.
+_LOG_SECONDS = 30.0
+# A notebook's bar is drawn again this often at most.
+_NOTEBOOK_SECONDS = 0.2
+
+Told = TypeVar("Told", bound=Callable[..., None])
+
+
+class Steps(Protocol):
+    """Steps of a training that are made, of those to be made."""
+
+    @property
+    def step(self) -> int:
+        """Made."""
+
+    @property
+    def total(self) -> int:
+        """To be made."""
+
+
+@contextmanager
+def shown(given: Told | None, bar: Callable[[], AbstractContextManager[Told]]) -> Iterator[Told | None]:
+    """Give the caller's callback; where there is none and somebody watches, that of a bar; else None."""
+    if given is not None or not watched():
+        yield given
+        return
+    with bar() as draw:
+        yield draw
+
+
+def watched() -> bool:
+    """Whether somebody sees what is drawn now: in a notebook, or at Python's prompt on a terminal."""
+    if "IPython" not in sys.modules and not hasattr(sys, "ps1"):
+        return False
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.is_jupyter or (hasattr(sys, "ps1") and console.is_terminal)
+
+
+@contextmanager
+def training_bar() -> Iterator[Callable[[Steps], None]]:
+    """Give a callback that draws training progress on stderr; where that is no terminal, lines for a log."""
+    with _bars() as bar:
+        yield _training(bar)
+
+
+@contextmanager
+def column_bar() -> Iterator[Callable[[int, int], None]]:
+    """Give a callback that shows how many columns have been looked at, in the same way."""
+    with _bars() as bar:
+        yield _counted(bar, "reading", "drafting", "columns")
+
+
+@contextmanager
+def stage_bar() -> Iterator[Callable[[str, float], None]]:
+    """Give a callback that shows the stages of an evaluation, in the same way."""
+    with _bars() as bar:
+        yield _stages(bar)
+
+
+@contextmanager
+def run_bars() -> Iterator[tuple[Callable[[Steps], None], Callable[[str, float], None]]]:
+    """Give both callbacks; a terminal shows one set of bars at a time."""
+    with _bars() as bar:
+        yield _training(bar), _stages(bar)
+
+
+@contextmanager
+def _bars() -> Iterator[Any]:
+    """Bars in a notebook or on stderr; None where that is no terminal."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    times = (rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), *times)
+    if console.is_jupyter:
+        bars = rich.Progress(*columns, console=console, auto_refresh=False)
+        with _in_notebook(bars):
+            yield bars
+    elif console.is_terminal:
+        with rich.Progress(*columns, console=console, transient=True) as bars:
+            yield bars
+    else:
+        yield None
+
+
+@contextmanager
+def _in_notebook(bars: Any) -> Iterator[None]:
+    """Draw bars in one output of a cell, and leave it empty: rich itself leaves a widget in the notebook."""
+    from IPython.display import HTML, display
+
+    output = display(HTML(""), display_id=True)
+    drawn = -_NOTEBOOK_SECONDS
+
+    def draw() -> None:
+        nonlocal drawn
+        if time.monotonic() - drawn >= _NOTEBOOK_SECONDS:
+            drawn = time.monotonic()
+            output.update(bars)
+
+    bars.refresh = draw
+    try:
+        yield
+    finally:
+        output.update(HTML(""))
+
+
+def _training(bar: Any) -> Callable[[Steps], None]:
+    # from the start: the first steps take seconds to compile
+    count = _counted(bar, "fitting", "training", "critic steps")
+    return lambda progress: count(progress.step, progress.total)
+
+
+def _counted(bar: Any, first: str, then: str, unit: str) -> Callable[[int, int], None]:
+    task = bar.add_task(first, total=None) if bar is not None else None
+    told = time.monotonic()
+
+    def draw(done: int, total: int) -> None:
+        bar.update(task, description=then, total=total, completed=done, refresh=bar.console.is_jupyter)
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _LOG_SECONDS:
+            told = time.monotonic()
+            _say(f"{then}: {done:,} of {total:,} {unit}")
+
+    return tell if bar is None else draw
+
+
+def _stages(bar: Any) -> Callable[[str, float], None]:
+    tasks: dict[str, Any] = {}
+
+    def draw(stage: str, done: float) -> None:
+        if stage not in tasks:
+            for earlier in bar.task_ids:
+                bar.update(earlier, total=1.0, completed=1.0)
+            tasks[stage] = bar.add_task(stage, total=1.0)
+        bar.update(tasks[stage], completed=done, refresh=bar.console.is_jupyter)
+
+    def tell(stage: str, done: float) -> None:
+        if stage not in tasks:
+            tasks[stage] = None
+            _say(f"evaluating: {stage}")
+
+    return tell if bar is None else draw
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,122 @@
+"""The plots of a report by name, each made from records and drawn when it is first asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from dpsynth.accounting.profile import Profile
+from dpsynth.accounting.record import Summary
+from dpsynth.evaluation.details import Associations, Calibration, Distances, Effects, Marginal, Roc
+from dpsynth.evaluation.records import Detail, Evaluation, Measure, Record
+from dpsynth.report.drawing.curves import (
+    plot_calibration,
+    plot_costs,
+    plot_curves,
+    plot_intervals,
+    plot_roc,
+    plot_survival,
+)
+from dpsynth.report.drawing.distributions import plot_distances, plot_marginals, plot_matrix
+from dpsynth.report.drawing.forest import plot_effects, plot_estimates
+from dpsynth.report.drawing.style import Plot
+from dpsynth.studies.estimates import Estimates
+
+_LEVEL = 0.95
+_GUARANTEE = ("trade_off", "roc_bound", "advantage", "privacy_profile")
+#: marginal distributions that stand in a notebook's summary, the worst first
+_SHOWN = 4
+
+
+def plots_of_guarantee(profile: Profile, summary: Summary) -> dict[str, Plot]:
+    """Costs of the noisy statistics, and what they allow an attacker."""
+    costs = _numbered("costs", plot_costs(summary["entries"], summary["delta"]))
+    return costs | dict(zip(_GUARANTEE, plot_curves(profile, summary["delta"]), strict=False))
+
+
+def plots_of_studies(studies: Sequence[Estimates], *, internal: bool) -> dict[str, Plot]:
+    """Private estimates of pre-specified regressions, and survival curves."""
+    drawn = {f"estimates[{told.study}]": plot_estimates(told, _LEVEL, internal=internal) for told in studies}
+    return drawn | {
+        f"survival[{told.study}]": plot_survival(told.survival, told.study, internal=internal)
+        for told in studies
+        if told.survival is not None
+    }
+
+
+def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
+    """What an evaluation measured; columns that differ most come first."""
+    drawn: dict[str, Plot] = {}
+    for name, reference, words in (
+        ("auc", 0.5, "AUC on held-out real records"),
+        ("r2", 0.0, "explained variance on held-out real records"),
+        ("nn_accuracy", 0.5, "nearest-neighbour accuracy"),
+    ):
+        rows = _rows(evaluation.measures, name)
+        if rows:
+            drawn[name] = plot_intervals(
+                rows, what=words, caption=words, reference=reference, axis_label=words.split(" on ")[0]
+            )
+    drawn |= {f"roc[{name}]": plot_roc(group) for name, group in _by(evaluation.of(Roc), "model")}
+    drawn |= {
+        f"calibration[{name}]": plot_calibration(group)
+        for name, group in _by(evaluation.of(Calibration), "model")
+    }
+    drawn |= {detail.name: plot_effects(detail) for detail in evaluation.of(Effects) if detail.data.rows}
+    drawn |= _marginals(evaluation)
+    for detail in evaluation.of(Associations):
+        if detail.data.columns and detail.data.matrix:
+            what = f"Associations of pairs of columns, {detail.data.table} table"
+            drawn[f"associations[{detail.data.table}]"] = plot_matrix(
+                detail.data.matrix, detail.data.columns, what=what, caption=what, internal=detail.internal
+            )
+    found = [plot_distances(detail) for detail in evaluation.of(Distances) if detail.data.edges]
+    return drawn | _numbered("distances", found)
+
+
+def summarised(names: Iterable[str]) -> list[str]:
+    """Names of the plots that a notebook shows with the summary."""
+    names = list(names)
+    first = [name for name in ("costs", "auc", "r2") if name in names]
+    columns = [name for name in names if name.startswith("marginal[")][:_SHOWN]
+    return first + columns + [name for name in names if name.startswith("associations[")]
+
+
+def _numbered(name: str, plots: Iterable[Plot]) -> dict[str, Plot]:
+    """Plots of one name: ``costs``, ``costs[2]`` and so on."""
+    return {f"{name}[{part}]" if part > 1 else name: plot for part, plot in enumerate(plots, start=1)}
+
+
+def _rows(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
+    """Label, table and measure of the scores of one kind; of models, those trained on both tables."""
+    rows = []
+    for measure in measures:
+        rest = measure.name.removeprefix(f"{prefix}_")
+        if rest == measure.name or measure.value is None or re.search("difference|delta|loss", rest):
+            continue
+        table = "train" if rest.startswith("real_") else "synthetic"
+        rows.append((rest.removeprefix("real_").replace("_", " "), table, measure))
+    order = list(dict.fromkeys(label for label, _, _ in rows))
+    return sorted(rows, key=lambda row: order.index(row[0]))
+
+
+def _marginals(evaluation: Evaluation) -> dict[str, Plot]:
+    distances = {m.name: float(m.value) for m in evaluation.measures if m.value is not None}
+    drawn: dict[str, Plot] = {}
+    groups = _by(evaluation.of(Marginal), "column")
+    for name, details in sorted(groups, key=lambda group: -distances.get(f"tvd[{group[0]}]", 0.0)):
+        tables = {detail.data.table: detail for detail in reversed(details)}
+        chosen = [tables.get("synthetic"), tables.get("train", tables.get("test"))]
+        pair = [detail for detail in chosen if detail is not None and detail.data.share]
+        bins = [detail.data.edges or detail.data.labels for detail in pair]
+        pair = [detail for detail, own in zip(pair, bins, strict=True) if own == bins[0]]
+        if pair:
+            drawn[f"marginal[{name}]"] = plot_marginals(pair)
+    return drawn
+
+
+def _by(details: Iterable[Detail[Record]], name: str) -> list[tuple[str, list[Detail[Record]]]]:
+    groups: dict[str, list[Detail[Record]]] = {}
+    for detail in details:
+        groups.setdefault(str(getattr(detail.data, name)), []).append(detail)
+    return list(groups.items())
