@@ -109,11 +109,13 @@ def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) 
             yield result
     except KilledWorker as problem:
         raise RunError(
-            f"{problem.allowed_failures + 1} workers died of the same part of the table; give each more "
+            f"{problem.allowed_failures + 1} workers died of the same part of the table. Give each more "
             "memory, or write the table in smaller row groups"
         ) from None
     except CancelledError:
-        raise RunError("the Dask scheduler was lost; nothing was made of what its workers had done") from None
+        raise RunError(
+            "the connection to the Dask scheduler failed. Partial results were discarded"
+        ) from None
     finally:
         if pending:  # something has failed, or nobody wants the rest
             client.cancel(list(pending))

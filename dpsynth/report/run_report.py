@@ -161,7 +161,7 @@ class RunReport:
         ('auc',)
         """
         if ledger is not None and ledger.delta is None:
-            raise InputError("the ledger names no delta; give the ledger of a fit")
+            raise InputError("the ledger names no delta. Give the ledger of a fit")
         return cls(
             ledger,
             None if ledger is None else ledger.delta,
@@ -240,7 +240,7 @@ class RunReport:
         """
         if name not in self._plots:
             raise InputError(
-                f"the report has no plot {name!r}; it has: {few(self._plots, most=40) or 'none'}"
+                f"the report has no plot {name!r}. It has: {few(self._plots, most=40) or 'none'}"
             )
         show_figures()
         return self._plots[name].figure()

@@ -124,7 +124,7 @@ def judge_again(
         run = open_run(where, settings)
         report, config = run.report, run.config
         if report.evaluation is not None and not force:
-            raise InputError(f"{where.path} holds an evaluation; add --force to replace it")
+            raise InputError(f"{where.path} holds an evaluation. Add --force to replace it")
         check_run(config)
         made = run.parts()
         table = {**report.table, "synthetic_records": len(made[0])}

@@ -113,7 +113,7 @@ def run(
             train, test = split_table(config, table)
             if evaluate and config.evaluate.enabled and len(test.frame) < 2:
                 raise of_records(
-                    f"the evaluation needs at least 2 test rows, got {len(test.frame)}; give more records, a "
+                    f"the evaluation needs at least 2 test rows, got {len(test.frame)}. Give more records, a "
                     "larger split.test_fraction, or --no-evaluate"
                 )
             loaded = time.perf_counter()
@@ -239,7 +239,7 @@ def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, for
     if not resume:
         if folder.interrupted and not force:
             raise InputError(
-                f"{folder.checkpoint} holds the private checkpoint of an interrupted run; go on with "
+                f"{folder.checkpoint} holds the private checkpoint of an interrupted run. Continue with "
                 "--resume, or give it up with --force"
             )
         return

@@ -79,6 +79,6 @@ def check_run(config: RunConfig) -> Schema:
 def require_table(path: Path) -> None:
     """Raise DataError where a table's path is a folder or there is no file."""
     if path.is_dir():
-        raise DataError(f"{path} is a folder; name a CSV or Parquet file")
+        raise DataError(f"{path} is a folder. Name a CSV or Parquet file")
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")

@@ -49,7 +49,7 @@ class RunFolder:
             return folder
         if folder.interrupted:
             raise InputError(
-                f"{path} is not there yet: its training was interrupted; go on with `dpsynth run --resume`"
+                f"{path} is not there yet: its training was interrupted. Continue with `dpsynth run --resume`"
             )
         raise InputError(
             f"{path} is not the folder of a run: it holds no {folder.report_json.name} of `dpsynth run`"
@@ -206,7 +206,7 @@ class RunFolder:
         try:
             if not _same_story(ledger, record["ledger"]):
                 files = f"{self.ledger.name} and {path.name}"
-                raise DataError(f"{self.path}: {files} tell different stories; one of them was changed")
+                raise DataError(f"{self.path}: {files} contradict each other. One of them was changed")
             evaluation = record["evaluation"]
             known = None if evaluation is None else _evaluation(evaluation, path)
             return RunReport.from_dict(record, ledger, known)

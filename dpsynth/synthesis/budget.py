@@ -203,8 +203,8 @@ def plan_releases(
     """
     if delta < DELTA_FLOOR:
         raise PrivacyError(
-            f"delta {delta:.3g} is smaller than the accounting can resolve ({DELTA_FLOOR:g}); "
-            "give a larger one"
+            f"delta {delta:.3g} is smaller than the accounting can resolve ({DELTA_FLOOR:g}). "
+            "Give a larger one"
         )
     mu = 1 / analytic_sigma(epsilon, delta)
     parts = {"marginals": shares.marginals} if needs.marginals else {}

@@ -97,10 +97,10 @@ def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
     said = f"n_public is {n:,}, but the table to fit has {rows:,} rows (internal: not for release)"
     if abs(rows - n) > tolerance and not accept:
         raise DataError(
-            f"{said}, and every count is scaled to n_public; give the number for these rows (of a training "
+            f"{said}, and every count is scaled to n_public. Give the number for these rows (of a training "
             "part: its own), or go on all the same with accept_n_public (--accept-n-public)"
         )
-    warnings.warn(f"{said}; every count is scaled to n_public", OwnerWarning, stacklevel=4)
+    warnings.warn(f"{said}. Every count is scaled to n_public", OwnerWarning, stacklevel=4)
 
 
 def warn_of_flattened(marginals: Marginals | None) -> None:

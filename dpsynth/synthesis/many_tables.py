@@ -106,7 +106,7 @@ def _measured(model: GeneratorModel) -> tuple[Marginals, BayesianNetwork | None]
     """Released marginals and base model, if their noise is known."""
     marginals = model.encoder.marginals
     if marginals is None:
-        raise InputError("the model has no released marginals to redraw; fit with marginals='histogram'")
+        raise InputError("the model has no noisy marginals to redraw. Fit with marginals='histogram'")
     return marginals, model.base_model
 
 

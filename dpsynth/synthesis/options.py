@@ -78,7 +78,7 @@ class ModelOptions(Section):
         if self.shares.with_neighbour_histogram >= 1:
             raise ValueError(
                 "shares leave nothing for critic steps: with neighbour_histogram they add to "
-                f"{self.shares.with_neighbour_histogram:g}, and must to less than 1; give less to one of "
+                f"{self.shares.with_neighbour_histogram:g}, and must to less than 1. Give less to one of "
                 "them, or neighbour_histogram=False, or training_steps=0"
             )
         return self
@@ -103,7 +103,7 @@ class ModelOptions(Section):
         if self.epsilon is None:
             return self
         if self.preset == "healthgan":
-            raise PrivacyError("preset 'healthgan' trains without noise; set epsilon to null to use it")
+            raise PrivacyError("preset 'healthgan' trains without noise. Set epsilon to null to use it")
         training = self.training or TrainingSettings()
         if training.penalty == "data" and self.noise_shape not in ("spherical", "layerwise"):
             raise PrivacyError(

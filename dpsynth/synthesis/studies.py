@@ -74,7 +74,7 @@ def check_widening(
         if wide > MOST_WIDENING:
             raise PrivacyError(
                 f"study {study.label!r} has more terms than the budget can bear: its intervals would be "
-                f"about {wide:.1f} times as wide as without noise; declare fewer predictors or studies, or "
+                f"about {wide:.1f} times as wide as without noise. Declare fewer predictors or studies, or "
                 "raise epsilon or shares.studies"
             )
         expected[study.label] = wide

@@ -720,7 +720,7 @@ class DPWGANGP(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise NotFittedError("this DPWGANGP is not fitted; call fit first")
+            raise NotFittedError("this DPWGANGP is not fitted. Call fit first")
 
     def _record(self) -> dict[str, Any]:
         """Parameters and ledger as JSON-able values."""

@@ -145,7 +145,7 @@ class Column(BaseModel):
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
         if self.derived is not None and not self.is_numeric:
-            raise ValueError(f"derived is not allowed for kind {self.kind!r}; a formula gives numbers")
+            raise ValueError(f"derived is not allowed for kind {self.kind!r}. A formula gives numbers")
         if self.is_numeric:
             self._check_numeric()
         else:
@@ -162,13 +162,13 @@ class Column(BaseModel):
             raise ValueError(f"lower must be less than upper, got {self.lower:g} and {self.upper:g}")
         if self.scale == "log" and self.lower < 0:
             raise ValueError(
-                f"lower must be greater than 0 on the log scale, got {self.lower:g}; use the "
+                f"lower must be greater than 0 on the log scale, got {self.lower:g}. Use the "
                 "linear scale where values can be negative"
             )
         if self.cells is not None and self.cells < 1:
             raise ValueError(f"cells must be at least 1, got {self.cells}")
         if self.step is not None and self.decimals is not None:
-            raise ValueError("step and decimals say the same thing; give one of them")
+            raise ValueError("step and decimals say the same thing. Give one of them")
         if self.decimals is not None and not 0 <= self.decimals <= 15:
             raise ValueError(f"decimals must be from 0 to 15, got {self.decimals}")
         if self.step is not None and self.step <= 0:
@@ -205,7 +205,7 @@ class Column(BaseModel):
                 raise ValueError(f"missing_codes must hold numbers for kind {self.kind!r}, got {code!r}")
             field = "special" if self.is_numeric else "categories"
             if str(code) in map(str, self.categories) or code in self.special:
-                raise ValueError(f"missing_codes and {field} both hold {code!r}; leave it out of one")
+                raise ValueError(f"missing_codes and {field} both hold {code!r}. Leave it out of one")
 
     def _check_special(self) -> None:
         lower, upper = self.bounds
@@ -213,7 +213,7 @@ class Column(BaseModel):
             if lower <= code <= upper:
                 raise ValueError(
                     f"special holds {code:g}, which lies within lower and upper ({lower:g} to "
-                    f"{upper:g}); give bounds that leave the codes out"
+                    f"{upper:g}). Give bounds that leave the codes out"
                 )
             if self.kind == "integer" and (code != math.floor(code) or abs(code) > EXACT_INTEGERS):
                 raise ValueError(
@@ -224,7 +224,7 @@ class Column(BaseModel):
 
     def _check_categories(self) -> None:
         if self.special:
-            raise ValueError(f"special is not allowed for kind {self.kind!r}; name the codes as categories")
+            raise ValueError(f"special is not allowed for kind {self.kind!r}. Name the codes as categories")
         for field in ("lower", "upper", "step", "decimals", "cells"):
             if getattr(self, field) is not None:
                 raise ValueError(f"{field} is not allowed for kind {self.kind!r}")

@@ -167,8 +167,8 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> N
     extra = [] if extras.others else [name for name in given if name not in known]
     if extra:
         raise DataError(
-            f"the table has the column(s) {few(map(repr, extra))} that the schema does not declare; "
-            "leave them out, name them under 'ignored' in the schema, or write other_columns: ignore there"
+            f"the table has the column(s) {few(map(repr, extra))} that the schema does not declare. "
+            "Leave them out, name them under 'ignored' in the schema, or write other_columns: ignore there"
         )
 
 

@@ -61,7 +61,7 @@ def _numbers_with_points(
     except ValueError as problem:
         if numeric:
             raise of_records(
-                f"{source}: column {name!r} {problem}; write all numbers alike, or say --decimal ."
+                f"{source}: column {name!r} {problem}. Write all numbers alike, or say --decimal ."
             ) from None
     return text
 
@@ -99,11 +99,11 @@ def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[l
 def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> None:
     other = next((sign for sign in SEPARATORS if sign in names[0]), None)
     if len(names) == 1 and other is not None and names[0] not in known:
-        raise DataError(f"{file}: the cells seem to be separated by a {sep_name(other)}; say so with --sep")
+        raise DataError(f"{file}: the cells seem to be separated by a {sep_name(other)}. Say so with --sep")
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise DataError(
-            f"{file}: the header names {twice!r} more than once; give each column a name of its own"
+            f"{file}: the header names {twice!r} more than once. Give each column a name of its own"
         )
 
 
@@ -111,7 +111,7 @@ def _lines(text: IO[str], file: CsvFile) -> Iterator[str]:
     for number, line in enumerate(text, start=1):
         if "\0" in line:
             raise of_records(
-                f"{file}, line {number}: a NUL byte: the file is damaged or not UTF-8 text; save it as "
+                f"{file}, line {number}: a NUL byte: the file is damaged or not UTF-8 text. Save it as "
                 "UTF-8, or say --encoding"
             )
         yield line

@@ -64,7 +64,7 @@ class CsvFormat:
         try:
             codecs.lookup(self.encoding or "utf-8")
         except LookupError:
-            raise InputError(f"encoding {self.encoding!r} is not known; utf-8 and cp1252 are") from None
+            raise InputError(f"encoding {self.encoding!r} is not known: use utf-8 or cp1252") from None
 
     def guessed(self, given: CsvFormat) -> str | None:
         """What was guessed and is not the usual, in words; ``given`` is what was not guessed."""

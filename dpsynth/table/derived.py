@@ -152,7 +152,7 @@ def parse_formula(
     [0.0, 70.0]
     """
     if len(text) > _LONGEST:
-        raise ValueError(f"it has {len(text)} characters; at most {_LONGEST} are read")
+        raise ValueError(f"it has {len(text)} characters. At most {_LONGEST} are read")
     quoted: dict[str, str] = {}
 
     def placeholder(match: re.Match[str]) -> str:
@@ -167,7 +167,7 @@ def parse_formula(
         tree = ast.parse(plain, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(
-            "it cannot be read; write arithmetic such as weight / height ** 2, and names with blanks or "
+            "it cannot be read. Write arithmetic such as weight / height ** 2, and names with blanks or "
             "other signs between backquotes"
         ) from None
     if sum(isinstance(node, ast.expr) for node in ast.walk(tree)) > _MOST_PARTS:
@@ -215,7 +215,7 @@ def _check(
             raise ValueError(f"{name!r} is not a column (columns: {few(names)})")
         if name in words:
             raise ValueError(
-                f"{name!r} holds text, not numbers; compare it, as in ({name} == {words[name][0]!r})"
+                f"{name!r} holds text, not numbers. Compare it, as in ({name} == {words[name][0]!r})"
             )
         found[node.id] = name
         return
@@ -238,7 +238,7 @@ def _operation(node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
             )
         return function, node.args
     raise ValueError(
-        f"{ast.unparse(node)!r} is no arithmetic; it may use columns, numbers, + - * / ** and "
+        f"{ast.unparse(node)!r} is no arithmetic. It may use columns, numbers, + - * / ** and "
         f"{', '.join(_FUNCTIONS)}"
     )
 
@@ -384,12 +384,12 @@ def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column])
         if column.missing:
             return
         raise ValueError(
-            f"{label}: {problem}; mend the bounds, or declare missing: true (missing where it has no value)"
+            f"{label}: {problem}. Change the bounds, or set missing: true to allow empty values"
         ) from None
     if high < lower or low > upper:
         raise ValueError(
             f"{label}: it gives {low:g} to {high:g}, but the declared bounds are {lower:g} and "
-            f"{upper:g}; are the units right?"
+            f"{upper:g}. Are the units right?"
         )
 
 

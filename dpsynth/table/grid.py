@@ -62,7 +62,7 @@ class Grid:
         """
         if max_values < 1 or default_cells < 1:
             raise ConfigError(
-                f"max_values is {max_values} and default_cells is {default_cells}; both must be at least 1"
+                f"max_values is {max_values} and default_cells is {default_cells}. Both must be at least 1"
             )
         if not column.is_numeric:
             return cls(column, np.arange(len(column.categories) + 1), None)

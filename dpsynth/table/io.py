@@ -210,7 +210,7 @@ def reading(path: Path) -> Iterator[None]:
     except UnicodeError as problem:
         encoding = getattr(problem, "encoding", "what was given")
         raise DataError(
-            f"{path}: not a table: its bytes are no text in {encoding}; say --encoding, or save it as UTF-8 "
+            f"{path}: not a table: its bytes are no text in {encoding}. Say --encoding, or save it as UTF-8 "
             "(spreadsheets call that CSV UTF-8)"
         ) from None
     except ValueError as problem:  # the parsing errors of pandas, pyarrow and the UTF-8 decoder all are

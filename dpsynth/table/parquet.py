@@ -142,7 +142,7 @@ def _files(path: Path) -> tuple[Path, ...]:
         (entry for entry in entries if entry.is_dir() and not entry.name.startswith((".", "_"))), None
     )
     if inner is not None:
-        raise DataError(f"{inner} is a folder; the Parquet files of a table must lie in one folder, {path}")
+        raise DataError(f"{inner} is a folder. The Parquet files of a table must lie in one folder, {path}")
     files = tuple(entry for entry in entries if entry.suffix.lower() == ".parquet" and entry.is_file())
     if not files:
         raise DataError(f"{path} holds no file that ends with .parquet")
@@ -177,7 +177,7 @@ def _batches(group: RowGroup, schema: Schema) -> Iterator[pd.DataFrame]:
 
     with reading(group.file):
         if group.file.stat().st_size != group.file_size:
-            raise DataError(f"{group.file} has changed since the table was opened; begin again")
+            raise DataError(f"{group.file} has changed since the table was opened. Begin again")
         with ParquetFile(group.file) as file:
             columns = [name for name in _own(file.schema_arrow.names, schema) if name in schema.names]
             for batch in file.iter_batches(BATCH_ROWS, [group.number], columns, use_threads=False):

@@ -69,7 +69,7 @@ class _Parser:
         self.place = 0
         self.named: set[str] = set()
         if len(self.tokens) > _LONGEST:
-            raise ValueError(f"it has {len(self.tokens)} words and signs; at most {_LONGEST} are read")
+            raise ValueError(f"it has {len(self.tokens)} words and signs. At most {_LONGEST} are read")
 
     def rule_to_the_end(self) -> Reading:
         rule = self._rule()

@@ -117,7 +117,7 @@ class Schema(BaseModel):
             if self.column(self.outcome).is_numeric:
                 raise ValueError(f"the outcome {self.outcome!r} must be categorical, binary or ordinal")
         if not any(column.derived is None for column in self.columns):
-            raise ValueError("every column is derived; at least one must be of its own")
+            raise ValueError("every column is derived. At least one must be of its own")
         _ = self.formulas  # read once, so that what is wrong with one is said here
         for rule in self.rules:
             every = combinations(rule, self)
@@ -450,7 +450,7 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
         fields = few(named, separator="; ")
         raise PrivacyError(
             "these fields of the schema were read off the private records and nobody has reviewed them: "
-            f"{fields}; put public values in their place and remove 'unreviewed', or accept them "
+            f"{fields}. Put public values in their place and remove 'unreviewed', or accept them "
             "(accept_unreviewed, --accept-unreviewed) and the ledger will say so"
         )
     return unreviewed

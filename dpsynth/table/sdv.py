@@ -76,7 +76,7 @@ def _only_table(metadata: str | Path | Mapping[str, Any]) -> tuple[str | None, M
     if not isinstance(tables, Mapping) or len(tables) != 1:
         found = few(tables) if isinstance(tables, Mapping) and tables else "none"
         raise SchemaError(
-            f"the SDV metadata must describe one table, and it has {found}; give the entry of one under "
+            f"the SDV metadata must describe one table, and it has {found}. Give the entry of one under "
             "`tables`"
         )
     name, table = next(iter(tables.items()))
@@ -144,7 +144,7 @@ def _column(
     fields = {**read, **given}
     if absent := [field for field in needed if field not in fields]:
         raise SchemaError(
-            f"column {name!r}: SDV metadata has no {few(absent)}; give known={{{name!r}: "
+            f"column {name!r}: SDV metadata has no {few(absent)}. Give known={{{name!r}: "
             f"{{{few(f'{field!r}: ...' for field in absent)}}}}}, or the frame, whose values are then "
             "marked as unreviewed"
         )
@@ -174,7 +174,7 @@ def _read(name: str, frame: pd.DataFrame, numeric: bool) -> dict[str, Any]:
         numbers = [category for category in drafted.categories if not isinstance(category, str)]
         if len(numbers) < max(2, len(drafted.categories)):
             raise of_records(
-                f"column {name!r}: its values give no bounds; write known={{{name!r}: {{'lower': ..., "
+                f"column {name!r}: its values give no bounds. Write known={{{name!r}: {{'lower': ..., "
                 "'upper': ...}}"
             )
         whole = all(float(number).is_integer() for number in numbers)

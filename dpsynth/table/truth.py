@@ -149,7 +149,7 @@ def _sums_compared(left: Sum, sign: str, right: Sum) -> Reading:
         )
         if text:
             raise ValueError(
-                f"{operand} is no number and cannot stand beside a sum; a category with other signs stands "
+                f"{operand} is no number and cannot stand beside a sum. A category with other signs stands "
                 f"in quotes, such as '{_shown(right)}'"
             )
 

@@ -220,7 +220,7 @@ def test_folders_that_hold_no_table(tmp_path):
     with pytest.raises(DataError, match=r"a\.parquet: not a table: Parquet magic bytes not found"):
         parquet.ParquetTable(tmp_path / "t")
     (tmp_path / "t" / "sex=F").mkdir()
-    with pytest.raises(DataError, match=r"sex=F is a folder; the Parquet files of a table must lie in one"):
+    with pytest.raises(DataError, match=r"sex=F is a folder. The Parquet files of a table must lie in one"):
         parquet.ParquetTable(tmp_path / "t")
 
 
@@ -271,7 +271,7 @@ def test_a_part_that_kills_every_worker_ends_in_one_sentence(tmp_path, processes
     (tmp_path / "grave").mkdir()
     dying = DyingAxis(make_grids(SCHEMA)[0], 99, tmp_path / "grave", lives=99)
     records = PartitionedRecords(table, SCHEMA, processes)
-    with pytest.raises(RunError, match="workers died of the same part of the table; give each more memory"):
+    with pytest.raises(RunError, match="workers died of the same part of the table. Give each more memory"):
         counts(records, [(dying,)])
 
 

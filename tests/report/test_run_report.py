@@ -225,7 +225,7 @@ def test_every_plot_is_drawn_by_its_name() -> None:
     for name in report.plots:
         figure = report.plot(name)
         figure.savefig(io.BytesIO(), dpi=20)  # outside the style of the page, as a notebook does
-    with pytest.raises(InputError, match=r"no plot 'roc'; it has: costs, trade_off"):
+    with pytest.raises(InputError, match=r"no plot 'roc'. It has: costs, trade_off"):
         report.plot("roc")
     with pytest.raises(InputError, match="it has: none"):
         RunReport().plot("auc")

@@ -259,7 +259,7 @@ def test_what_was_paid_for_outlives_rules_that_refuse_everything(
     config().to_yaml("run.yaml")
     assert main(["run", "run.yaml", "--out", "out"]) == 1
     said = capsys.readouterr().err
-    assert "age > 80 is nearly impossible" in said and "; the model and the ledger are in out" in said
+    assert "age > 80 is nearly impossible" in said and ". The model and the ledger are in out" in said
     assert {"model", "ledger.json", "report.json", "report.md", "report.html"} == names(folder / "out")
     assert json.loads((folder / "out/report.json").read_text())["table"]["synthetic_records"] == 0
     assert (
@@ -411,7 +411,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "constraint": ({"evaluate": {"constraints": ["weight > 3"]}}, "out", "evaluate: constraint 'weight > 3'"),
     "table": ({"data": {"path": "absent.csv", "schema": "cohort.yaml"}}, "out", "absent.csv: there is no"),
-    "table a folder": ({"data": {"path": ".", "schema": "cohort.yaml"}}, "out", " is a folder; name a CSV"),
+    "table a folder": ({"data": {"path": ".", "schema": "cohort.yaml"}}, "out", " is a folder. Name a CSV"),
     "schema": ({"data": {"path": "cohort.csv", "schema": "absent.yaml"}}, "out", "absent.yaml"),
     "schema a table": ({"data": {"path": "cohort.csv", "schema": "cohort.csv"}}, "out", "cohort.csv"),
     "parent a file": ({}, "cohort.csv/out", "cannot be written"),

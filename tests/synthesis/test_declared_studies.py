@@ -92,7 +92,7 @@ WIDE_SCHEMA = Schema(
             {"studies": ["logistic: age ~ sex"]},
             "study 'age': the outcome 'age' of a logistic model must have",
         ),
-        ({"studies": ["died ~ age", "died ~ sex"]}, "studies: two studies are called 'died'; give one"),
+        ({"studies": ["died ~ age", "died ~ sex"]}, "studies: two studies are called 'died'. Give one"),
         ({"studies": ["died ~ age + sex + age"]}, "study 'died': the predictor 'age' is given twice"),
         ({"studies": ["months ~ sex"]}, "study 'months': 'months' is a derived column, which can only be a"),
         (

@@ -145,7 +145,7 @@ def test_unreadable_files(tmp_path) -> None:
         read_table(tmp_path / "none.csv")
     path = tmp_path / "t.csv"
     path.write_bytes(b"age,sex\n20,\x81\n")  # neither UTF-8 nor what spreadsheets wrote before it
-    with pytest.raises(DataError, match=r"its bytes are no text in .*; say --encoding"):
+    with pytest.raises(DataError, match=r"its bytes are no text in .*. Say --encoding"):
         read_table(path, SCHEMA)
     with pytest.raises(DataError, match="not a table"):
         read_table(path)
@@ -162,7 +162,7 @@ def test_unreadable_files(tmp_path) -> None:
     [
         (b"age,sex\n20,F\n3\x000,M\n", "line 3: a NUL byte: the file is damaged or not UTF-8 text"),
         ("age,sex\n20,F\n".encode("utf-16-le"), "a NUL byte"),
-        (b"age,sex,age\n20,F,30\n", "the header names 'age' more than once; give each column"),
+        (b"age,sex,age\n20,F,30\n", "the header names 'age' more than once. Give each column"),
         (b"age,sex\n20,F\n30,a, b\n", "line 3: 3 cells where the header has 2 (a cell that holds a comma"),
         (b"age,sex\n20\n", "line 2: 1 cells where the header has 2"),
         (b"", "the file has no header line"),
@@ -238,7 +238,7 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
         read_table(path, ignoring, CsvFormat(decimal="."))
     with pytest.raises(DataError, match=r"column 'age', row 2 .*line 3.: 'no' is not a number"):
         read_table(path, WRITTEN, CsvFormat(decimal=","))
-    with pytest.raises(DataError, match="seem to be separated by a comma; say so with --sep"):
+    with pytest.raises(DataError, match="seem to be separated by a comma. Say so with --sep"):
         read_table(path, None, CsvFormat(sep=";"))
     for wrong in ({"sep": ";;"}, {"decimal": ";"}, {"encoding": "utf-9"}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))} .*{next(iter(wrong.values()))}"):

@@ -193,7 +193,7 @@ def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int,
         )
     except KeyboardInterrupt:
         kept = "nothing is kept without --out" if out is None else f"finished models are kept in {out}"
-        raise console.Interrupted(f"interrupted: {kept}; the same command goes on with the others") from None
+        raise console.Interrupted(f"interrupted: {kept}. The same command goes on with the others") from None
 
 
 @contextmanager
@@ -308,18 +308,18 @@ def _kept(out: Path | None) -> Iterator[None]:
     """Make the folder, and say what an interrupt leaves in it."""
     if out is not None:
         if out.exists() and not out.is_dir():
-            raise InputError(f"{out} is a file; name a folder")
+            raise InputError(f"{out} is a file. Name a folder")
         strange = (
             [] if not out.exists() else [p.name for p in out.iterdir() if p.name not in (_WHITE, _BLACK)]
         )
         if strange:
-            raise InputError(f"{out} holds {strange[0]}, which is no audit's; name another folder")
+            raise InputError(f"{out} holds {strange[0]}, which is no audit's. Name another folder")
         out.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except KeyboardInterrupt:
         kept = "nothing is kept without --out" if out is None else f"what is finished is kept in {out}"
-        raise console.Interrupted(f"interrupted: {kept}; the same command goes on with the rest") from None
+        raise console.Interrupted(f"interrupted: {kept}. The same command goes on with the rest") from None
 
 
 def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) -> str:

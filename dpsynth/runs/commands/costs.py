@@ -54,7 +54,7 @@ def _mechanism_event(name: str, given: Mapping[str, float], count: int) -> DpEve
     if set(given) not in _NEEDS[name]:
         wanted = " or ".join(" and ".join(sorted(needs)) for needs in _NEEDS[name])
         raise InputError(
-            f"mechanism {name} takes {wanted}; got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
+            f"mechanism {name} takes {wanted}. Got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
         )
     epsilon = inside("epsilon", given["epsilon"], 0.0, math.inf) if "epsilon" in given else math.inf
     if name == "gaussian":

@@ -261,7 +261,7 @@ def draw_report(
     run = RunFolder(folder)
     path = out if out is not None else run.page(mode.value)
     if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{path}: the page is HTML; name a file that ends with .html")
+        raise InputError(f"{path}: the page is HTML. Name a file that ends with .html")
     record = run.read_report()
     require_free_file(path, force=force)
     try:

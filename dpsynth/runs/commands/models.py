@@ -173,7 +173,7 @@ def sample(
     if study is not None and tables is None:
         raise InputError("--study needs --tables, the number of tables to draw for it")
     if in_parts and tables is not None:
-        raise InputError("--tables draws whole tables; leave out --partitions, --scheduler and --workers")
+        raise InputError("--tables writes whole tables. Leave out --partitions, --scheduler and --workers")
     if tables is not None:
         require_free_folder(out, force=force, mark=TABLE.format(1))
     elif in_parts:

@@ -83,7 +83,7 @@ def test_a_table_that_a_study_does_not_read_may_be_missing(folder, tmp_path):
 
 def test_a_table_twice(folder, refused):
     (folder / "admissions.csv.gz").write_bytes(gzip.compress(b""))
-    assert "ADMISSIONS is there twice (ADMISSIONS.csv and admissions.csv.gz); keep one" in refused()
+    assert "ADMISSIONS is there twice (ADMISSIONS.csv and admissions.csv.gz). Keep one" in refused()
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.001, 0.5, 0.999])
@@ -103,7 +103,7 @@ def test_a_file_that_is_no_archive(folder, refused):
 
 
 def test_not_a_folder_and_not_mimic(folder, refused, tmp_path):
-    assert "is not a folder; name the folder with MIMIC-III's CSV files" in refused(tmp_path / "absent")
+    assert "is not a folder. Name the folder with MIMIC-III's CSV files" in refused(tmp_path / "absent")
     assert "is not a folder" in refused(folder / "PATIENTS.csv")
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "patients_list.csv").write_text("a\n1\n")

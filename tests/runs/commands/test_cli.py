@@ -188,7 +188,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
         schema_with("name: sex", "name: ward"), fit_command(schema="bad.yaml"),
         "good.csv does not fit bad.yaml: the table lacks the column(s) 'ward'",
     ),
-    "table as model": (nothing, "sample good.csv -n 5 --out s.csv", "good.csv is a file; name the folder"),
+    "table as model": (nothing, "sample good.csv -n 5 --out s.csv", "good.csv is a file. Name the folder"),
     "sample into nowhere": (nothing, "sample good.csv -n 5 --out /proc/s.csv", "/proc/s.csv"),
     "page as PDF": (nothing, "report good --out page.pdf", "page.pdf: the page is HTML"),
     "effects cut short": (

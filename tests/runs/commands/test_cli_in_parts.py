@@ -72,7 +72,7 @@ def test_fit_and_sample(data, folder, capsys):
         ("sample parts -n 1 --out parts --partitions 2 --force", "parts holds no part-00000.parquet"),
         (
             "run --data parts --schema schema.yaml --epsilon 3 --out m",
-            "parts is a folder; name a CSV or Parquet",
+            "parts is a folder. Name a CSV or Parquet",
         ),
     ],
 )
