@@ -1,13 +1,15 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the whole test suite
 # make test-numpy2   the quick tests in an environment without TensorFlow Privacy, as Python 3.12 and later have it
+# make docs   builds the site, site/index.html; a warning is an error
+# make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
 # make mutants   puts each known fault into a copy of the package and sees that its tests fail; keeps the table
 # make mutants-changed   the mutants of the rooms that have changed since that table
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-numpy2 mutants mutants-changed check numpy2 clean
+.PHONY: demo test test-numpy2 docs wheel mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -21,7 +23,7 @@ $(VENV)/.installed-test: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed
-	$(BIN)/dpsynth run configs/randhie.yaml --out runs/demo --force --forget-earlier
+	$(BIN)/dpsynth run randhie --out runs/demo --force --forget-earlier
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
@@ -41,6 +43,21 @@ numpy2: $(VENV)-numpy2/.installed
 test-numpy2: numpy2
 	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest -n 2 --dist worksteal
 
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+wheel: $(BIN)/python
+	rm -rf build dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build > /dev/null
+	$(PYTHON) -m venv --clear $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	$(VENV)-wheel/bin/python tests/installed_wheel.py
+
 mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --keep
 
@@ -48,4 +65,4 @@ mutants-changed: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --changed
 
 clean:
-	rm -rf $(VENV) $(VENV)-numpy2 build dist runs *.egg-info
+	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel build dist site runs *.egg-info

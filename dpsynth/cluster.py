@@ -60,7 +60,7 @@ def connected(
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        raise InputError('tables in parts need Dask: pip install "dpsynth[distributed]"') from None
+        raise InputError('tables in parts need Dask: pip install "dpsynth-health[distributed]"') from None
     if scheduler is not None:
         try:
             client = Client(scheduler, timeout=_PATIENCE, set_as_default=False)

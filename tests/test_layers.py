@@ -82,11 +82,29 @@ def test_import_loads_neither_tensorflow_nor_dask_nor_a_paper(module):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_module_is_not_named_after_a_function_inside_it():
-    """Catches a package that hides its module: `import a.b as m` must give the module, not the function."""
+def test_no_function_hides_a_module():
+    """Catches a function that hides a module of its name: `import a.b as m` must give the module."""
     for path in ROOT.rglob("*.py"):
-        functions = {n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)}
-        assert path.stem not in functions, path
+        body = ast.parse(path.read_text()).body
+        assert path.stem not in {n.name for n in body if isinstance(n, ast.FunctionDef)}, path
+        if path.name == "__init__.py":
+            package = ".".join(("dpsynth", *path.parent.relative_to(ROOT).parts))
+            taken = [n for n in body if isinstance(n, ast.ImportFrom) and n.module != package]
+            names = {alias.name for node in taken for alias in node.names}
+            assert not names & {module.stem for module in path.parent.glob("*.py")}, path
+
+
+@pytest.mark.slow
+def test_a_default_fit_loads_no_tensorflow():
+    """Catches a fit without critic steps, its samples or its evaluation that wait for TensorFlow."""
+    code = (
+        "import sys, warnings; warnings.simplefilter('ignore'); import dpsynth; "
+        "t = dpsynth.datasets.load('breast_cancer'); "
+        "f = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(t.frame, schema=t.schema).sample(50); "
+        "dpsynth.evaluate(f, train=t.frame, schema=t.schema); "
+        "assert not any(name.startswith('tensorflow') for name in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_import_is_quick():

@@ -62,12 +62,3 @@ def test_shell_commands_run(tmp_path, monkeypatch, capsys):
         assert main(words) == 0, f"{words}\n{capsys.readouterr().err}"
     written = {path.name for path in Path("runs/patients").iterdir()}
     assert {"synthetic.csv", "model", "ledger.json", "report.html", "release.html"} <= written
-
-
-def test_layout_table_names_what_exists():
-    """Catches a layout section that names a folder or module that is gone."""
-    section = README.split("## How the code is laid out")[1].split("## ")[0]
-    for name in re.findall(r"`([\w./]+)`", section):
-        if name.endswith("/") or name.endswith(".py"):
-            inside = (ROOT / "dpsynth").rglob(name.rstrip("/"))
-            assert (ROOT / name).exists() or any(inside), name

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 ADD_REMOVE = "add/remove"
+"""Neighbouring datasets differ in one record that one of them lacks."""
 REPLACE_ONE = "replace-one"
+"""Neighbouring datasets have the same number of records and differ in one."""
 #: A numerical composition takes a minute for this many applications of one mechanism.
 MOST_APPLICATIONS = 10**8
 ADJACENCIES = (ADD_REMOVE, REPLACE_ONE)

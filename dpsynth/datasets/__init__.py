@@ -7,7 +7,7 @@ True
 
 from __future__ import annotations
 
-from dpsynth.datasets.card import Card
+from dpsynth.datasets.data_card import Card
 from dpsynth.datasets.download import fetch
 from dpsynth.datasets.registry import card, load, names
 from dpsynth.datasets.table import Table, independent_split, open_table, train_test

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.datasets import registry
-from dpsynth.datasets.card import Card
+from dpsynth.datasets.data_card import Card
 from dpsynth.datasets.registry import card, credentials_needed
 from dpsynth.errors import DataError, InputError, RunError
 from dpsynth.files.atomic import locked, replaced

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.datasets import preparations
-from dpsynth.datasets.card import Card, cards_folder
+from dpsynth.datasets.data_card import Card, cards_folder
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
 from dpsynth.files.yaml_text import read_text, stems

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpsynth.datasets.card import Card
+from dpsynth.datasets.data_card import Card
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.identifiers import warn_of_repeated_persons

@@ -7,6 +7,7 @@ made. Every mistake is one sentence that names the key.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.evaluation.settings import Settings
 from dpsynth.files.atomic import write_text
 from dpsynth.files.options import Section
-from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml
+from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.options import ModelOptions
 from dpsynth.table.csv_format import CsvFormat
@@ -179,8 +180,18 @@ class RunConfig(Section):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> RunConfig:
-        """Read a YAML file; the message of a ConfigError starts with the file's name."""
-        return read_yaml(path, cls.from_dict, error=ConfigError).located(Path(path).parent)
+        """Read a YAML file, or a configuration of the package by its name, such as ``randhie``.
+
+        The message of a ConfigError starts with what was given.
+        """
+        if Path(path).exists():
+            return read_yaml(path, cls.from_dict, error=ConfigError).located(Path(path).parent)
+        folder = shipped_folder("dpsynth.runs", "configs", "configs")
+        if str(path) not in stems(folder):
+            known = ", ".join(stems(folder))
+            raise ConfigError(f"{path}: no such file or configuration of the package ({known})")
+        with resources.as_file(folder.joinpath(f"{path}.yaml")) as shipped:
+            return read_yaml(shipped, cls.from_dict, error=ConfigError)
 
     def located(self, folder: str | Path) -> RunConfig:
         """Return the configuration with its paths absolute, relative ones taken from ``folder``.

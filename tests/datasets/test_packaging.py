@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.datasets import card, names
-from dpsynth.datasets.card import cards_folder
+from dpsynth.datasets.data_card import cards_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,12 +18,29 @@ def test_every_package_is_listed() -> None:
     """A package that pyproject.toml does not name is left out of the wheel."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     found = {".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "dpsynth").rglob("__init__.py")}
-    assert set(listed["packages"]) == found | {
-        "dpsynth.datasets.cards",
-        "dpsynth.research.replications.protocols",
+    of_yaml = {
+        "dpsynth.datasets.cards": "datasets",
+        "dpsynth.research.replications.protocols": "configs/studies",
+        "dpsynth.runs.configs": "configs",
     }
-    assert listed["package-dir"]["dpsynth.datasets.cards"] == "datasets"
-    assert listed["package-dir"]["dpsynth.research.replications.protocols"] == "configs/studies"
+    assert set(listed["packages"]) == found | set(of_yaml)
+    assert listed["package-dir"] == {"dpsynth": "dpsynth", **of_yaml}
+    assert all("*.yaml" in listed["package-data"][package] for package in of_yaml)
+
+
+def test_every_file_beside_the_code_is_installed() -> None:
+    """A template, a query or a definition that package-data does not name is left out of the wheel."""
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "package-data"
+    ]
+    packed = {
+        path
+        for package, patterns in data.items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
+    beside = {p for p in (ROOT / "dpsynth").rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")}
+    assert beside == packed
 
 
 def test_the_set_without_tensorflow_privacy_is_whole() -> None:

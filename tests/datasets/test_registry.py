@@ -12,7 +12,7 @@ import pytest
 
 from dpsynth import datasets
 from dpsynth.datasets import registry
-from dpsynth.datasets.card import Card
+from dpsynth.datasets.data_card import Card
 from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
 from dpsynth.table import require_reviewed

@@ -286,5 +286,5 @@ def test_where_the_workers_are(monkeypatch):
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         cluster.connected("tcp://127.0.0.1:9").__enter__()
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(InputError, match=r'pip install "dpsynth\[distributed\]"'):
+    with pytest.raises(InputError, match=r'pip install "dpsynth-health\[distributed\]"'):
         cluster.connected().__enter__()

@@ -160,7 +160,7 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
         import duckdb
     except ImportError:
         raise InputError(
-            "cohorts need duckdb, which is not installed: pip install 'dpsynth[cohorts]'"
+            "cohorts need duckdb, which is not installed: pip install 'dpsynth-health[cohorts]'"
         ) from None
     with duckdb.connect() as connection:
         connection.execute(f"SET temp_directory = {_quoted(str(scratch))}")

@@ -42,7 +42,7 @@ class TrainingSettings:
         Per-record clipping at this norm instead of the proved bounds; a comparison mode.
     critic_steps : int
         Critic updates for each generator update (n_c of Algorithm 1).
-    critic_learning_rate, generator_learning_rate, beta_1, beta_2
+    critic_learning_rate, generator_learning_rate, beta_1, beta_2 : float
         Adam's parameters.
     average : float
         Decay of the exponential moving average of the generator that is kept; 0 keeps the last one.

@@ -41,8 +41,8 @@ Floats = NDArray[np.float64]
 Weights = tuple[NDArray[np.float32], ...]
 
 _ABSENT = (
-    "the DP-SGD network needs tensorflow-privacy and tf-keras: pip install 'dpsynth[defenses]', Python 3.11; "
-    "every other classifier works without them"
+    "the DP-SGD network needs tensorflow-privacy and tf-keras: pip install 'dpsynth-health[defenses]', "
+    "Python 3.11; every other classifier works without them"
 )
 
 

@@ -17,8 +17,8 @@ from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.datasets.card import Card
     from dpsynth.datasets.cohorts.extraction import Cohort
+    from dpsynth.datasets.data_card import Card
     from dpsynth.table.column import Column
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @reads_tables
 def run_configuration(
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
-    config: Annotated[Path | None, typer.Argument(help="YAML file of the run.", show_default=False)] = None,
+    config: Annotated[
+        Path | None,
+        typer.Argument(help="YAML file of the run, or a name such as randhie.", show_default=False),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="CSV or Parquet file: a run without a YAML file.")
     ] = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("duckdb", reason="cohorts need duckdb: pip install 'dpsynth[cohorts]'")
+pytest.importorskip("duckdb", reason="cohorts need duckdb: pip install 'dpsynth-health[cohorts]'")
 
 
 @pytest.fixture(scope="session")

@@ -122,7 +122,9 @@ def test_a_study_that_is_none(refused):
 
 def test_without_duckdb(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert refused().endswith("cohorts need duckdb, which is not installed: pip install 'dpsynth[cohorts]'")
+    assert refused().endswith(
+        "cohorts need duckdb, which is not installed: pip install 'dpsynth-health[cohorts]'"
+    )
 
 
 def test_a_value_that_is_no_time_and_no_number(folder, refused):

@@ -138,7 +138,7 @@ def test_trains_in_a_process_of_its_own(monkeypatch):
 def test_absence_is_one_sentence(monkeypatch):
     """Catches an import error from inside a worker where tf-keras is not installed."""
     monkeypatch.setattr(dp_sgd, "available", lambda: False)
-    with pytest.raises(RunError, match=r"pip install 'dpsynth\[defenses\]'"):
+    with pytest.raises(RunError, match=r"pip install 'dpsynth-health\[defenses\]'"):
         DPSGDNetwork().fit(*records(), seed=0)
 
 

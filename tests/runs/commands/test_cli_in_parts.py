@@ -107,4 +107,4 @@ def test_without_dask_the_extra_is_named(folder):
         text=True,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
-    assert done.returncode == 2 and 'pip install "dpsynth[distributed]"' in done.stderr
+    assert done.returncode == 2 and 'pip install "dpsynth-health[distributed]"' in done.stderr

@@ -1,0 +1,81 @@
+"""What MkDocs runs while it builds the site: the page of commands, and checks that fail a strict build."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+_NOTEBOOKS = tempfile.TemporaryDirectory()
+log = logging.getLogger("mkdocs.hooks.dpsynth")
+# A script, style sheet, font or picture of another server.
+OUTSIDE = re.compile(
+    r'<(?:script|img|iframe)[^>]+src="https?://[^"]+|<link[^>]+stylesheet[^>]+https?://[^"]+'
+)
+
+
+def on_startup(command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
+    """Let each notebook write its files into an empty temporary folder, not among the pages."""
+    start = Path(_NOTEBOOKS.name, "profile_default", "startup", "folder.py")
+    start.parent.mkdir(parents=True)
+    start.write_text(f"import os, tempfile\nos.chdir(tempfile.mkdtemp(dir={_NOTEBOOKS.name!r}))\n")
+    os.environ["IPYTHONDIR"] = _NOTEBOOKS.name
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Write the page of commands from the commands themselves."""
+    words = ("-m", "typer", "dpsynth.cli", "utils", "docs", "--name", "dpsynth", "--title", "Commands")
+    made = subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True)
+    text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n", "", made.stdout)  # cut short, and all follow anyway
+    files.append(File.generated(config, "reference/commands.md", content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Name the files of the repository that a page links to and the site does not hold."""
+    docs = Path(config.docs_dir)
+
+    def named(link: re.Match[str]) -> str:
+        target = (docs / page.file.src_uri).parent.joinpath(link[2].split("#")[0]).resolve()
+        if target.is_relative_to(docs) or not target.exists():
+            return link[0]
+        return f"{link[1]} (`{target.relative_to(docs.parent)}` in the repository)"
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((\.\./[^)\s]*)\)", named, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Warn of what a page loads from outside, and of public names that the reference does not show."""
+    output = re.sub(r":(?:attr|class|data|exc|func|meth|mod):(<code>)~?", r"\1", output)  # roles of Sphinx
+    for found in OUTSIDE.findall(output):
+        log.warning("%s loads a part from outside: %s", page.file.src_uri, found)
+    if page.file.src_uri == "reference/api.md":
+        shown = set(re.findall(r'id="(dpsynth[\w.]*)"', output))
+        for missing in sorted(public_names() - shown):
+            log.warning("%s does not show %s", page.file.src_uri, missing)
+    return output
+
+
+def public_names() -> set[str]:
+    """Every name in the `__all__` of a package, in full."""
+    found = set()
+    for init in (Path(__file__).parent / "dpsynth").rglob("__init__.py"):
+        room = ".".join(init.parent.relative_to(Path(__file__).parent).parts)
+        names = getattr(importlib.import_module(room), "__all__", [])
+        found |= {f"{room}.{name}" for name in names if name != "__version__"}
+    return found
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Say where the site is."""
+    log.info("open %s", Path(config.site_dir, "index.html"))
