@@ -1,4 +1,4 @@
-"""Tables as plain text and as HTML for a notebook; text from outside is shown as it was written."""
+"""Tables as plain text and as HTML for a notebook, with text from outside escaped."""
 
 from __future__ import annotations
 
