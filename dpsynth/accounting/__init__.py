@@ -1,16 +1,16 @@
-"""What privacy costs: from events over their composed privacy loss to measures, noise and the ledger.
+"""The cost of privacy: events, their composed privacy loss, measures, noise and the ledger.
 
 ====================  =====================================================================================
 `events`              what a mechanism is, as a frozen record (`epsilon_delta` has those of our own)
 `normal_form`         events read under an adjacency, and merged
 `atoms`, `gaussian`   the privacy loss of one mechanism
 `pld`, `promise`      the composed loss: on a grid, or from epsilon, delta and total variation alone
-`profile`             every question to that loss, in one class; `tradeoff` has its trade-off curves
+`profile`             every measure of that loss, in one class, and in `tradeoff` its trade-off curves
 `measures`            all answers as one record, and in words for one patient
 `calibration`         the least noise that meets a target
-`ledger`              what was read from one table: `contents`, `guarantee`, `record`, `journal`
+`ledger`              noisy statistics of one table: `contents`, `guarantee`, `record`, `journal`
 `conversions`         formulas between epsilon, delta, total variation, mu and belief
-`tv_bounds`           closed forms beside the exact total variation; `membership_bounds` of attacks
+`tv_bounds`           closed forms beside the exact total variation, and `membership_bounds` of attacks
 ====================  =====================================================================================
 
 Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.

@@ -1,8 +1,8 @@
 """Atoms: the mechanisms whose composed privacy loss is computed on a grid.
 
-Each atom knows its privacy-loss distribution (PLD) and the size of its privacy loss, from which the grid is
-chosen. :mod:`dpsynth.accounting.normal_form` says which events become which atoms, under which adjacency.
-dp_accounting makes such distributions one point at a time in Python; here that is an array operation.
+Each atom gives its privacy-loss distribution (PLD) and the size of its privacy loss, which sets the grid. The
+module :mod:`dpsynth.accounting.normal_form` maps events to atoms, for each adjacency. Here an array operation
+makes these distributions, which dp_accounting makes one point at a time in Python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REACH = 9.7
 
 
 class DensePmf(Protocol):
-    """What is read of dp_accounting's ``DensePLDPmf``, which has no public way to its numbers."""
+    """Fields of dp_accounting's ``DensePLDPmf``, which gives no public access to its numbers."""
 
     _lower_loss: int
     _infinity_mass: float
@@ -52,9 +52,9 @@ class Pld(Protocol):
 def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> Pmf:
     """Probability mass function on the grid from divergences at its points, by connecting the dots.
 
-    Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, "Connect the dots: tighter discrete approximations
-    of privacy loss distributions", Algorithm 1, on the points ``(lower + i) interval``: the result's
-    divergence is at least ``deltas``, shape (n,), at every point and at least the true one between them.
+    Algorithm 1 of Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, "Connect the dots: tighter discrete
+    approximations of privacy loss distributions". The points are ``(lower + i) interval``. The result's
+    divergence is at least ``deltas``, shape (n,), at every point, and at least the true one between them.
     """
     from dp_accounting.pld.pld_pmf import DensePLDPmf
 
@@ -86,7 +86,7 @@ class Atom(Hashable, Protocol):
 
     @property
     def pure_epsilon(self) -> float:
-        """Largest finite loss; infinite if there is none."""
+        """Largest finite loss, infinite if there is none."""
 
     @property
     def pure_delta(self) -> float:
@@ -118,7 +118,7 @@ class GaussianAtom:
         return self.sampling_prob * tv_of_mu(1 / self.noise_multiplier)
 
     def size(self) -> LossSize:
-        """Moments of the loss of presence, by quadrature (Mironov, Talwar and Zhang 2019)."""
+        """Size of the loss of presence, by quadrature (Mironov, Talwar and Zhang 2019)."""
         z, q = self.noise_multiplier, self.sampling_prob
         if q == 1.0:
             return LossSize(mean=0.5 / z**2, std=1 / z, width=20 / z)
@@ -185,7 +185,7 @@ class LaplaceAtom:
         return self.sampling_prob * -math.expm1(-0.5 / self.noise_multiplier)
 
     def size(self) -> LossSize:
-        """Bounds of the moments."""
+        """Bounds of mean and std."""
         largest = self.pure_epsilon
         return LossSize(largest * math.tanh(largest / 2), min(largest, self.sampling_prob), 2 * largest)
 
@@ -202,9 +202,9 @@ class LaplaceAtom:
 class ApproxTvAtom:
     """The worst mechanism with a largest loss, a probability of an infinite one, and a total variation.
 
-    With probability ``pure_delta`` it gives the record away. Otherwise it says nothing with the erasure
+    With probability ``pure_delta`` it reveals the record. Otherwise it outputs nothing, with the erasure
     probability, or answers by randomised response (Ghazi and Issa 2024, section III-C and appendix F).
-    Nothing is erased where the total variation is the largest that (epsilon, delta) allows (Kairouz, Oh and
+    Nothing is erased if the total variation is the largest that (epsilon, delta) allows (Kairouz, Oh and
     Viswanath 2015, section 3).
     """
 
@@ -213,7 +213,7 @@ class ApproxTvAtom:
     tv: float
 
     def size(self) -> LossSize:
-        """Moments where delta is 0."""
+        """Size if delta is 0."""
         largest = self.pure_epsilon
         # The probability of a loss other than 0 is tv / tanh(epsilon / 2) where delta is 0.
         share = min(1.0, self.tv / math.tanh(largest / 2)) if largest > 0.0 else 0.0
@@ -248,7 +248,7 @@ class ApproxTvAtom:
 def _sampled_size(
     loss_of: Callable[[np.ndarray], np.ndarray], z: float, q: float, *, reach: float
 ) -> LossSize:
-    """Moments of a loss under (1 - q) N(0, z^2) + q N(1, z^2), by quadrature to ``reach`` stds."""
+    """Size of a loss under (1 - q) N(0, z^2) + q N(1, z^2), by quadrature to ``reach`` stds."""
     t = np.linspace(-reach, reach, 801)
     weight = np.exp(-(t**2) / 2)
     weight /= weight.sum()
@@ -276,7 +276,7 @@ def most_noise(noise_multiplier: float, sampling_prob: float) -> float:
 
 
 def _unsampled(epsilons: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where log(1 + (e^epsilon - 1) / q) exists, and its value (0 elsewhere), at epsilons of any size."""
+    """Whether log(1 + (e^epsilon - 1) / q) exists, and its value (else 0), at epsilons of any size."""
     # Above 30 in the form epsilon - log(q) + log(1 - (1 - q) e^-epsilon), since e^epsilon overflows.
     inner = np.expm1(np.minimum(epsilons, 30.0)) / q
     reached = inner > -1.0
@@ -287,24 +287,24 @@ def _unsampled(epsilons: np.ndarray, q: float) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, order=True)
 class BoundedRangeAtom:
-    """An exponential mechanism: known is only that its losses lie within an interval of length epsilon.
+    """An exponential mechanism, whose losses lie within an interval of length epsilon.
 
     For two neighbours let the losses of all outputs lie in [t - epsilon, t]. The worst such pair has both
-    ends only, and its divergence at x in between is
+    ends only. Its divergence at x in between is
 
         (1 - e^{t - epsilon}) (e^t - e^x) / (e^t - e^{t - epsilon}),
 
-    largest where t = (epsilon + x) / 2 (Dong, Durfee and Rogers 2020, "Optimal differential privacy
-    composition for exponential mechanisms"). No t is the worst at every x, and which one an adversary has is
-    not known before. So the composition uses the largest at each x:
+    largest if t = (epsilon + x) / 2 (Dong, Durfee and Rogers 2020, "Optimal differential privacy composition
+    for exponential mechanisms"). No t is the worst at every x, and the adversary's t is unknown. So the
+    composition uses the largest at each x:
 
         (1 - e^{(x - epsilon) / 2})^2 / (1 - e^{-epsilon})    for -epsilon <= x <= epsilon.
 
-    It is convex and decreasing in e^x, 1 at e^x = 0 and at least 1 - e^x, hence the divergence of a pair of
-    distributions, and that pair dominates every such mechanism, also where they are chosen adaptively (Zhu,
+    It is convex and decreasing in e^x, 1 at e^x = 0 and at least 1 - e^x. So it is the divergence of a pair
+    of distributions. This pair dominates every such mechanism, also if they are chosen adaptively. See Zhu,
     Dong and Wang 2022, "Optimal accounting of differential privacy via characteristic function", Lemma 9 and
-    Theorem 10). Its loss has the density e^{(x - epsilon) / 2} / (2 (1 - e^{-epsilon})), so a variance of
-    about epsilon^2 / 3 where an (epsilon, 0)-differentially private mechanism may have epsilon^2.
+    Theorem 10. Its loss has the density e^{(x - epsilon) / 2} / (2 (1 - e^{-epsilon})). The variance is about
+    epsilon^2 / 3, while an (epsilon, 0)-DP mechanism may have epsilon^2.
     """
 
     pure_epsilon: float
@@ -316,7 +316,7 @@ class BoundedRangeAtom:
         return math.tanh(self.pure_epsilon / 4)
 
     def size(self) -> LossSize:
-        """Both moments are exact where epsilon is small."""
+        """Mean and std, exact if epsilon is small."""
         largest = self.pure_epsilon
         return LossSize(min(largest**2 / 6, largest), min(largest / math.sqrt(3), 2.0), 2 * largest)
 
@@ -336,21 +336,20 @@ class BoundedRangeAtom:
 class ReplacedGaussianAtom:
     """Gaussian noise on a Poisson sample, when one record is replaced by another.
 
-    ``noise_multiplier`` z is in units of the add/remove sensitivity, as in the event; ``sampling_prob`` q is
-    less than 1. A record joins a batch with probability q, and noise of std z covers sums in which one record
+    ``noise_multiplier`` z is in units of the add/remove sensitivity, as in the event. ``sampling_prob`` q is
+    less than 1. A record joins a batch with probability q. Noise of std z covers sums in which one record
     moves by a vector of norm at most 1. If the record is replaced, the two outputs are the mixtures
+    ``P = (1 - q) N(0, z^2 I) + q N(g, z^2 I)`` and ``Q = (1 - q) N(0, z^2 I) + q N(g', z^2 I)``, with g and
+    g' in the unit ball. The worst case is one-dimensional with g = 1 and g' = -1.
 
-        P = (1 - q) N(0, z^2 I) + q N(g, z^2 I)   and   Q = (1 - q) N(0, z^2 I) + q N(g', z^2 I)
-
-    with g and g' in the unit ball. The worst case is one-dimensional with g = 1 and g' = -1. Proof, for every
-    order gamma >= 1 of the hockey-stick divergence H: by advanced joint convexity (Balle, Barthe and Gaboardi
-    2018, Theorem 2), H_{1 + q (gamma - 1)}(P, Q) = q H_gamma(N(g), (1 - b) N(0) + b N(g')) for a weight b
-    that does not depend on g and g'. Under N(g) the two likelihood ratios U = N(0) / N(g) and U' = N(g') /
-    N(g) are lognormal with mean 1 and log-variances |g|^2 / z^2 and |g - g'|^2 / z^2, and H is the
-    expectation of a convex function of (1 - b) U + b U'. Such an expectation is largest when U and U' are
-    comonotone, and for comonotone summands it grows with each summand in convex order, that is with the
-    log-variances; g' = -g with |g| = 1 makes them comonotone and both variances largest. Orders below 1
-    follow by exchanging P and Q, which the worst pair allows by symmetry. A pair that is worst at every order
+    Proof, for every order gamma >= 1 of the hockey-stick divergence H. By advanced joint convexity,
+    ``H_{1 + q (gamma - 1)}(P, Q) = q H_gamma(N(g), (1 - b) N(0) + b N(g'))`` for a weight b that does not
+    depend on g and g' (Balle, Barthe and Gaboardi 2018, Theorem 2). Under N(g) the likelihood ratios U = N(0)
+    / N(g) and U' = N(g') / N(g) are lognormal with mean 1. Their log-variances are |g|^2 / z^2 and
+    |g - g'|^2 / z^2. H is the expectation of a convex function of (1 - b) U + b U'. It is largest when U and
+    U' are comonotone. It then grows with each of the two in convex order, that is with the log-variances. The
+    choice g' = -g with |g| = 1 makes them comonotone and both variances largest. Orders below 1 follow by
+    exchanging P and Q, which the worst pair allows by symmetry. A pair that is worst at every order
     dominates, also under adaptive composition (Zhu, Dong and Wang 2022, Theorem 10).
     """
 
@@ -365,7 +364,7 @@ class ReplacedGaussianAtom:
         return self.sampling_prob * tv_of_mu(2 / self.noise_multiplier)
 
     def size(self) -> LossSize:
-        """Moments of the loss under P, by quadrature."""
+        """Size of the loss under P, by quadrature."""
         return _sampled_size(self.loss, self.noise_multiplier, self.sampling_prob, reach=REACH)
 
     def loss(self, x: np.ndarray) -> np.ndarray:

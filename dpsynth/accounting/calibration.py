@@ -1,10 +1,10 @@
 """The least noise whose events meet a target: one number of a profile, and the largest value it may take.
 
 Epsilon, total variation and the other costs fall almost like a power of the noise multiplier z. A secant in
-(log z, log cost) inside a bracket finds the root in a few evaluations, first on a coarse grid of the
-privacy-loss distribution, then on the full one. The root returned lies on the private side: its cost was
-evaluated at full resolution and does not exceed the target. dp_accounting's own search knows no target but
-(epsilon, delta), and took 46 s where this took 0.7 s (q = 0.002, 10,000 steps).
+(log z, log cost) inside a bracket finds the root in a few evaluations. It uses a coarse grid of the
+privacy-loss distribution first, then the full one. The root returned lies on the private side: its cost was
+evaluated at full resolution and does not exceed the target. The search of dp_accounting has (epsilon, delta)
+as its only target. It took 46 s, and this one 0.7 s (q = 0.002, 10,000 steps).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class AttackAccuracyTarget:
         if self.goal <= 0.0:
             raise InputError(
                 f"attack-accuracy must exceed {max(self.prior, 1 - self.prior):g}, which guessing without "
-                f"any data reaches at prior {self.prior:g}; got {self.accuracy:g}"
+                f"any data reaches at prior probability {self.prior:g}, but is {self.accuracy:g}"
             )
 
     @property
@@ -165,8 +165,8 @@ class AdvantageTarget:
         inside("advantage", self.advantage, 0.0, 1.0)
         if self.advantage >= 1 - self.fpr:
             raise InputError(
-                f"advantage must be less than 1 - fpr = {1 - self.fpr:g}, which no attack exceeds; "
-                f"got {self.advantage:g}"
+                f"advantage must be less than 1 - fpr = {1 - self.fpr:g}, which no attack exceeds, "
+                f"but is {self.advantage:g}"
             )
 
     @property
@@ -196,11 +196,11 @@ class BeliefTarget:
         inside("prior", self.prior, 0.0, 1.0)
         in_range("delta", self.delta, 0.0, 1.0, high_open=True)
         if self.belief <= self.prior or self.goal == 0.0:
-            raise InputError(f"belief must exceed the prior {self.prior:g}, got {self.belief:g}")
+            raise InputError(f"belief must exceed the prior probability {self.prior:g}, not {self.belief:g}")
 
     @property
     def goal(self) -> float:
-        """Privacy loss that lifts the prior to the belief."""
+        """Privacy loss that raises the prior probability to the belief."""
         return epsilon_of_belief(self.belief, self.prior)
 
     def cost(self, profile: Profile) -> float:
@@ -214,11 +214,11 @@ class BeliefTarget:
 
 @dataclass(frozen=True)
 class TargetAfter:
-    """A target for a new stage together with what was released before it: costs add up.
+    """A target for a new stage together with all stages before it, whose costs add up.
 
-    ``epsilon``, ``delta`` and ``tv`` are those of everything before; ``total_delta`` is that of everything,
-    and the new stage has what ``delta`` leaves of it. No sum bounds how often a belief goes beyond its bound,
-    so ``target`` is no BeliefTarget.
+    ``epsilon``, ``delta`` and ``tv`` are those of everything before. ``total_delta`` is that of everything.
+    The new stage gets ``total_delta - delta``. No sum bounds how often a belief exceeds its bound, so
+    ``target`` is no BeliefTarget.
     """
 
     target: Target
@@ -232,7 +232,7 @@ class TargetAfter:
             raise InputError("a belief target cannot be met together with a ledger: nothing bounds their sum")
         if not self.delta < self.total_delta:
             raise PrivacyError(
-                f"the ledger's own delta, {self.delta:.3g}, leaves nothing of {self.total_delta:.3g}; "
+                f"the ledger's own delta, {self.delta:.3g}, leaves nothing of {self.total_delta:.3g}: "
                 "give a larger delta"
             )
 
@@ -242,11 +242,11 @@ class TargetAfter:
         return self.target.goal
 
     def cost(self, profile: Profile) -> float:
-        """The target's cost of everything, the new stage being ``profile``."""
+        """The target's cost of everything, with ``profile`` as the new stage."""
         return self.target.cost(self.whole(profile))
 
     def whole(self, profile: Profile) -> Profile:
-        """What is known of everything."""
+        """Profile of everything."""
         epsilon = self.epsilon + profile.epsilon(self.total_delta - self.delta)
         return Profile.promised(
             epsilon, self.total_delta, self.tv + profile.tv(), adjacency=profile.adjacency
@@ -263,12 +263,12 @@ def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:
     Parameters
     ----------
     text : str
-        ``name=value`` with name epsilon, tv, attack-accuracy, advantage or belief; an advantage may be
+        ``name=value`` with name epsilon, tv, attack-accuracy, advantage or belief. An advantage may be
         followed by ``@fpr=rate``, an attack accuracy or a belief by ``@prior=share``.
     delta : float
         For epsilon and belief.
     prior : float
-        For attack accuracy and belief, where the text has none.
+        For attack accuracy and belief, if the text has none.
 
     Raises
     ------
@@ -330,24 +330,24 @@ def calibrate(
     Parameters
     ----------
     events_of : callable
-        ``events_of(z)`` is the list of all events of the run when the calibrated part has multiplier ``z``;
-        the cost must fall as ``z`` grows. It is also called with ``z = inf`` to see whether the rest alone
-        exceeds the target.
+        ``events_of(z)`` is the list of all events of the run when the calibrated part has multiplier ``z``.
+        The cost must fall as ``z`` grows. A call with ``z = inf`` shows whether the rest alone exceeds the
+        target.
     target : Target, optional
-        Such as :class:`TvTarget`; ``epsilon`` and ``delta`` are short for an EpsilonTarget.
+        Such as :class:`TvTarget`. ``epsilon`` and ``delta`` are short for an EpsilonTarget.
     epsilon, delta : float, optional
-        Epsilon greater than 0 and finite, delta in [0, 1), where there is no ``target``.
+        Epsilon greater than 0 and finite, delta in [0, 1), if there is no ``target``.
     adjacency : {"add/remove", "replace-one"}
         See :class:`Profile`.
     start : float
-        First guess of the multiplier; a good one saves an evaluation or two.
+        First guess of the multiplier. A good one saves an evaluation or two.
     rtol : float
-        The result exceeds the smallest multiplier by at most this relative amount; in [1e-5, 1].
+        Largest relative excess over the smallest multiplier, in [1e-5, 1].
 
     Returns
     -------
     float
-        The noise multiplier; ``target.cost(Profile(events_of(z), ...)) <= target.goal`` holds for it.
+        The noise multiplier. For it ``target.cost(Profile(events_of(z), ...)) <= target.goal`` holds.
 
     Raises
     ------
@@ -403,7 +403,7 @@ def calibrate_training(
     sampling_prob, steps
         See :func:`~dpsynth.accounting.training_event`.
     earlier : sequence of DpEvent
-        What else read the table.
+        Everything else that read the table.
     adjacency : {"add/remove", "replace-one"}
         See :class:`Profile`.
 
@@ -479,7 +479,7 @@ def _smallest(
 
 
 def _secant_slope(points: list[tuple[float, float]], slope: float) -> float:
-    """Slope between the last two points, kept within what a cost can do; the old one where it is noise."""
+    """Slope between the last two points, within a cost's range, or the old slope if they are too close."""
     if len(points) >= 2 and abs(points[-1][0] - points[-2][0]) > 1e-5:
         slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
     return min(max(slope, -20.0), -0.05)

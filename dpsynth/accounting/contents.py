@@ -1,10 +1,9 @@
-"""What stands in a ledger: readings of the private table, their stages, and what all of it costs.
+"""Contents of a ledger: noisy statistics of the private table, their stages, and their joint cost.
 
-Entries of one stage, whose noise was fixed together, are composed on one privacy-loss distribution. Several
-stages, each with its own (epsilon, delta) and total variation, add up: that holds whatever a later stage's
-noise owes to the outputs of an earlier one (:mod:`dpsynth.accounting.promise` has the proofs), and nothing
-else is claimed. Two ledgers of one table can be joined: what is in both, because one went on from the other,
-counts once.
+Entries of one stage, whose noise was fixed together, are composed on one privacy-loss distribution. Stages
+add up: each has its own epsilon, delta and total variation. This holds even if a later stage's noise depends
+on the outputs of an earlier one (proofs in :mod:`dpsynth.accounting.promise`). Nothing else is claimed. Two
+ledgers of one table can be joined. Entries in both, because one ledger continued the other, count once.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ Released = TypeVar("Released", covariant=True)
 
 
 class Release(Protocol[Records, Released]):
-    """A reading of private records: its cost, and how it is done, in one object."""
+    """A noisy statistic of private records: its cost, and how it is computed, in one object."""
 
     @property
     def name(self) -> str:
-        """What is read."""
+        """Name of the statistic."""
 
     @property
     def sensitivity(self) -> str:
@@ -59,15 +58,15 @@ class Release(Protocol[Records, Released]):
 
     @property
     def detail(self) -> str:
-        """Anything a reader of the ledger needs besides."""
+        """Anything else a reader of the ledger needs."""
 
     @property
     def stage(self) -> Stage | None:
-        """Releases of one stage have had their noise fixed together; None: the ledger's last one."""
+        """Stage of statistics whose noise was fixed together, or None for the ledger's last one."""
 
     @property
     def event(self) -> DpEvent:
-        """What it costs."""
+        """Its cost."""
 
     def __call__(self, records: Records, rng: np.random.Generator) -> Released:
         """Read the records and add the noise."""
@@ -75,25 +74,25 @@ class Release(Protocol[Records, Released]):
 
 @dataclass(frozen=True)
 class Entry:
-    """One reading of the private table.
+    """One noisy statistic of the private table.
 
     Parameters
     ----------
     name : str
-        What was read, such as ``"histograms"``.
+        Name of the statistic, such as ``"histograms"``.
     event : DpEvent
-        What it costs, its numbers being those under add/remove one record.
+        Its cost, with numbers under add/remove one record.
     sensitivity : str
         How far one record can move the query, in words.
     adjacency : {"add/remove", "replace-one"}
         The neighbouring tables for which the guarantee is given.
     detail : str
-        Anything a reader needs besides.
+        Anything else a reader needs.
     stage : int
         Number of its stage, from 1.
     keys : tuple of str
         Made at random, one when it is posted and one whenever it is resumed. Two copies of a ledger may post
-        the same words, or resume the same entry: their keys show that these are two readings.
+        the same words, or resume the same entry. Their keys show that these are two statistics.
     """
 
     name: str
@@ -109,7 +108,7 @@ class Entry:
         return replace(self, keys=(*self.keys, secrets.token_hex(8)))
 
     def together(self, other: Entry) -> Entry | None:
-        """The one entry that covers both, if one is the other or went on from it; None for two readings."""
+        """The one entry that covers both, if one is the other or continued it, else None."""
         first, last = sorted((self, other), key=lambda entry: len(entry.keys))
         same = replace(first, keys=()) == replace(last, keys=())
         return last if same and last.keys[: len(first.keys)] == first.keys else None
@@ -127,14 +126,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stage:
-    """Readings whose noise was fixed together, and what was fixed about all of them before the first.
+    """Entries whose noise was fixed together, and what was fixed about all of them before the first.
 
-    Within a stage noise depends on nothing that was released in it, so its entries compose on one
-    privacy-loss distribution. A later stage's noise may depend on the outputs of an earlier one.
+    Noise in a stage depends on none of its outputs, so its entries compose on one privacy-loss distribution.
+    A later stage's noise may depend on the outputs of an earlier one.
 
     ``key`` is made at random when the stage begins: a stage that came into two ledgers is counted once.
-    ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` are what the stage costs at
-    most, whatever was released before; where None, what its entries cost.
+    ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` bound the stage's cost,
+    whatever was released before. If None, the cost of its entries counts.
     """
 
     key: str
@@ -146,11 +145,11 @@ class Stage:
     def begin(
         cls, delta: float | None = None, *, epsilon: float | None = None, tv: float | None = None
     ) -> Stage:
-        """A new stage; see :meth:`Ledger.begin_stage`."""
+        """A new stage, see :meth:`Ledger.begin_stage`."""
         return cls(secrets.token_hex(8), delta, epsilon, tv).checked()
 
     def checked(self) -> Stage:
-        """The stage, its numbers as floats; raise InputError if one is out of range or NaN."""
+        """The stage with floats, or InputError if a number is out of range or NaN."""
         numbers = (
             ("delta", self.delta, 1.0, True),
             ("epsilon", self.epsilon, math.inf, True),
@@ -167,11 +166,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Contents:
-    """A ledger as it is at one moment.
+    """State of a ledger.
 
-    An entry's ``stage`` is the place in ``stages``, from 1, and entries are in the order of their stages.
-    ``excluded`` is what the guarantee does not cover, ``generators`` what drew the noise, ``seeded`` whether
-    noise was drawn from a caller's seed, and ``unit`` what neighbouring tables differ in.
+    An entry's ``stage`` is the place in ``stages``, from 1. Entries are in the order of their stages. The
+    guarantee does not cover ``excluded``. ``generators`` drew the noise, ``seeded`` says whether from a
+    caller's seed. Neighbouring tables differ in one ``unit``.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -188,7 +187,7 @@ class Contents:
 
     @property
     def delta(self) -> float | None:
-        """Sum of the stages' deltas, at which the ledger is to be read; None if a stage names none."""
+        """Sum of the stages' deltas, at which to read the ledger, or None if a stage has none."""
         parts = [stage.delta for stage in self.stages if stage.delta is not None]
         return math.fsum(parts) if parts and len(parts) == len(self.stages) else None
 
@@ -206,10 +205,10 @@ class Contents:
         return [entry for entry in self.entries if entry.stage == number]
 
     def adding(self, entry: Entry, stage: Stage) -> Contents:
-        """With one more entry, in a stage that is the last or a new one; adjacencies may not differ."""
+        """Add an entry of the same adjacency, in the last stage or a new one."""
         if self.entries and entry.adjacency != self.adjacency:
             raise PrivacyError(
-                f"{entry.name!r} is posted under {entry.adjacency} adjacency, but this ledger is "
+                f"{entry.name!r} has neighbouring datasets by {entry.adjacency}, but this ledger by "
                 f"{self.adjacency}"
             )
         stages = self.stages if stage in self.stages else (*self.stages, stage)
@@ -220,21 +219,21 @@ class Contents:
         """The composed cost of all entries."""
         if len(self.stages) <= 1:
             return self._alone(1)
-        # basic composition and its like for total variation; see dpsynth.accounting.promise
+        # basic composition and its like for total variation, see dpsynth.accounting.promise
         epsilon, delta, tv = (math.fsum(part) for part in zip(*self.costs(), strict=True))
         return Profile.promised(epsilon, delta, tv, adjacency=self.adjacency)
 
     def costs(self) -> list[tuple[float, float, float]]:
-        """Epsilon, delta and total variation of each stage, as they are summed; see :meth:`cost`."""
+        """Epsilon, delta and total variation of each stage, as they are summed."""
         return [self.cost(number) for number in range(1, len(self.stages) + 1)]
 
     def cost(self, number: int) -> tuple[float, float, float]:
-        """Epsilon, delta and total variation of one stage, counted from 1; refused if it names no delta."""
+        """Epsilon, delta and total variation of a stage, from 1, or PrivacyError if it has no delta."""
         stage, profile = self.stages[number - 1], self._alone(number)
         if stage.delta is None:
             raise PrivacyError(
                 f"stage {number} of the ledger names no delta, so it cannot be summed: call "
-                "begin_stage(delta), which tells it at that"
+                "begin_stage(delta) to give it one"
             )
         epsilon, tv = stage.epsilon or 0.0, stage.tv or 0.0
         return max(epsilon, profile.epsilon(stage.delta)), stage.delta, max(tv, profile.tv())
@@ -242,7 +241,7 @@ class Contents:
     def prefix(self, length: int) -> Contents:
         """The ledger as it was when ``length`` entries were posted.
 
-        Of a stage that was not complete then, its entries count and not what it promises as a whole.
+        If a stage was not complete then, its entries count and not its promise as a whole.
         """
         entries = self.entries[:length]
         last = entries[-1].stage if entries else 0
@@ -252,7 +251,7 @@ class Contents:
         return replace(self, stages=tuple(stages), entries=entries)
 
     def guarantee(self, delta: float) -> Guarantee:
-        """What is promised at ``delta``; see :meth:`Ledger.guarantee`."""
+        """The guarantee at ``delta``, see :meth:`Ledger.guarantee`."""
         profile = self.profile
         return Guarantee(
             epsilon=profile.epsilon(delta),
@@ -273,7 +272,7 @@ class Contents:
 
 
 def join(ours: Contents, others: Contents) -> Contents:
-    """Everything that two ledgers hold; see :meth:`Ledger.join`."""
+    """Join two ledgers, see :meth:`Ledger.join`."""
     if ours.entries and others.entries and ours.adjacency != others.adjacency:
         raise PrivacyError(
             f"one ledger is {ours.adjacency}, the other {others.adjacency}: they cannot be summed"
@@ -292,13 +291,13 @@ def join(ours: Contents, others: Contents) -> Contents:
 
 
 def _take(joined: Contents, stage: Stage, entries: list[Entry]) -> Contents:
-    """With what is new in another ledger's stage."""
+    """Add what is new in another ledger's stage."""
     keys = [ours.key for ours in joined.stages]
     stages = list(joined.stages)
     if stage.key not in keys:
         stages.append(stage)
     place = [ours.key for ours in stages].index(stage.key)
-    if stages[place].delta is None:  # it may have been told since
+    if stages[place].delta is None:  # it may have got one since
         stages[place] = stage
     joined = replace(joined, stages=tuple(stages))
     ours = joined.of_stage(place + 1)

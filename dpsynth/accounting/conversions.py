@@ -23,12 +23,12 @@ def largest_tv(epsilon: float, delta: float = 0.0) -> float:
 
 
 def tv_of_mu(mu: float) -> float:
-    """TV of Gaussian releases that together are mu-GDP: 2 Phi(mu / 2) - 1.
+    """TV of Gaussian mechanisms that together are mu-GDP: 2 Phi(mu / 2) - 1.
 
-    Jia 2023, "Total variation distance privacy", Theorems 12 and 13; MOSAICrOWN D5.3, Theorem 3, where it is
-    the advantage of the adversary A_DI.
+    Jia 2023, "Total variation distance privacy", Theorems 12 and 13. In MOSAICrOWN D5.3, Theorem 3, it is the
+    advantage of the adversary A_DI.
 
-    ``mu`` is sensitivity over noise std of the joint release, at least 0; may be infinite.
+    ``mu`` is sensitivity over noise std of the joint mechanism, at least 0. It may be infinite.
     """
     mu = in_range("mu", mu, 0.0, math.inf)
     return math.erf(mu / math.sqrt(8))  # 2 Phi(x) - 1 = erf(x / sqrt(2)), without cancellation
@@ -37,7 +37,7 @@ def tv_of_mu(mu: float) -> float:
 def amplified(epsilon: float, sampling_prob: float) -> float:
     """Epsilon of an epsilon-DP mechanism on a Poisson sample: log(1 + q (e^epsilon - 1)).
 
-    Balle, Barthe and Gaboardi 2018, "Privacy amplification by subsampling", Theorem 8; delta and the TV are
+    Balle, Barthe and Gaboardi 2018, "Privacy amplification by subsampling", Theorem 8. Delta and the TV are
     multiplied by ``sampling_prob`` (Ghazi and Issa 2024, Proposition 1).
 
     ``epsilon`` is at least 0 and finite, ``sampling_prob`` in [0, 1].
@@ -53,10 +53,10 @@ def amplified(epsilon: float, sampling_prob: float) -> float:
 def posterior_belief(epsilon: float, prior: float = 0.5) -> float:
     """Largest belief in a record that ``epsilon`` allows, rho_beta (MOSAICrOWN D5.3, Theorem 2).
 
-    It is ``1 / (1 + e^-epsilon (1 - prior) / prior)``, with ``epsilon`` the total over all releases, which
-    may be infinite, and ``prior`` the belief before the first one, in [0, 1] (the document has 1/2). Under
-    (epsilon, delta)-DP with delta > 0 it can be exceeded, and with a probability that can be larger than
-    delta, see :meth:`~dpsynth.accounting.profile.Profile.exceedance`.
+    It is ``1 / (1 + e^-epsilon (1 - prior) / prior)``. ``epsilon`` is the total over all noisy statistics and
+    may be infinite. ``prior`` is the belief before the first one, in [0, 1] (the document has 1/2). Under
+    (epsilon, delta)-DP with delta > 0 it can be exceeded. The probability of this can be larger than delta,
+    see :meth:`~dpsynth.accounting.profile.Profile.exceedance`.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     prior = in_range("prior", prior, 0.0, 1.0)
@@ -69,12 +69,12 @@ def posterior_belief(epsilon: float, prior: float = 0.5) -> float:
 def epsilon_of_belief(belief: float, prior: float = 0.5) -> float:
     """Epsilon at which the belief is bounded by ``belief``: the inverse of :func:`posterior_belief`.
 
-    ``belief`` is in [prior, 1], and at 1 epsilon is infinite; ``prior`` lies inside (0, 1).
+    ``belief`` is in ``[prior, 1]``, and at 1 epsilon is infinite. ``prior`` lies inside (0, 1).
     """
     prior = inside("prior", prior, 0.0, 1.0)
     belief = in_range("belief", belief, 0.0, 1.0)
     if belief < prior:
-        raise InputError(f"belief must be at least the prior, {prior:g}, not {belief:g}")
+        raise InputError(f"belief must be at least the prior probability, {prior:g}, not {belief:g}")
     return math.inf if belief == 1.0 else max(0.0, _logit(belief) - _logit(prior))
 
 

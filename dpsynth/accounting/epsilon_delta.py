@@ -31,9 +31,9 @@ class ApproxTvDpEvent(dp_event.DpEvent):
 class BoundedRangeDpEvent(dp_event.DpEvent):
     """A mechanism whose privacy losses under add/remove one record lie within an interval of this length.
 
-    For every two neighbours, the largest and the smallest loss of an output differ by at most ``epsilon``
-    (Durfee and Rogers 2019, "Practical differentially private top-k selection with pay-what-you-get
-    composition").
+    For every two neighbours, the largest and the smallest loss of an output differ by at most ``epsilon``.
+    See Durfee and Rogers 2019, "Practical differentially private top-k selection with pay-what-you-get
+    composition".
     """
 
     epsilon: float

@@ -34,7 +34,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 
 
 def event_class(name: str) -> type[DpEvent]:
-    """Return the event class called ``name``; raise PrivacyError if it cannot be accounted for."""
+    """Return the event class called ``name``, or raise PrivacyError if it cannot be accounted for."""
     if name not in _FIELDS:
         raise PrivacyError(f"cannot account for {name}: this package knows {', '.join(_FIELDS)}")
     if name in ("EpsilonDeltaDpEvent", "ApproxTvDpEvent", "BoundedRangeDpEvent"):
@@ -47,7 +47,7 @@ def event_class(name: str) -> type[DpEvent]:
 
 
 def kind_of(event: DpEvent) -> str:
-    """Return the class name of an event that can be accounted for; a subclass of a known event is unknown."""
+    """Return the class name of an event that can be accounted for. A subclass of a known one cannot."""
     name = type(event).__name__
     if type(event) is not event_class(name):
         raise PrivacyError(f"cannot account for {type(event).__module__}.{name}: only its namesake is known")
@@ -55,14 +55,14 @@ def kind_of(event: DpEvent) -> str:
 
 
 def gaussian_event(noise_multiplier: float, count: int = 1) -> DpEvent:
-    """Event of ``count`` Gaussian releases whose noise std is ``noise_multiplier`` times the sensitivity.
+    """Event of ``count`` Gaussian mechanisms whose noise std is ``noise_multiplier`` times the sensitivity.
 
     Parameters
     ----------
     noise_multiplier : float
-        Greater than 0, in units of the add/remove L2 sensitivity; infinity means noise without end.
+        Greater than 0, in units of the add/remove L2 sensitivity. It may be infinite.
     count : int
-        How many times the release is made, at least 1.
+        How many times the mechanism is applied, at least 1.
 
     Raises
     ------
@@ -112,9 +112,9 @@ def approx_tv_event(epsilon: float, tv: float, delta: float = 0.0, count: int = 
 def exponential_mechanism_event(epsilon: float, count: int = 1) -> DpEvent:
     """Event of ``count`` exponential mechanisms, each choosing by weights ``exp(epsilon score / 2)``.
 
-    The scores have sensitivity 1 under add/remove one record. Each mechanism is (epsilon, 0)-DP, and its
-    losses lie within an interval of length epsilon wherever that lies (Durfee and Rogers 2019),
-    which costs about a third of what any (epsilon, 0)-DP mechanism may, in squares, when many are composed.
+    The scores have sensitivity 1 under add/remove one record. Each mechanism is (epsilon, 0)-DP. Its losses
+    lie within some interval of length epsilon (Durfee and Rogers 2019). So many of them cost, in squares,
+    about a third of the worst (epsilon, 0)-DP mechanisms.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def exponential_mechanism_event(epsilon: float, count: int = 1) -> DpEvent:
 
 
 def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
-    """Event of ``count`` Laplace releases whose scale is ``noise_multiplier`` times the L1 sensitivity.
+    """Event of ``count`` Laplace mechanisms whose scale is ``noise_multiplier`` times the L1 sensitivity.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def training_event(noise_multiplier: float, sampling_prob: float, steps: int) ->
     Parameters
     ----------
     noise_multiplier : float
-        Greater than 0; infinity means noise without end.
+        Greater than 0. It may be infinite.
     sampling_prob : float
         Probability with which each record joins a batch, in (0, 1].
     steps : int
@@ -175,7 +175,7 @@ def training_event(noise_multiplier: float, sampling_prob: float, steps: int) ->
 
 
 def non_private_event() -> DpEvent:
-    """Event of a release without any guarantee: it makes every epsilon infinite."""
+    """Event of a statistic without any guarantee, which makes every epsilon infinite."""
     return event_class("NonPrivateDpEvent")()
 
 
@@ -205,7 +205,7 @@ def check_event(event: DpEvent) -> None:
 
 
 def event_to_dict(event: DpEvent) -> dict[str, Any]:
-    """Return an event as a dictionary that JSON can hold; infinite noise is refused with InputError."""
+    """Return an event as a dictionary that JSON can hold, or raise InputError for infinite noise."""
     check_event(event)
     name = kind_of(event)
     record: dict[str, Any] = {"type": name}
@@ -225,7 +225,7 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
 
 
 def event_from_dict(record: Mapping[str, Any]) -> DpEvent:
-    """Inverse of :func:`event_to_dict`; raise DataError for a record that is no event."""
+    """Inverse of :func:`event_to_dict`, raising DataError for a record that is no event."""
     if not isinstance(record, Mapping) or not isinstance(record.get("type"), str):
         raise DataError(f"an event must be a mapping with a text 'type', not {record!r}")
     name = record["type"]
@@ -251,7 +251,7 @@ def event_from_dict(record: Mapping[str, Any]) -> DpEvent:
 
 
 def describe_event(event: DpEvent) -> str:
-    """Tell an event in one short line.
+    """Describe an event in one short line.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Gaussian releases in closed form: their exact privacy curve, and the least noise that meets a target.
+"""Gaussian mechanisms in closed form: their exact privacy curve, and the least noise that meets a target.
 
 Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy: Analytical calibration and
-optimal denoising", Theorem 8 and Algorithm 1. Any number of Gaussian releases with multipliers z_i is one
-release with ``mu**2 = sum(1 / z_i**2)`` (Dong, Roth and Su 2019, "Gaussian differential privacy", Corollary
-3.3), whether or not a later one depends on an earlier one.
+optimal denoising", Theorem 8 and Algorithm 1. Gaussian mechanisms with multipliers z_i are together one with
+``mu**2 = sum(1 / z_i**2)``, whether or not a later one depends on an earlier one. Source: Dong, Roth and Su
+2019, "Gaussian differential privacy", Corollary 3.3.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpsynth.checks import in_range
 
 
 def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.ndarray:
-    """Hockey-stick divergence of ``mu``-GDP Gaussian releases at epsilons of any sign.
+    """Hockey-stick divergence of ``mu``-GDP Gaussian mechanisms at epsilons of any sign.
 
     Balle and Wang 2018, Theorem 8: Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2).
 
@@ -44,9 +44,9 @@ def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.
 
 @dataclass(frozen=True)
 class GaussianLoss:
-    """Privacy loss of Gaussian releases that together are ``mu``-GDP.
+    """Privacy loss of Gaussian mechanisms that together are ``mu``-GDP.
 
-    ``mu`` is sensitivity over noise std of the joint release; 0 is a release that depends on no record.
+    ``mu`` is sensitivity over noise std of the joint mechanism, which depends on no record if ``mu`` is 0.
     """
 
     mu: float
@@ -78,7 +78,7 @@ class GaussianLoss:
         return high
 
     def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of an ascending list of epsilons; both directions are the same."""
+        """:meth:`delta` at each of an ascending list of epsilons, the same in both directions."""
         if not 0.0 < self.mu < math.inf:
             return [self.delta(epsilon) for epsilon in epsilons]
         return gaussian_deltas(self.mu, np.asarray(epsilons)).tolist()
@@ -129,15 +129,15 @@ class GaussianLoss:
 def analytic_sigma(epsilon: float, delta: float) -> float:
     """Least Gaussian noise std over L2 sensitivity that is (epsilon, delta)-DP.
 
-    Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15; infinite where
-    no finite noise suffices. (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
+    Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15. Infinite if no
+    finite noise suffices. (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
 
     Parameters
     ----------
     epsilon : float
-        At least 0; at infinity no noise is needed.
+        At least 0. At infinity no noise is needed.
     delta : float
-        In [0, 1); at 0 no finite noise suffices.
+        In [0, 1). At 0 no finite noise suffices.
     """
     from scipy.special import erfinv, ndtri
 

@@ -1,7 +1,7 @@
-"""What a ledger promises, as a record that prints itself as a sentence.
+"""The guarantee of a ledger, as a record that prints as a sentence.
 
-The true and false positive rates of the sentence are those of Jia 2023, "Total variation distance privacy":
-their difference is at most the total variation of the outputs on neighbouring tables.
+The sentence has the true and false positive rates of Jia 2023, "Total variation distance privacy". Their
+difference is at most the total variation of the outputs on neighbouring tables.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ Status = Literal["private", "excludes", "void"]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What everything in a ledger guarantees together; make it with :meth:`Ledger.guarantee`.
+    """The joint guarantee of all entries of a ledger, made with :meth:`Ledger.guarantee`.
 
     Parameters
     ----------
     epsilon, delta, tv : float
-        The cost of all entries at ``delta``; ``tv`` is their total variation. Epsilon may be infinite.
+        The cost of all entries at ``delta``. ``tv`` is their total variation. Epsilon may be infinite.
     adjacency : {"add/remove", "replace-one"}
         Which tables are neighbours.
     unit : str
-        What neighbouring tables differ in: one row, and what a row is where that is known.
+        The difference between neighbouring tables: one row, and the meaning of a row if known.
     entries, stages : int
-        How many readings there are, in how many stages.
+        Number of noisy statistics and of stages.
     bare : tuple of str
-        Readings without any guarantee.
+        Statistics without any guarantee.
     seeded : bool
         Whether noise was drawn from a caller's seed.
     excluded : tuple of str
-        What the guarantee does not cover.
+        Anything that the guarantee does not cover.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Guarantee:
         )
 
     def write_warning(self, path: Path) -> None:
-        """Write a void guarantee beside an output: tables and arrays cannot say it themselves."""
+        """Write a void guarantee beside an output, because tables and arrays have no place for it."""
         if not self.private:
             write_text(path, f"{self}\n")
 
@@ -146,7 +146,7 @@ class Guarantee:
 
 
 def round_up(value: float, figures: int = 4) -> str:
-    """So many significant figures, never below the value: a guarantee is not rounded in its own favour.
+    """Round to significant figures, never below the value: a guarantee is not rounded in its own favour.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""What was released about a folder's table before: no run of the same folder may lose it.
+"""Journal of a folder: the noisy statistics of its table that no run of the same folder may lose.
 
-A folder that is replaced may have been shared, and a run that was given up, failed or was killed may have
-read the table. So the ledger of a run is kept in a *journal* beside its folder from before the first reading
-until the folder with the final ledger is complete. A new run of that folder goes on from the journal, from
-the folder that it replaces and from a checkpoint that it gives up. A stage that is in several of them counts
-once. Whether two runs of one folder read the same table is not asked: to add up is always right.
+A folder that is replaced may have been shared. A run that was given up, failed or was killed may have read
+the table. So the ledger of a run is kept in a *journal* beside its folder. It is there from before the first
+statistic until the folder with the final ledger is complete. A new run continues from the journal, from the
+folder that it replaces and from a checkpoint that it gives up. A stage in several of them counts once. Two
+runs of one folder may have read different tables. This is not checked: adding up is always right.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHECKPOINTS = ("checkpoint.json", "checkpoint.used.json")
 
 
 def journal_file(out: str | Path) -> Path:
-    """The journal of a folder: a hidden file, so that nothing that somebody put there is taken for it.
+    """Path of a folder's journal: a hidden file, which no user's file is mistaken for.
 
     Examples
     --------
@@ -37,11 +37,11 @@ def journal_file(out: str | Path) -> Path:
 def journalled(
     out: Path, named: Ledger | None, *, forget: bool, say: Callable[[str], None]
 ) -> Iterator[Ledger]:
-    """Give the ledger that a run or fit of ``out`` goes on from; its journal ends with the block.
+    """Give the ledger that a run or fit of ``out`` continues from, with a journal until the block ends.
 
-    ``named`` is what the user says was released before. With ``forget`` the ledger begins from ``named``
-    alone although there is more, and says so. Where the block raises, the journal stays, and ``say`` is told
-    where.
+    ``named`` holds the noisy statistics that the user names. With ``forget`` the ledger begins from ``named``
+    alone although there is more, and says so. If the block raises, the journal stays, and ``say`` gets its
+    path.
     """
     ledger, journal = Ledger(), journal_file(out)
     if named is not None:
@@ -54,11 +54,11 @@ def journalled(
                 earlier = _read(path)
             except DpsynthError as problem:
                 raise type(problem)(
-                    f"{problem}; mend it, or add --forget-earlier to go on without it"
+                    f"{problem}. Correct the file, or add --forget-earlier to continue without it"
                 ) from None
             new = ledger.join(earlier)
             if new:
-                say(f"{new} earlier releases taken over from {path}; the new ledger counts them as well")
+                say(f"{new} earlier noisy statistics taken over from {path}. The new ledger counts them too")
     ledger.journal = journal
     before = len(ledger.entries)
     try:
@@ -71,7 +71,7 @@ def journalled(
 
 
 def give_up(checkpoint: Path) -> None:
-    """Mark a checkpoint as used, so that nothing goes on from it; its ledger still counts."""
+    """Mark a checkpoint as used, so nothing continues from it, but its ledger still counts."""
     waiting, used = (checkpoint / name for name in _CHECKPOINTS)
     if waiting.exists():
         os.replace(waiting, used)
@@ -96,7 +96,7 @@ def _is_in(path: Path, ledger: Ledger) -> bool:
 
 
 def _places(out: Path) -> list[Path]:
-    """Files that hold a ledger of ``out``; of a finished folder one is enough."""
+    """Files that hold a ledger of ``out``, one of a finished folder."""
     finished = [out / "ledger.json", out / "model.json", out / "model" / "model.json"]
     checkpoint = [out.with_name(f"{out.name}.checkpoint") / name for name in _CHECKPOINTS]
     first = next((path for path in finished if path.is_file()), None)

@@ -1,8 +1,8 @@
-"""The ledger: every reading of the private table, by name, and what all of them cost together.
+"""The ledger: every noisy statistic of the private table, by name, and their joint cost.
 
-Nothing that reads private records stays outside it: histograms, counts, selections, the training run, and
-the readings of every later fit on the same table. It is a plain JSON file, so that the guarantee can be
-recomputed by others without this package's model.
+Everything that reads private records is in it: histograms, counts, selections, the training run, and all
+later fits on the same table. It is a plain JSON file. Others can recompute the guarantee without this
+package's model.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _PRINTED = ("epsilon", "total variation", "attack accuracy")
 
 
 class Ledger:
-    """Named readings of one private table, and their composed cost.
+    """Named noisy statistics of one private table, and their composed cost.
 
     Attributes
     ----------
     journal : path, optional
-        A file to which the ledger is written at every post, before :meth:`post` returns and so before the
-        records are read: what was posted outlives whatever happens to the process.
+        A file to which the ledger is written at every post, before :meth:`post` returns. The records are read
+        after that, so a crash of the process loses no entry.
 
     Examples
     --------
@@ -113,22 +113,22 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Readings in the order in which they were posted, stage by stage."""
+        """Noisy statistics in the order of posting, stage by stage."""
         return self._contents.entries
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Stages in which something was read; an entry's ``stage`` is the place here, from 1."""
+        """Stages with an entry. An entry's ``stage`` is the place here, from 1."""
         return self._contents.stages
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        """What the guarantee does not cover, such as column bounds that were read off the data."""
+        """Anything that the guarantee does not cover, such as column bounds taken from the data."""
         return self._contents.excluded
 
     @property
     def generators(self) -> tuple[str, ...]:
-        """What drew the noise, in words."""
+        """Sources of the noise, in words."""
         return self._contents.generators
 
     @property
@@ -138,7 +138,7 @@ class Ledger:
 
     @property
     def delta(self) -> float | None:
-        """Sum of the stages' deltas, at which the ledger is to be read; None if a stage names none."""
+        """Sum of the stages' deltas, at which to read the ledger, or None if a stage has none."""
         return self._contents.delta
 
     @property
@@ -148,7 +148,7 @@ class Ledger:
 
     @property
     def seeded(self) -> bool:
-        """Whether noise was drawn from a caller's seed: whoever knows the seed can take the noise away."""
+        """Whether noise was drawn from a caller's seed, with which anybody can subtract the noise."""
         return self._contents.seeded
 
     @seeded.setter
@@ -158,13 +158,13 @@ class Ledger:
 
     @property
     def unit(self) -> str:
-        """What neighbouring tables differ in: one row, and what a row is where that is known."""
+        """The difference between neighbouring tables: one row, and the meaning of a row if known."""
         return self._contents.unit
 
     def about(self, row: str | None) -> None:
         """Record what one row of the table is, in words, before anything is posted.
 
-        Where entries stand that another unit was said of, or none, what is left is one row.
+        If there are entries with another unit, or none, the unit is one row.
         """
         with self._lock:
             self._contents = replace(
@@ -172,29 +172,29 @@ class Ledger:
             )
 
     def drawn_by(self, generator: str) -> None:
-        """Record what draws the noise, in words; given twice it is kept once."""
+        """Record a source of the noise, in words, once if given twice."""
         with self._lock:
             known = (*self.generators, text("generator", generator))
             self._contents = replace(self._contents, generators=tuple(dict.fromkeys(known)))
 
     def exclude(self, reason: str) -> None:
-        """Record something that the guarantee does not cover; a reason given twice is kept once."""
+        """Record something that the guarantee does not cover, once if given twice."""
         with self._lock:
             known = (*self.excluded, text("reason", reason))
             self._contents = replace(self._contents, excluded=tuple(dict.fromkeys(known)))
 
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
-        """Begin a stage: what is posted from now on may depend on the outputs of what was posted before.
+        """Begin a stage: entries posted from now on may depend on the outputs of those posted before.
 
         Parameters
         ----------
         delta : float
-            The stage's part of the whole delta, in [0, 1), fixed before the stage. Stages before it that
-            name none get the same.
+            The stage's part of the whole delta, in [0, 1), fixed before the stage. Earlier stages without a
+            delta get the same.
         epsilon, tv : float, optional
-            What the stage costs at most, fixed before it. Name them where an earlier output decides about
-            noise: the entries then show one of the costs that were possible. Where None, and where they cost
-            more than was named, the entries count.
+            Bounds of the stage's cost, fixed before it. Name them if an earlier output decides about noise:
+            the entries then show one of the possible costs. If None, or if the entries cost more, the entries
+            count.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class Ledger:
         self._begin(Stage.begin(delta, epsilon=epsilon, tv=tv))
 
     def end_stage(self) -> None:
-        """Close the stages that are there: what is posted next begins a new one, of the last one's delta."""
+        """Close all stages. The next entry begins a new one, with the last one's delta."""
         with self._lock:
             self._begun, self._closed = None, True
 
@@ -223,12 +223,12 @@ class Ledger:
     ) -> Released:
         """Post a release, then run it: the only way in which private records are read.
 
-        ``records`` are opened for this release alone; ``rng``, the source of the noise, is secret.
+        ``records`` are opened for this release alone. ``rng``, the source of the noise, is secret.
 
         Raises
         ------
         PrivacyError
-            As :meth:`post` does; or if the release's stage is complete. Nothing has been read then.
+            As :meth:`post` does, or if the release's stage is complete. Nothing has been read then.
         """
         with self._lock:
             if release.stage is not None:
@@ -246,10 +246,10 @@ class Ledger:
     def resume(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
     ) -> Released:
-        """Go on with an interrupted release; raise PrivacyError if it was not posted as a whole.
+        """Continue an interrupted release, or raise PrivacyError if it was not posted as a whole.
 
-        Its entry gets one more random key: if a copy of the interrupted run is resumed as well, both count in
-        a join.
+        Its entry gets one more random key. If a copy of the interrupted run is resumed too, both count in a
+        join.
         """
         with self._lock:
             entries = list(self.entries)
@@ -265,16 +265,16 @@ class Ledger:
     def post(
         self, name: str, event: DpEvent, *, sensitivity: str, adjacency: str = ADD_REMOVE, detail: str = ""
     ) -> None:
-        """Enter a reading of the private table; do so before the reading, never after seeing its result.
+        """Enter a noisy statistic of the private table before it is computed, never after.
 
         The arguments are those of :class:`Entry`. A name may be posted again, as a second fit does.
 
         Raises
         ------
         PrivacyError
-            If the event is unknown, cannot be accounted for under this adjacency, the adjacency differs
-            from that of the entries before, or the stages are closed and the last one names no delta that a
-            new one could have.
+            If the event is unknown or cannot be accounted for under this adjacency. If the adjacency differs
+            from that of earlier entries. If the stages are closed and the last one has no delta for a new
+            one.
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
@@ -287,9 +287,9 @@ class Ledger:
     def join(self, other: Ledger) -> int:
         """Take over what another ledger of the same table holds, and return the number of new entries.
 
-        A stage that is in both, because one ledger went on from the other, counts once. Where both went on,
-        what they share counts once, and the rest of the other's entries becomes a stage of its own. All
-        stages are closed then: what is posted next begins a new one.
+        A stage that is in both, because one ledger continued the other, counts once. If both continued, their
+        shared entries count once. The rest of the other's entries becomes a stage of its own. All stages are
+        closed then: the next entry begins a new one.
 
         Raises
         ------
@@ -303,7 +303,7 @@ class Ledger:
             return len(self.entries) - before
 
     def holds(self, other: Ledger) -> bool:
-        """Whether everything that another ledger says is in this one."""
+        """Whether this ledger holds everything in another one."""
         both = join(self._contents, other._contents)
         return (both.entries, both.seeded, both.excluded, both.unit) == (
             self.entries,
@@ -313,7 +313,7 @@ class Ledger:
         )
 
     def profile(self) -> Profile:
-        """Return the composed cost; raise PrivacyError if one of several stages names no delta."""
+        """Return the composed cost, or raise PrivacyError if one of several stages has no delta."""
         return self._contents.profile
 
     def epsilon(self, delta: float) -> float:
@@ -327,11 +327,10 @@ class Ledger:
         -------
         dict
             ``epsilon``, ``delta``, ``tv``, ``advantage``, ``attack_accuracy_bound``, ``adjacency``, ``unit``,
-            ``not_private``, ``seeded``, ``excluded``, ``guarantee`` (a sentence), ``stages`` (each stage's
-            ``epsilon``, ``delta`` and ``tv``; empty for a single stage), and ``entries`` in the order of
-            posting, each with ``name``, ``stage``, ``event`` (words), ``sensitivity``, ``detail``,
-            ``epsilon_alone`` and ``epsilon_cumulative`` (with all entries before it). Epsilons may be
-            infinite.
+            ``not_private``, ``seeded``, ``excluded`` and ``guarantee`` (a sentence). ``stages`` has each
+            stage's ``epsilon``, ``delta`` and ``tv``, and is empty for a single stage. ``entries``, in the
+            order of posting, have ``name``, ``stage``, ``event`` (words), ``sensitivity``, ``detail``,
+            ``epsilon_alone`` and ``epsilon_cumulative`` (with all earlier entries). Epsilons may be infinite.
 
         Raises
         ------
@@ -341,7 +340,7 @@ class Ledger:
         return summary_of(self._contents, self._read_at(delta))
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
-        """What is promised at ``delta`` (by default the ledger's own); printed, it is a sentence.
+        """Return the guarantee at ``delta`` (by default the ledger's own), which prints as a sentence.
 
         Examples
         --------
@@ -354,16 +353,15 @@ class Ledger:
         return self._contents.guarantee(self._read_at(delta))
 
     def to_dict(self, *, total: bool = True) -> dict[str, Any]:
-        """Return the ledger as a dictionary that JSON can hold; :meth:`from_dict` is its inverse.
+        """Return the ledger as a dictionary that JSON can hold, the inverse of :meth:`from_dict`.
 
-        With ``total``, the composed ``epsilon`` (null where it is infinite, or without a delta) and ``tv`` as
-        well.
+        With ``total``, the composed ``epsilon`` (null if infinite or without a delta) and ``tv`` as well.
         """
         return to_record(self._contents, total=total)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Ledger:
-        """Rebuild a ledger from :meth:`to_dict`; its stages are closed.
+        """Rebuild a ledger from :meth:`to_dict`, with closed stages.
 
         Raises
         ------
@@ -383,12 +381,12 @@ class Ledger:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Read a ledger written by :meth:`save`; raise DataError, naming the file, if it has no entry."""
+        """Read a ledger written by :meth:`save`, or raise DataError, naming the file, if it has no entry."""
         record = read_json(path, "the ledger")
         try:
             ledger = cls.from_dict(record)
             if not ledger.entries:
-                raise DataError("it is empty: no reading of a table stands in it, so it promises nothing")
+                raise DataError("it is empty, so it guarantees nothing")
         except DataError as error:
             raise DataError(f"cannot read the ledger {path}: {error}") from None
         return ledger
@@ -417,7 +415,7 @@ class Ledger:
             self._begun = stage
 
     def _stage_now(self) -> Stage:
-        """The stage that is posted into; where all are closed, a new one of the last one's delta."""
+        """The stage that is posted into, or if all are closed, a new one with the last one's delta."""
         if self._begun is not None:
             return self._begun
         if not self.stages:
@@ -435,5 +433,5 @@ class Ledger:
     def _read_at(self, delta: float | None) -> float:
         read_at = self.delta if delta is None else delta
         if read_at is None:
-            raise InputError("the ledger names no delta of its own; say at which one to read it")
+            raise InputError("the ledger names no delta of its own: give the delta at which to read it")
         return float(read_at)

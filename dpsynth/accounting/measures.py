@@ -1,4 +1,4 @@
-"""Every measure of what a profile gives away: as one record of numbers, and in words for one patient."""
+"""All privacy measures of a profile: as one record of numbers, and in words for one patient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsynth.checks import in_range, inside, whole
 
 
 class Measures(TypedDict):
-    """What a profile gives away; see :func:`measures_of`."""
+    """Privacy measures of a profile, see :func:`measures_of`."""
 
     adjacency: str
     delta: float
@@ -61,7 +61,7 @@ def from_parameters(
     steps : int
         Number of noisy sums, at least 1.
     delta : float
-        In [0, 1); at 0, epsilon is infinite.
+        In [0, 1). At 0, epsilon is infinite.
     adjacency : {"add/remove", "replace-one"}
         See :class:`Profile`.
     prior, fpr : float
@@ -94,12 +94,12 @@ def from_parameters(
 
 
 def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: float = 0.01) -> Measures:
-    """Return what a profile gives away, in every measure of this package.
+    """Return all privacy measures of a profile.
 
     Parameters
     ----------
     profile : Profile
-        What was composed.
+        The composed events.
     delta : float
         For epsilon and the belief, in [0, 1).
     prior : float
@@ -110,7 +110,7 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
     Returns
     -------
     dict
-        :class:`Measures`: ``attack_accuracy_bound`` is for the prior, ``belief_exceedance`` the probability
+        :class:`Measures`: ``attack_accuracy_bound`` is for ``prior``, ``belief_exceedance`` the probability
         that ``belief_bound`` is exceeded.
 
     Raises
@@ -222,7 +222,7 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
 
 
 def times_as_probable(epsilon: float, delta: float, change: str) -> str:
-    """What epsilon and delta mean; ``change`` says with whom an event is compared.
+    """Meaning of epsilon and delta, with ``change`` as the comparison.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def times_as_probable(epsilon: float, delta: float, change: str) -> str:
 
 
 def points_more_probable(tv: float, whom: str, cause: str, where: str) -> str:
-    """What a total variation means for ``whom``.
+    """Meaning of a total variation for ``whom``.
 
     Examples
     --------

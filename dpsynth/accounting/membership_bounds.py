@@ -1,13 +1,13 @@
 """Bounds on membership attacks from (epsilon, delta), from total variation, and where each is the sharper.
 
 Jia et al. 2023, "Total variation distance privacy", sections 3, 4.1, 4.2, 5.2 and 5.3: Theorems 3, 4 and 14
-to 17. An attack sees a release and calls its target a member or not. TPR is the probability that it calls a
-member a member, FPR that it calls a non-member one, FNR = 1 - TPR, advantage = TPR - FPR, and PPV is the
-probability that who is called a member is one. Where both guarantees hold, so does the smaller bound.
+to 17. An attack sees an output and calls its target a member or not. TPR is the probability that it calls a
+member a member, FPR that it calls a non-member one. FNR is 1 - TPR, and the advantage is TPR - FPR. PPV is
+the probability that a target called a member is one. If both guarantees hold, so does the smaller bound.
 
-Arguments of every function: ``fpr`` and ``tpr`` are rates in [0, 1], a number or an array, and the result has
-that shape; ``epsilon`` is at least 0 (infinite claims nothing) and ``delta`` in [0, 1); ``tv`` is in [0, 1];
-``prior``, the probability that the target is a member, is in [0, 1] and greater than 0 for the PPV.
+Arguments of every function: ``fpr`` and ``tpr`` are rates in [0, 1], a number or an array. The result has
+their shape. ``epsilon`` is at least 0 (infinite claims nothing), ``delta`` in [0, 1) and ``tv`` in [0, 1].
+``prior``, the probability that the target is a member, is in [0, 1], and greater than 0 for the PPV.
 InputError names what is out of range or NaN.
 """
 
@@ -27,9 +27,9 @@ Rate = TypeVar("Rate", float, NDArray[np.float64])
 
 
 def ppv(fpr: Rate, tpr: Rate, prior: float) -> Rate:
-    """Positive predictive value TPR / (TPR + rho FPR) with rho = (1 - prior) / prior (section 5.3).
+    """Positive predictive value ``TPR / (TPR + rho FPR)`` with ``rho = (1 - prior) / prior`` (section 5.3).
 
-    Where both rates are 0 nobody is called a member and the value is undefined; the result there is 1, which
+    If both rates are 0, nobody is called a member and the value is undefined. The result is then 1, which
     bounds it.
     """
     members = _prior(prior, low_open=True) * _rates("tpr", tpr)
@@ -65,11 +65,11 @@ def tv_tpr(fpr: Rate, tv: float) -> Rate:
 
 
 def dp_accuracy(epsilon: float, delta: float, prior: float = 0.5) -> float:
-    """Largest accuracy of an attack under (epsilon, delta)-DP (Eq. 1, for every prior).
+    """Largest accuracy of an attack under (epsilon, delta)-DP (Eq. 1, for every ``prior``).
 
-    The rates that the guarantee allows form a polygon, and accuracy is linear in them, so a corner is best:
-    (e^epsilon + delta) / (1 + e^epsilon) at FPR = FNR, whatever the prior, or P0 + P1 delta where one of the
-    rates is 0, with P0 the larger of the prior and its complement. At 1/2 the first is never the smaller.
+    The rates that the guarantee allows form a polygon, and accuracy is linear in them, so a corner is best.
+    At FPR = FNR it is (e^epsilon + delta) / (1 + e^epsilon), for any ``prior``. If one rate is 0, it is
+    P0 + P1 delta, see :func:`tv_accuracy`. At 1/2 the first is never the smaller.
     """
     epsilon, delta = _guarantee(epsilon, delta)
     middle = 1 - (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
@@ -79,7 +79,7 @@ def dp_accuracy(epsilon: float, delta: float, prior: float = 0.5) -> float:
 def tv_accuracy(tv: float, prior: float = 0.5) -> float:
     """Largest accuracy of an attack at a total variation: P0 + P1 tv (Proposition 1).
 
-    P0 is the larger of the prior and its complement, P1 the smaller.
+    P0 is the larger of ``prior`` and its complement, P1 the smaller.
     """
     larger = max(_prior(prior), 1 - prior)
     return larger + min(prior, 1 - prior) * _tv(tv)
@@ -110,8 +110,8 @@ def dp_ppv(fpr: Rate, epsilon: float, delta: float, prior: float) -> Rate:
 def tv_ppv(fpr: Rate, tv: float, prior: float) -> Rate:
     """Largest positive predictive value at a given FPR and total variation (Theorem 17).
 
-    The printed bound lets fpr + tv, a bound on the TPR, exceed 1; here it does not. At FPR 0 it is the
-    limit: 1 if tv > 0, else the prior.
+    The printed bound lets fpr + tv, a bound on the TPR, exceed 1. Here it does not. At FPR 0 it is the limit:
+    1 if tv > 0, else ``prior``.
     """
     rates = _rates("fpr", fpr)
     return _like(fpr, _ppv_bound(rates, np.minimum(1.0, rates + _tv(tv)), prior, prior))
@@ -152,7 +152,7 @@ def _dp_tpr(fpr: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[n
 
 
 def _times_exp(fpr: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-    """Return min(1, e^epsilon fpr); 1 if epsilon is infinite."""
+    """Return min(1, e^epsilon fpr), or 1 if epsilon is infinite."""
     if math.isinf(epsilon):
         return np.ones_like(fpr)
     if epsilon < 700.0:
@@ -191,7 +191,7 @@ def _rates(name: str, value: object) -> NDArray[np.float64]:
 
 
 def _like(given: Rate, values: NDArray[np.float64]) -> Rate:
-    """Return an array where one was given, else a float."""
+    """Return an array if one was given, else a float."""
     if isinstance(given, np.ndarray):
         return values
     return float(values)

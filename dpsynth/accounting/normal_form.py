@@ -1,21 +1,21 @@
 """Normal form of a list of events: joint Gaussian noise, and counts of the mechanisms that are left.
 
-Composition does not depend on order, so a tree of events is a bag of atoms, each with a count. Unsampled
+Composition does not depend on order. So a tree of events is a bag of atoms, each with a count. Unsampled
 Gaussians merge into one (:mod:`dpsynth.accounting.gaussian`).
 
-Events hold numbers under add/remove one record. Under replace-one adjacency (one record removed and another
-added) they are read as follows.
+Events hold numbers under add/remove one record. Under replace-one, one record is removed and another added.
+Events then mean the following.
 
 - Gaussian and Laplace noise on all records: twice the sensitivity, so half the noise multiplier.
 - Gaussian noise on a Poisson sample: the pair of mixtures of
-  :class:`~dpsynth.accounting.atoms.ReplacedGaussianAtom`, the worst case. dp_accounting 0.4.3 returns the
-  add/remove figure under REPLACE_ONE without a word; its switch is not used.
+  :class:`~dpsynth.accounting.atoms.ReplacedGaussianAtom`, the worst case. The switch REPLACE_ONE of
+  dp_accounting 0.4.3 is not used: it returns the add/remove figure without a warning.
 - Exponential mechanisms: a range of twice the length. On a Poisson sample only their epsilon and total
   variation are used, under either adjacency.
-- Mechanisms of which (epsilon, delta), and perhaps the total variation, are known, and Laplace noise on a
-  Poisson sample: the two tables are neighbours of one that lacks both records, so the sampled mechanism is
-  (2 epsilon, (1 + e^epsilon) delta)-DP (Dwork and Roth 2014, Theorem 2.2 with delta) with twice the total
-  variation. That is valid, though not the smallest.
+- Mechanisms with known (epsilon, delta), and perhaps total variation, and Laplace noise on a Poisson sample.
+  The two tables are neighbours of one that lacks both records. So the sampled mechanism is (2 epsilon,
+  (1 + e^epsilon) delta)-DP with twice the total variation (Dwork and Roth 2014, Theorem 2.2 with delta). This
+  is valid, though not the smallest.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def check_adjacency(adjacency: str) -> str:
 
 @dataclass(frozen=True)
 class NormalForm:
-    """A bag of atoms and the joint ``mu`` of the unsampled Gaussians; ``private`` is False if all is lost."""
+    """Bag of atoms, joint ``mu`` of the unsampled Gaussians, and whether all events are ``private``."""
 
     mu: float
     atoms: tuple[tuple[Atom, int], ...]
@@ -68,7 +68,7 @@ class NormalForm:
 
 
 def normalised(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> NormalForm:
-    """Collect events into a :class:`NormalForm`; raise PrivacyError for one that cannot be accounted for.
+    """Collect events into a :class:`NormalForm`, or raise PrivacyError if one cannot be accounted for.
 
     Examples
     --------
@@ -83,7 +83,8 @@ def normalised(events: Iterable[DpEvent], adjacency: str = ADD_REMOVE) -> Normal
     longest = max(bag.atoms.values(), default=0)
     if longest > MOST_APPLICATIONS:
         raise InputError(
-            f"a mechanism is applied {longest:,} times; at most {MOST_APPLICATIONS:,} can be accounted for"
+            f"a mechanism is applied {longest:,} times, but at most {MOST_APPLICATIONS:,} can be "
+            "accounted for"
         )
     atoms = sorted(bag.atoms.items(), key=lambda item: (type(item[0]).__name__, item[0]))
     return NormalForm(math.sqrt(bag.mu_squared), tuple(atoms), bag.private)
@@ -119,7 +120,7 @@ class _Bag:
         elif kind != "NoOpDpEvent":
             # One sample seen by several mechanisms is not several samples: the list cannot be unrolled.
             raise PrivacyError(
-                f"cannot account for a {kind} inside a PoissonSampledDpEvent: sample each release afresh"
+                f"cannot account for a {kind} inside a PoissonSampledDpEvent: sample each mechanism afresh"
             )
 
     def _add_sampled(self, event: DpEvent, count: int) -> None:

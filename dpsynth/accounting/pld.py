@@ -1,8 +1,8 @@
 """Numerical composition by privacy-loss distributions (PLDs).
 
-Koskela, Jälkö and Honkela 2020, "Computing tight differential privacy guarantees using FFT". dp_accounting's
-PLD library composes; the results are read in one pass over the grid. Its ``PLDAccountant`` is not used
-because it has no (epsilon, delta) events, and a fixed grid.
+Koskela, Jälkö and Honkela 2020, "Computing tight differential privacy guarantees using FFT". The PLD library
+of dp_accounting composes. The results are read in one pass over the grid. Its ``PLDAccountant`` is not used
+because it has a fixed grid and no (epsilon, delta) events.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Tail:
 
     @cached_property
     def beyond(self) -> np.ndarray:
-        """Probability of a finite loss beyond each point and the one before the first; shape (n + 1,)."""
+        """Probability of a finite loss beyond each point and the one before the first, shape (n + 1,)."""
         return np.append(np.cumsum(self._mass[::-1])[::-1], 0.0)
 
     @cached_property
     def excess(self) -> np.ndarray:
-        """Divergence less its infinite part at each point and the one before the first; shape (n + 1,).
+        """Divergence less its infinite part at each point and the one before the first, shape (n + 1,).
 
-        With A the tails and C the divergences, C_i = (1 - e^{-h}) A_i + e^{-h} C_{i+1}: a sum of positive
-        terms, so that small values keep their digits.
+        With A the tails and C the divergences, ``C_i = (1 - e^{-h}) A_i + e^{-h} C_{i+1}``. This is a sum of
+        positive terms, so small values keep their digits.
         """
         step = self.interval
         inputs = -math.expm1(-step) * self.beyond[::-1]
@@ -84,7 +84,7 @@ class Tail:
         return self.infinite + np.maximum(0.0, value)
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon, at least 0, whose divergence is at most ``delta``; infinite if there is none."""
+        """Smallest epsilon, at least 0, whose divergence is at most ``delta``, infinite if there is none."""
         if self.infinite > delta:
             return math.inf
         fits = np.flatnonzero(self.infinite + self.excess <= delta)
@@ -110,7 +110,7 @@ class Tail:
 
 
 class NoPrivacy:
-    """The loss of a release without a guarantee."""
+    """The loss of a statistic without a guarantee."""
 
     def delta(self, epsilon: float) -> float:
         """Always 1."""
@@ -133,14 +133,14 @@ class NoPrivacy:
         return 0.0 if probability == 1.0 else math.inf
 
     def grid(self) -> np.ndarray:
-        """One point: there is nothing to see."""
+        """A single point."""
         return np.zeros(1)
 
 
 class NumericLoss:
     """The composed loss of atoms that have no closed form.
 
-    ``interval`` is the grid spacing, a power of two so that all grid points are exact.
+    ``interval`` is the grid spacing, a power of two, so all grid points are exact.
     """
 
     def __init__(self, form: NormalForm, interval: float) -> None:
@@ -165,8 +165,8 @@ class NumericLoss:
     def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
         """:meth:`delta` at each of a list of epsilons, in one pass over the grid.
 
-        ``direction`` is "member" for the loss that a record's presence causes, "non-member" for its absence
-        (both take negative epsilons as well), or "any" for the larger.
+        ``direction`` is "member" for the loss of a record's presence, "non-member" for its absence, or "any"
+        for the larger. The first two take negative epsilons as well.
         """
         points = np.asarray(epsilons, dtype=float)
         values = np.max([tail.deltas(points) for tail in self._directed(direction)], axis=0)
@@ -177,7 +177,7 @@ class NumericLoss:
         return [float(v) for v in np.where(bounded, np.minimum(values, self._pure_delta), values)]
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon at ``delta``; infinite below :data:`DELTA_FLOOR` unless exactly known."""
+        """Smallest epsilon at ``delta``, infinite below :data:`DELTA_FLOOR` unless exactly known."""
         if delta >= self._tv_bound:
             return 0.0
         bound = self._pure_epsilon if delta >= self._pure_delta else math.inf
@@ -189,7 +189,7 @@ class NumericLoss:
         """Probability that the loss exceeds ``epsilon``, for the worse of presence and absence.
 
         Epsilon is rounded down to the grid, and further by :func:`_slack`. The grid's loss has the right
-        divergences up to its (upward) error, so for losses with a density this is a number to that accuracy,
+        divergences up to its (upward) error. So for losses with a density this is accurate to that error, and
         not a one-sided bound.
         """
         if epsilon >= self._pure_epsilon:
@@ -227,7 +227,7 @@ class NumericLoss:
 def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | NumericLoss | NoPrivacy:
     """Return the composed privacy loss of a normal form.
 
-    ``coarseness`` is 1 for the answer that is reported; larger for a quicker one that is more pessimistic.
+    ``coarseness`` is 1 for the answer that is reported. Larger values are quicker and more pessimistic.
     """
     if not form.private:
         return NoPrivacy()
@@ -244,9 +244,9 @@ def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | Numeric
 def grid_interval(form: NormalForm, coarseness: float = 1.0) -> float:
     """Choose the grid spacing, a power of two, for a normal form that has atoms.
 
-    Connecting the dots adds at most about ``interval**2 / 6`` to the variance of each application's loss, and
-    rounding an (epsilon, delta) event up to the grid on average ``epsilon interval``; both are kept below a
-    small part of the variance of the whole. The grid is coarsened again where it would be too long.
+    Connecting the dots adds at most about ``interval**2 / 6`` to the variance of each application's loss.
+    Rounding an (epsilon, delta) event up to the grid adds on average ``epsilon interval``. Both are kept
+    below a small part of the variance of the whole. The grid is coarsened again if it would be too long.
     """
     sizes = [(atom.size(), count) for atom, count in _all_atoms(form)]
     variance = sum(count * size.std**2 for size, count in sizes)
@@ -270,12 +270,12 @@ def _all_atoms(form: NormalForm) -> tuple[tuple[Atom, int], ...]:
 def _slack(count: int) -> tuple[int, float]:
     """By how many grid points, and by what factor, atoms of the loss may exceed what the grid shows.
 
-    The grid splits a loss that lies between two points among them, keeping the mean of e^{-loss}, so that
-    the grid's loss is at least the true one on average (Jensen) and its ``count`` splits are submartingale
+    The grid splits a loss that lies between two points among them, keeping the mean of e^{-loss}. So the
+    grid's loss is at least the true one on average (Jensen). Its ``count`` splits are submartingale
     differences within one cell each. By Azuma and Hoeffding it falls behind by more than t cells with a
-    probability of at most exp(-2 t^2 / count), whatever the true loss. It matters where the loss has atoms
-    that do not lie on the grid, which Laplace noise has; a loss with a density that hardly changes within
-    a cell loses on one side of a point what it gains on the other.
+    probability of at most ``exp(-2 t^2 / count)``, for any true loss. This matters if the loss has atoms off
+    the grid, as with Laplace noise. A loss whose density hardly changes within a cell loses on one side of a
+    point what it gains on the other.
     """
     if count <= 4:
         return count, 1.0
@@ -298,7 +298,7 @@ def _composed(form: NormalForm, interval: float) -> Pld:
 
 @functools.lru_cache(maxsize=8)
 def _tails(form: NormalForm, interval: float) -> tuple[Tail, ...]:
-    """The tails of presence and absence; one where they are the same."""
+    """The tails of presence and absence, or one if they are the same."""
     pld = _composed(form, interval)
     present = Tail(pld._pmf_remove, interval)
     return (present,) if pld._pmf_add is pld._pmf_remove else (present, Tail(pld._pmf_add, interval))

@@ -1,9 +1,9 @@
 """The privacy profile of a list of events: what its outputs allow any test, attacker or observer.
 
-Everything is read off the privacy-loss distribution. Jia 2023, "Total variation distance privacy": the exact
-total variation of a composed mechanism is delta(epsilon = 0), and it bounds the advantage TPR - FPR of every
-membership attack. Never show it without epsilon: releasing one random record has a total variation of 1/n and
-gives a patient away.
+Everything is computed from the privacy-loss distribution. The exact total variation of a composed mechanism
+is delta(epsilon = 0). It bounds the advantage TPR - FPR of every membership attack (Jia 2023, "Total
+variation distance privacy"). Never show it without epsilon. Publishing one random record has a total
+variation of only 1/n, but reveals a patient.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ if TYPE_CHECKING:
 class Profile:
     """Composed privacy cost of events.
 
-    All results are upper bounds up to rounding. Below ``delta = 1e-12`` a numerically composed profile makes
-    no claim: epsilon is infinite there unless the loss is bounded. Unsampled Gaussians alone are exact at any
-    delta.
+    All results are upper bounds up to rounding. Below ``delta = 1e-12``, epsilon of a numerically composed
+    profile is infinite unless the loss is bounded. Unsampled Gaussians alone are exact at any delta.
 
     Parameters
     ----------
     events : iterable of DpEvent
-        What was done to the same private table, in any order. A later *query* may depend on earlier outputs,
-        its noise (its event) may not: for that there are stages, see :class:`~dpsynth.accounting.Ledger`.
+        Everything done to the same private table, in any order. A later *query* may depend on earlier
+        outputs. Its noise (its event) may not, except by stages, see :class:`~dpsynth.accounting.Ledger`.
     adjacency : {"add/remove", "replace-one"}
-        The numbers in events are those under add/remove one record; :mod:`dpsynth.accounting.normal_form`
-        says how they are read under replace-one.
+        Numbers in events are always those under add/remove one record. For their meaning under replace-one,
+        see :mod:`dpsynth.accounting.normal_form`.
     coarseness : float
-        1 for results to report; larger for quicker, more pessimistic ones.
+        1 for results to report, larger for quicker, more pessimistic ones.
 
     Raises
     ------
@@ -76,8 +75,8 @@ class Profile:
     def promised(cls, epsilon: float, delta: float, tv: float, *, adjacency: str = ADD_REMOVE) -> Self:
         """Return what follows from (epsilon, delta) and a bound on the total variation alone.
 
-        All are at least 0. Nothing is promised if epsilon is infinite or delta is 1 or more. Where epsilon
-        and delta imply a smaller total variation, that is used.
+        All are at least 0. Nothing is promised if epsilon is infinite or delta is 1 or more. If epsilon and
+        delta imply a smaller total variation, that is used.
 
         Examples
         --------
@@ -96,7 +95,7 @@ class Profile:
         return self._loss.delta(in_range("epsilon", epsilon, 0.0, math.inf))
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon that holds at ``delta`` (in [0, 1]), rounded up; infinite if none does."""
+        """Smallest epsilon that holds at ``delta`` (in [0, 1]), rounded up, infinite if none does."""
         return self._loss.epsilon(in_range("delta", delta, 0.0, 1.0))
 
     def tv(self) -> float:
@@ -120,9 +119,9 @@ class Profile:
         fpr : float or ndarray
             In [0, 1].
         test : {"any", "member", "non-member"}
-            Which claim a positive test makes. Sampling makes a record's presence easier to notice than its
-            absence, or the reverse; "any" is the lower convex hull of both curves, which bounds either, and
-            a test that may choose its claim by a coin.
+            Claim of a positive test. Sampling makes a record's presence easier to notice than its absence,
+            or the reverse. "any" is the lower convex hull of both curves. It bounds either, and a test that
+            chooses its claim at random.
         """
         if test not in ("any", "member", "non-member"):
             raise InputError(f"test must be any, member or non-member, not {test!r}")
@@ -147,8 +146,8 @@ class Profile:
     def ppv(self, fpr: float, prior: float) -> float:
         """Largest share of true ones among the positive results of a test with false positive rate ``fpr``.
 
-        ``prior`` is the share of members among those tested (Jia 2023, Theorem 16, with the exact curve). It
-        grows as the rate falls; from 1e-9 downward it is the limit, the belief at the largest possible loss.
+        ``prior`` is the share of members among those tested (Jia 2023, Theorem 16, with the exact curve). The
+        result grows as the rate falls. From 1e-9 downward it is the belief at the largest possible loss.
         """
         prior = in_range("prior", prior, 0.0, 1.0)
         if in_range("fpr", fpr, 0.0, 1.0) < 1e-9:
@@ -160,7 +159,7 @@ class Profile:
     def mu(self, smallest_fpr: float = 1e-6) -> float:
         """Gaussian-DP equivalent: the smallest mu whose trade-off curve lies nowhere above this profile's.
 
-        A single Gaussian release with noise multiplier 1 / mu gives away at least as much. Error rates below
+        A single Gaussian mechanism with noise multiplier 1 / mu reveals at least as much. Error rates below
         ``smallest_fpr`` (1e-9 to 0.1) are left out: in the far tail sampled mechanisms are not Gaussian.
         """
         smallest_fpr = in_range("smallest_fpr", smallest_fpr, 1e-9, 0.1)
@@ -171,9 +170,9 @@ class Profile:
         return self._curve(self._loss, "any").mu(smallest_fpr)
 
     def belief(self, delta: float, prior: float = 0.5) -> float:
-        """Bound on an observer's belief that a member is one: its odds are ``e^epsilon(delta)`` the prior's.
+        """Bound on an observer's belief that a member is one: ``e^epsilon(delta)`` times the prior odds.
 
-        MOSAICrOWN D5.3, Theorem 2, for any prior. The bound fails with the probability
+        MOSAICrOWN D5.3, Theorem 2, for any ``prior``. The bound fails with the probability
         ``exceedance(epsilon(delta))``, which can be more than ``delta``.
         """
         return posterior_belief(self.epsilon(delta), prior)
@@ -181,9 +180,9 @@ class Profile:
     def exceedance(self, epsilon: float) -> float:
         """Probability that the privacy loss exceeds ``epsilon``: that the odds grow by more than e^epsilon.
 
-        The larger for a record that is there and for one that is not. Exact for unsampled Gaussians; else
-        accurate to the grid of the privacy-loss distribution (an upper bound where the loss has atoms, as
-        with Laplace noise).
+        The larger for a record that is there and for one that is not. Exact for unsampled Gaussians, else
+        accurate to the grid of the privacy-loss distribution (an upper bound if the loss has atoms, as with
+        Laplace noise).
         """
         return self._loss.exceedance(in_range("epsilon", epsilon, 0.0, math.inf))
 
@@ -198,8 +197,8 @@ class Profile:
     def attack_accuracy(self, prior: float = 0.5) -> float:
         """Largest accuracy of any membership attack whose target is a member with probability ``prior``.
 
-        With P0 the larger and P1 the smaller of the prior and its complement, it is
-        ``P0 + P1 delta(log(P0 / P1))``, at most Jia's ``P0 + P1 tv`` and equal to it at 1/2.
+        It is ``P0 + P1 delta(log(P0 / P1))``, with P0 the larger and P1 the smaller of ``prior`` and its
+        complement. It is at most Jia's ``P0 + P1 tv`` and equal to it at 1/2.
         """
         prior = in_range("prior", prior, 0.0, 1.0)
         larger, smaller = max(prior, 1 - prior), min(prior, 1 - prior)

@@ -1,14 +1,14 @@
-"""What follows from an epsilon, a delta and a total variation alone, about any mechanism that keeps them.
+"""Privacy measures of any mechanism with a given epsilon, delta and total variation.
 
-A stage of a ledger whose noise depends on what an earlier stage released has no privacy-loss distribution
-that was fixed beforehand; what was fixed are its epsilon, delta and total variation, and stages add:
+The noise of a ledger's stage may depend on the outputs of an earlier stage. It then has no privacy-loss
+distribution fixed beforehand. Its epsilon, delta and total variation were fixed, and stages add up.
 
-- epsilon and delta by basic composition, also where a stage is chosen in view of the outputs before it
-  (Dwork and Roth 2014, Theorem B.1; Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters",
-  section 3, where the parameters themselves are chosen so and the sum is held below a bound);
-- total variation: run both tables side by side and draw each stage's output from a maximal coupling, as long
-  as all outputs so far were equal; the runs part ways at stage s with a probability of at most tv_s, whatever
-  came before, so all outputs together differ with a probability of at most the sum.
+- Epsilon and delta: by basic composition, even if a stage is chosen after seeing earlier outputs (Dwork and
+  Roth 2014, Theorem B.1). The parameters may be chosen so too, if their sum is kept below a bound. See
+  Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters", section 3.
+- Total variation: run both tables side by side. Draw each stage's output from a maximal coupling, as long as
+  all outputs so far were equal. At stage s the runs first differ with a probability of at most tv_s, whatever
+  came before. So all outputs together differ with a probability of at most the sum.
 
 With y = e^epsilon, delta is a convex, non-increasing function h of y (Dong, Roth and Su 2019, Proposition
 2.12). From h(1) <= tv and h(e^epsilon) <= delta it lies below the chord between them, and below delta beyond.
@@ -46,7 +46,7 @@ class PromisedLoss:
         return self.deltas([epsilon])[0]
 
     def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of a list; both directions are alike, and take negative epsilons as well."""
+        """:meth:`delta` at each of a list of epsilons of any sign, the same in both directions."""
         points = np.asarray(epsilons, dtype=float)
         size = np.minimum(np.abs(points), self.epsilon_promised)
         # the share of the way in y = e^epsilon from 1 to e^promised
@@ -59,7 +59,7 @@ class PromisedLoss:
         return [float(value) for value in 1 - factor + factor * values]
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon that follows at ``delta``; infinite below the promised delta."""
+        """Smallest epsilon that follows at ``delta``, infinite below the promised delta."""
         if delta >= self.tv:
             return 0.0
         if delta <= self.delta_promised * (1 + 1e-12):
@@ -73,8 +73,8 @@ class PromisedLoss:
     def exceedance(self, epsilon: float) -> float:
         """Bound on the probability that the loss exceeds ``epsilon``.
 
-        P(L > epsilon) (1 - e^{e - epsilon}) <= delta(e) for every e below epsilon; on the chord the bound is
-        best at one of its ends.
+        ``P(L > epsilon) (1 - e^{e - epsilon}) <= delta(e)`` for every e below epsilon. On the chord the bound
+        is best at one of its ends.
         """
         bounds = [1.0]
         for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
@@ -96,7 +96,7 @@ class PromisedLoss:
 
 
 def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | None:
-    """The loss, with ``tv`` no larger than epsilon and delta allow; None where nothing is promised."""
+    """The loss, with ``tv`` no larger than epsilon and delta allow, or None if nothing is promised."""
     if math.isinf(epsilon) or delta >= 1.0:
         return None
     return PromisedLoss(epsilon, delta, max(delta, min(tv, largest_tv(epsilon, delta))))

@@ -1,7 +1,7 @@
 """A ledger as a dictionary that JSON can hold, and its costs as plain numbers and words.
 
-The record has what neighbouring tables differ in, the ledger's own delta and the composed totals at it. Who
-reads it back computes them again and refuses a record whose totals are not those of its entries.
+The record has the unit in which neighbouring tables differ, the ledger's own delta and the composed totals at
+it. Reading it computes the totals again and refuses a record whose totals are not those of its entries.
 """
 
 from __future__ import annotations
@@ -73,19 +73,19 @@ def from_record(record: Mapping[str, Any]) -> Contents:
             unit=record["unit"],
         )
         if contents.stages != tuple(stages) or contents.adjacency != record["adjacency"]:
-            raise InputError("its stages or its adjacency are not those of its entries")
+            raise InputError("its stages or neighbouring datasets are not those of its entries")
         if record["tv"] is not None or record["epsilon"] is not None:
             real = _totals(contents)
             told = {name: record[name] for name in real}
             if not all(_agree(told[name], real[name]) for name in real):
-                raise InputError(f"its entries cost {real}, and it tells {told}")
+                raise InputError(f"its entries cost {real}, but it says {told}")
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"the ledger has a faulty entry: {error}") from None
     return contents
 
 
 def _totals(contents: Contents) -> dict[str, float | None]:
-    """Delta, epsilon and total variation; null where infinite or where stages cannot be summed."""
+    """Delta, epsilon and total variation, null if infinite or if stages cannot be summed."""
     delta = contents.delta
     if len(contents.stages) > 1 and delta is None:
         return {"delta": None, "epsilon": None, "tv": None}
@@ -106,7 +106,7 @@ def _of(line: dict[str, Any], kind: type[Entry] | type[Stage]) -> dict[str, Any]
 
 
 def _in_order(number: object, earliest: int, stages: int) -> int:
-    """Refuse a stage's number that there is none of, or one that goes back."""
+    """Refuse the number of a missing stage, or of one before the last entry's."""
     if isinstance(number, bool) or not isinstance(number, int) or not earliest <= number <= stages:
         raise InputError(f"stage {number!r} is not one of {earliest} to {stages}")
     return number
@@ -139,11 +139,11 @@ def _check_fields(record: Mapping[str, Any]) -> None:
             words = getattr(kind, "__name__", "number or null")
             raise DataError(f"the field {key!r} of a ledger must be a {words}, not {record[key]!r}")
     if record["unit"] != UNIT and not record["unit"].startswith(f"{UNIT} = "):
-        raise DataError(f"the ledger is about {record['unit']!r}; this package accounts for {UNIT!r}")
+        raise DataError(f"the ledger is about {record['unit']!r}, but this package accounts for {UNIT!r}")
 
 
 class StageCost(TypedDict):
-    """What one stage adds to the sum."""
+    """The cost that one stage adds to the sum."""
 
     epsilon: float
     delta: float
@@ -151,7 +151,7 @@ class StageCost(TypedDict):
 
 
 class EntryCost(TypedDict):
-    """One reading: its words, what it costs alone, and what all up to it cost."""
+    """One entry: its words, its cost alone, and the cost of all entries up to it."""
 
     name: str
     stage: int
@@ -181,7 +181,7 @@ class Summary(TypedDict):
 
 
 def summary_of(contents: Contents, delta: float) -> Summary:
-    """The costs of a ledger at ``delta``; see :meth:`Ledger.summary`."""
+    """The costs of a ledger at ``delta``, see :meth:`Ledger.summary`."""
     profile = contents.profile
     stages = contents.costs() if len(contents.stages) > 1 else []  # a single stage has a whole curve
     return {

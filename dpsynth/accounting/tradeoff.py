@@ -5,8 +5,8 @@ lines ``fnr = 1 - delta(epsilon) - e^epsilon fpr``. Kulynych, Gomez, Kaissis, du
 "Attack-aware noise calibration for differential privacy", section 3, read it off privacy-loss distributions.
 
 ``delta`` is a convex function of ``y = e^epsilon``, so it lies below the lower convex hull of any upper
-bounds of it. A curve built from that hull is never above the true one: it errs on the private side however
-few the points.
+bounds of it. A curve built from that hull is never above the true one. It errs on the private side, even with
+few points.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TradeOff:
 def from_deltas(epsilons: np.ndarray, deltas: np.ndarray, *, symmetric: bool) -> TradeOff:
     """Build the curve from upper bounds ``deltas`` at ascending ``epsilons`` below 700, both of shape (n,).
 
-    If ``symmetric``, epsilons are at least 0 and each pair holds with the two tables exchanged as well; the
+    If ``symmetric``, epsilons are at least 0 and each pair holds with the two tables exchanged as well. The
     result is then its own inverse. Otherwise a positive test claims P, and the false positive rate is Q's.
     """
     y, bound = np.exp(epsilons), np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))

@@ -2,12 +2,12 @@
 
 Jia, Tan, Liu, Li, Liu, Lv and Dong 2023, "Total variation distance privacy: Accurately measuring inference
 attacks and improving utility", sections 2.4, 4.3 to 4.5 and 5.1. For the staircase mechanism: Geng and
-Viswanath 2014, "The optimal mechanism in differential privacy"; Ghazi and Issa 2024, "Total variation meets
-differential privacy", section VI-C and appendix K. The exact TV of a composed mechanism is ``Profile.tv()``;
-the bounds here stand beside it. Show none of them without epsilon (Example 1). Every TV is a number in [0,
-1]; arguments out of range or NaN raise InputError by name.
+Viswanath 2014, "The optimal mechanism in differential privacy". Ghazi and Issa 2024, "Total variation meets
+differential privacy", section VI-C and appendix K. The exact TV of a composed mechanism is ``Profile.tv()``,
+beside these bounds. Show none of them without epsilon (Example 1). Every TV is a number in [0, 1]. Arguments
+out of range or NaN raise InputError by name.
 
-Two of the paper's theorems need care, and no run uses them. Theorem 8 (parallel composition) fails where a
+Two of the paper's theorems need care, and no run uses them. Theorem 8 (parallel composition) fails if a
 replaced record can move from one part to another. Theorem 9 (a mechanism that reads another's output) needs
 the second mechanism's TV over all pairs of inputs (the Dobrushin coefficient), not over neighbours.
 """
@@ -39,7 +39,7 @@ def gaussian_tv(sigma: float) -> float:
     """TV of numbers released with Gaussian noise: 2 Phi(1 / (2 sigma)) - 1 (Theorems 12 and 13).
 
     ``sigma`` is over the l2 sensitivity. How many numbers there are does not matter: only the component along
-    the change tells the tables apart.
+    the change separates the tables.
     """
     return tv_of_mu(1 / positive("sigma", sigma))
 
@@ -63,10 +63,11 @@ class KlPair:
 
 
 def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair:
-    """KL divergences of one Gaussian release on a Poisson sample, under add/remove one record (section 5.1).
+    """KL divergences of Gaussian noise on a Poisson sample, under add/remove one record (section 5.1).
 
-    Between N(0, z^2) and (1 - q) N(0, z^2) + q N(1, z^2), to 1e-10 relative for the noise multiplier z from
-    0.1 to 1000 and the sampling probability q from 1e-6 to 1. Over adaptive releases each direction adds up.
+    They are between N(0, z^2) and (1 - q) N(0, z^2) + q N(1, z^2). The relative error is 1e-10 for noise
+    multipliers z from 0.1 to 1000 and sampling probabilities q from 1e-6 to 1. Over adaptive mechanisms each
+    direction adds up.
     """
     from scipy.special import gammainc
 
@@ -99,7 +100,7 @@ def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair
 
 
 def pinsker(kl: float) -> float:
-    """Pinsker's bound sqrt(kl / 2) on the TV (section 2.4); it may exceed 1, :func:`kl_tv` does not."""
+    """Pinsker's bound sqrt(kl / 2) on the TV (section 2.4), which may exceed 1, unlike :func:`kl_tv`."""
     return math.sqrt(in_range("kl", kl, 0.0, math.inf) / 2)
 
 
@@ -109,9 +110,9 @@ def bretagnolle_huber(kl: float) -> float:
 
 
 def kl_tv(kl: float) -> float:
-    """Bound on the TV from a KL divergence in either direction, summed over the releases (Theorem 7).
+    """Bound on the TV from a KL divergence in either direction, summed over the mechanisms (Theorem 7).
 
-    It is the smaller of Pinsker's and Bretagnolle and Huber's, so never above 1; the paper changes from one
+    It is the smaller of Pinsker's and Bretagnolle and Huber's, so never above 1. The paper changes from one
     to the other at 2, but they cross at 1.594.
     """
     return min(pinsker(kl), bretagnolle_huber(kl))
@@ -136,9 +137,9 @@ def sampled_gaussian_tv(
 
 
 def naive_composition(tvs: Iterable[float]) -> float:
-    """TV of several releases of one table: 1 - prod(1 - tv_i) (Theorem 6).
+    """TV of several mechanisms on one table: 1 - prod(1 - tv_i) (Theorem 6).
 
-    Reached by mechanisms that reveal the record with probability tv_i and say nothing otherwise.
+    Reached by mechanisms that reveal the record with probability tv_i and output nothing otherwise.
     """
     checked = [in_range("each of tvs", tv, 0.0, 1.0) for tv in tvs]
     return -math.expm1(math.fsum(-math.inf if tv == 1.0 else math.log1p(-tv) for tv in checked))
@@ -173,8 +174,8 @@ def staircase_density(x: ArrayLike, epsilon: float, gamma: float) -> float | NDA
 def staircase_tv(epsilon: float, gamma: float) -> float:
     """TV between staircase noise and the same noise shifted by the sensitivity (appendix K1).
 
-    The density f is even and falls with the distance from 0, so f(x) exceeds f(x - 1) where x < 1/2, and the
-    TV is the mass of (-1/2, 1/2). It is the largest possible, ``tanh(epsilon / 2)``, at gamma = 1/2.
+    The density f is even and falls with the distance from 0, so f(x) exceeds f(x - 1) if x < 1/2. The TV is
+    then the mass of (-1/2, 1/2). It is the largest possible, ``tanh(epsilon / 2)``, at gamma = 1/2.
     """
     epsilon, gamma = _checked(epsilon, gamma)
     u = math.exp(-epsilon)

@@ -86,7 +86,7 @@ def test_extremes_give_numbers(events, adjacency):
 
 def test_too_many_applications_are_refused():
     """Would catch an hour of waiting."""
-    with pytest.raises(InputError, match=r"applied 1,000,000,000 times; at most 100,000,000"):
+    with pytest.raises(InputError, match=r"applied 1,000,000,000 times, but at most 100,000,000"):
         Profile([training_event(100.0, 1e-4, 10**9)])
 
 

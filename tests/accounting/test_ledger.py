@@ -96,7 +96,10 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         (lambda text: text.replace('"sensitivity": "1"', '"sensitivity": 1', 1), "sensitivity"),
         (lambda text: text.replace('"name": "count",', "", 1), "name"),
         (lambda text: text.replace('"noise_multiplier": 10.0', '"noise_multiplier": -10.0'), "-10"),
-        (lambda text: text.replace('"adjacency": "add/remove"', '"adjacency": "none"', 1), "adjacency"),
+        (
+            lambda text: text.replace('"adjacency": "add/remove"', '"adjacency": "none"', 1),
+            "neighbouring datasets",
+        ),
         (lambda text: json.dumps(json.loads(text) | {"entries": [3]}), "faulty entry"),
         (lambda text: json.dumps(json.loads(text) | {"overflows": []}), "fields"),
     ],

@@ -82,7 +82,7 @@ def test_a_run_that_failed_counts_in_the_next(
             pipeline.run(config(**QUICK), "out", log=said.append)
     assert said == ["what was posted stands in .out.journal.json and counts in the next run of out"]
     done = pipeline.run(config(**QUICK), "out", log=said.append)
-    assert "1 earlier releases taken over from .out.journal.json" in said[1]
+    assert "1 earlier noisy statistics taken over from .out.journal.json" in said[1]
     assert stages("out/ledger.json") == 2 and 5.9 < done.report.guarantee.epsilon <= 6.0
     assert done.report.delta == 2e-5 and "the sum of 2 stages" in str(done.report.guarantee)
     assert not Path(".out.journal.json").exists()
@@ -115,7 +115,7 @@ def test_a_replaced_run_counts_unless_it_is_forgotten_in_so_many_words(
     assert main([*command, "--forget-earlier"]) == 0  # nothing earlier: harmless
     assert Ledger.load("out/ledger.json").excluded == ()
     assert main([*command, "--force"]) == 0
-    assert "1 earlier releases taken over from out/ledger.json" in capsys.readouterr().err
+    assert "1 earlier noisy statistics taken over from out/ledger.json" in capsys.readouterr().err
     assert stages("out/ledger.json") == 2
     assert main([*command, "--force", "--forget-earlier"]) == 0
     said = capsys.readouterr().out

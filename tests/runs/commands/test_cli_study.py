@@ -139,7 +139,7 @@ def test_a_second_study_of_the_folder_counts_the_first(
     assert main(fit("--study", STUDY, epsilon="1")) == 2
     assert "st exists and is not empty" in capsys.readouterr().err
     assert main(fit("--study", STUDY, "--force", epsilon="1")) == 0
-    assert "6 earlier releases taken over from st/ledger.json" in capsys.readouterr().err
+    assert "6 earlier noisy statistics taken over from st/ledger.json" in capsys.readouterr().err
     assert len(Ledger.load("st/ledger.json").entries) == 12
     assert not journal_file(Path("st")).exists()
     assert main(fit("--study", STUDY, "--ledger", "st", epsilon="1", out="other")) == 0
