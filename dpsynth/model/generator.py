@@ -1,7 +1,7 @@
-"""A fitted generator: what may be released and sampled without the data, and without TensorFlow.
+"""A fitted generator, which may be published and sampled without the data, and without TensorFlow.
 
-Everything here is a function of releases that the ledger has been charged for, so sampling any number of
-records is post-processing and costs nothing more.
+Everything here is a function of noisy statistics that are in the ledger. Sampling any number of records is
+post-processing and costs nothing more.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ class GeneratorModel:
     """The released parts of a fitted synthesizer.
 
     ``schema``: of the released table, with its derived columns and constraints.
-    ``weights``: the generator; None samples the base model, or independent columns where there is none
-        either.
+    ``weights``: the generator. None samples the base model, or independent columns if there is none.
     ``match_marginals``: whether samples are made to agree with the released marginals.
     """
 
@@ -72,19 +71,21 @@ class GeneratorModel:
         if name is not None:
             raise RunError(
                 f"the model cannot be sampled and is not kept: {name} holds a number that is negative or not "
-                "finite. What was spent stays in the ledger. Please report this with the schema"
+                "finite. The spent budget stays in the ledger. Please report this with the schema"
             )
 
     def study(self, name: str) -> FittedStudy:
-        """The declared study of this name."""
+        """The pre-specified regression of this name."""
         if not isinstance(name, str):
-            raise InputError(f"study must be the name of one declared study, got {type(name).__name__}")
+            raise InputError(
+                f"study must be the name of one pre-specified regression, not {type(name).__name__}"
+            )
         found = {study.estimates.study: study for study in self.studies}
         if name not in found:
             declared = f"declared were: {', '.join(found)}" if found else "none was declared"
             raise InputError(
                 f"study {name!r} was not declared before the fit ({declared}): its score was never read from "
-                "the records, and reading it now costs budget; fit again with it among the studies"
+                "the records. Reading it now costs budget: fit again with it among the studies"
             )
         return found[name]
 
@@ -124,14 +125,14 @@ class GeneratorModel:
         record: Acceptance | None = None,
         redrawn: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """Frames that together hold ``n`` synthetic records; memory is bounded by ``block`` rows.
+        """Frames that together hold ``n`` synthetic records, with memory bounded by ``block`` rows.
 
         Every record obeys the schema's constraints, and fulfils the conditions of ``where``
-        (`dpsynth.model.rejection`); ``record`` counts how many candidates that took.
+        (`dpsynth.model.rejection`). ``record`` counts how many candidates that took.
 
-        The records of a block agree with the released marginals more closely than independent draws would.
-        With ``among`` greater than 1 they are a random part of so many times as many records that do, and
-        the greater it is, the nearer is their sampling noise to that of independent draws.
+        The records of a block agree with the released marginals more closely than independent samples would.
+        With ``among`` greater than 1 they are a random part of so many times as many records that do. The
+        greater it is, the nearer is their sampling noise to that of independent samples.
 
         ``redrawn`` gives records of the modelled columns other values, before constraints are looked at.
         """
@@ -201,7 +202,7 @@ class GeneratorModel:
         return {"schema": self.schema.to_dict(), **record}, arrays
 
     def _released(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What `to_state` gives beside the schema, which is public and slow to write out."""
+        """Content of `to_state` without the schema, which is public and slow to write out."""
         encoder, encoder_arrays = self.encoder.to_state()
         record: dict[str, Any] = {
             "encoder": encoder,

@@ -2,14 +2,14 @@
 
 `calibrate` takes points. Numbers are replaced by their ranks, spread uniformly and read through the private
 distribution. Category probabilities are re-weighted until their means are the released ones, and categories
-are then drawn in exact numbers. The *dependence* of the columns is kept; their own distributions are
+are then drawn in exact numbers. The *dependence* of the columns is kept. Their own distributions are
 replaced.
 
-`matched_draws` does the same for draws of a base model, from their bins. A bin of an ordered column is a
-range of cells in which a record's place was drawn at random, so its rank is its bin's, and at random within
-it.
+`matched_draws` does the same for samples of a base model, from their bins. A bin of an ordered column is a
+range of cells, in which a record's place was drawn at random. So its rank is that of its bin, and random
+within it.
 
-Ranks and exact numbers need many records: a single one would be an independent draw of every column. A
+Ranks and exact numbers need many records: a single one would be an independent sample of every column. A
 caller who wants few records generates some thousands, calibrates, and keeps a random part.
 """
 
@@ -34,12 +34,12 @@ def calibrate(
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
     """Records that points stand for, with the released marginals of their encoder.
 
-    ``points``, shape (n, layout.dim): numeric coordinates of any size (only their order counts); one-hot
+    ``points``, shape (n, layout.dim): numeric coordinates of any size (only their order counts), and one-hot
         groups as weights.
 
     Returns codes, places : lists of arrays, shape (n,): fine cells and places within them, one of each a
     column, as `Encoder.decode` takes them. Counts of categories and of missing values differ from n times
-    the released probability by less than 1; numbers are spread evenly over the released distribution, among
+    the released probability by less than 1. Numbers are spread evenly over the released distribution, among
     the records where they are not missing.
 
     Examples
@@ -113,7 +113,7 @@ def evenly_spread(
 
 
 def ascending(values: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Places of n numbers in ascending order; ties are ordered at random.
+    """Places of n numbers in ascending order, with ties in random order.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def exact_categories(
 ) -> NDArray[np.int64]:
     """One category a row, in exact numbers, leaning to each row's own weights.
 
-    ``weights``, shape (n, m): A row's weights of the categories; negative ones count as zero.
+    ``weights``, shape (n, m): a row's weights of the categories, of which negative ones count as zero.
     ``probabilities``, shape (m,): released probabilities, sum 1.
     """
     n, size = weights.shape
@@ -233,7 +233,7 @@ def matched_draws(
 def _matched(
     encoder: Encoder, j: int, drawn: Codes, labels: Codes, rng: np.random.Generator
 ) -> tuple[Codes, Places]:
-    """Cells and places of one column; ``labels`` are the fine cells' names in ``drawn``."""
+    """Cells and places of one column, with the fine cells named by ``labels`` in ``drawn``."""
     grid, at, group, n = encoder.grids[j], encoder.coordinate[j], encoder.group[j], len(drawn)
     if at is None:
         return exact_labels(drawn, encoder.released(j), rng), np.zeros(n)
@@ -249,9 +249,9 @@ def _matched(
 def _apart(
     encoder: Encoder, j: int, drawn: Codes, labels: Codes, rng: np.random.Generator
 ) -> tuple[Codes, Codes]:
-    """What was drawn, changed where a value is found, and which code or missing value each record has.
+    """Cells drawn, changed where a value is found, and the code or missing value of each record.
 
-    0 where it has a value in its order, as `Encoder.released` counts them.
+    The code is 0 for a value in its order, as `Encoder.released` counts them.
     """
     released = encoder.released(j)
     if labels[-1] == labels[0]:
@@ -275,8 +275,8 @@ def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.rando
     ``drawn``, shape (n,), from 0 to k - 1.
     ``probabilities``, shape (k,): released, sum 1.
 
-    Returns int array, shape (n,): with counts by `exact_counts`; surplus records, chosen at random, get the
-    labels that lack.
+    Returns int array, shape (n,): with counts by `exact_counts`. Surplus records, chosen at random, get the
+    labels that are too few.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-"""Records that obey rules: drawn, refused and weighted; post-processing, free of cost.
+"""Records that obey rules: drawn, refused and weighted. Post-processing, free of cost.
 
 Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
-the model's distribution given the constraints but moves the one-way marginals. So more are drawn than are
-wanted, and the wanted number is chosen with probabilities that raking (iterative proportional fitting, Deming
-and Stephan 1940) brings back to the released marginals: of all distributions that obey the constraints and
-have these marginals, the nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). Where
-constraints hold in the real table its marginals allow them, and so, up to noise, do the released ones.
-Exchanges then take the sampling noise out of the chosen records' marginals. Every record is one that the
-model drew: none is repaired, and none is chosen twice.
+the model's distribution given the constraints but moves the single-column counts. So more are drawn than are
+wanted. Raking (iterative proportional fitting, Deming and Stephan 1940) gives probabilities of choice that
+restore the released marginals. Among all distributions that obey the constraints and have these marginals,
+the result is nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). If constraints hold in the
+real table its marginals allow them, and so, up to noise, do the released ones. Exchanges then take the
+sampling noise out of the chosen records' marginals. Every record is one that the model drew: none is
+repaired, and none is chosen twice.
 
-A condition of conditional sampling refuses as well, but nothing is brought back: the distribution is the one
+A condition of conditional sampling refuses as well, but no marginal is restored: the distribution is the one
 above, given the condition.
 """
 
@@ -50,7 +50,7 @@ Make = Callable[[int], pd.DataFrame]
 class Acceptance:
     """How many candidates were drawn to make a sample, and how many of them were taken.
 
-    ``candidates``: records drawn from the model; 0 where there is no rule to test.
+    ``candidates``: records drawn from the model, 0 if there is no rule to test.
     ``obey_all``: how many obey all constraints.
     ``offered``, ``selected``: records that obey the constraints, and how many of them fulfil the conditions
         of ``where``.
@@ -84,7 +84,7 @@ class Acceptance:
             self.moved = part.moved if self.moved is None else max(part.moved, self.moved)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able rates; empty where there was no rule."""
+        """JSON-able rates, empty if there was no rule."""
         found: dict[str, Any] = {}
         if self.obey:
             found |= {"constraints": self.rates, "all": self.obey_all / max(self.candidates, 1)}
@@ -122,7 +122,7 @@ def obeying(
 ) -> pd.DataFrame:
     """Draw records that obey all rules, at their released marginals.
 
-    ``encoder``: with released marginals to keep; None keeps none.
+    ``encoder``: with released marginals to keep, or None to keep none.
     ``least``, ``most``: records that ``make`` is asked for at once.
     """
     pool: list[pd.DataFrame] = []
@@ -224,8 +224,8 @@ def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
     enough = CANDIDATES if taken else CANDIDATES // 5
     if record.candidates >= enough and taken < RAREST * of:
         raise RejectionError(
-            f"{what} is nearly impossible under the model: {taken:,} of {of:,} records drawn; see that it is "
-            "written as it is meant and true of the real table, or ask for less"
+            f"{what} is nearly impossible under the model: {taken:,} of {of:,} records drawn. Correct it "
+            "if it is not true of the real table, or ask for less"
         )
 
 
@@ -278,8 +278,8 @@ def _evened(
 ) -> NDArray[np.int64]:
     """Exchange chosen records for others until the marginals' sampling noise is gone, as far as it goes.
 
-    Each round takes the records out whose cells hold most above their released shares, and those in whose
-    cells hold least, from a random half of all; a round that does not help is taken back and made smaller.
+    Each round draws a random half of all records. It removes those whose cells hold most above their released
+    shares, and adds those whose cells hold least. A round that does not help is undone and made smaller.
     """
     starts = np.concatenate([[0], np.cumsum([len(target) for target in targets])])
     places = np.stack([cell + start for cell, start in zip(cells, starts, strict=False)], axis=1)

@@ -206,7 +206,7 @@ def test_tables_for_a_study_differ_and_obey_the_schema():
 @pytest.mark.parametrize("name", [["died"], 3, None])
 def test_a_study_is_asked_for_by_its_name(name):
     """A list of names that ends in a TypeError of Python's."""
-    with pytest.raises(InputError, match="must be the name of one declared study"):
+    with pytest.raises(InputError, match="must be the name of one pre-specified regression"):
         fitted().study(name)
 
 

@@ -1,13 +1,13 @@
 """From noisy tables to the factors of a base model: post-processing, free of privacy cost.
 
-Tables are made non-negative (norm-sub) and fitted to the released one-way marginals. A table of the outcome
-and two columns is more: its two-way tables with the outcome are more precise, from tables of their own and
-from sums of all that hold the column, weighed by their precision. What is left to it is how the two columns
-go together, which is nearly the same in each class: most of what a three-way table shows beyond its two-way
-ones (Bishop, Fienberg and Holland 1975, "Discrete multivariate analysis", section 3.5: the model without
-three-factor interaction) is noise, and is kept as far as its sum of squares exceeds what noise and the
-sampling of independent columns make of it (the positive-part rule of James and Stein 1961). That is a rule of
-thumb: noise of the two-way tables adds up to half as much again where the outcome is rare.
+Tables are made non-negative (norm-sub) and fitted to the released single-column counts. For a table of the
+outcome and two columns, two-way tables with the outcome are more precise. They come from tables of their own
+and from sums of all that hold the column, weighted by their precision. The three-way table then adds only how
+the two columns depend on each other, which is nearly the same in each class. Most of its content beyond the
+two-way tables is noise (Bishop, Fienberg and Holland 1975, "Discrete multivariate analysis", section 3.5:
+without three-factor interaction). It is kept by the positive-part rule of James and Stein (1961). This is the
+part of its sum of squares beyond that of noise and of sampled independent columns. The rule is rough. Noise
+of the two-way tables adds up to half as much again if the outcome is rare.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def fit_factors(
 ) -> tuple[Factor, ...]:
     """The factors of a base model.
 
-    ``counts``: noisy tables; with three-way ones those of the root and each column alone, to which they are
-        fitted.
+    ``counts``: noisy tables. With three-way ones also those of the root and each column alone, to which they
+        are fitted.
     ``noise_std``: standard deviation of the noise in a cell of a three-way table.
     """
     pairs: dict[int, Array] = {}
@@ -58,7 +58,7 @@ def fit_factors(
 
 
 def _clean(noisy: Array, family: Sequence[int], bins: Bins) -> Array:
-    """Project a noisy table on the simplex and fit it to the released one-way marginals."""
+    """Project a noisy table on the simplex and fit it to the released single-column counts."""
     margins = [((axis,), bins.n * bins.binnings[j].probabilities) for axis, j in enumerate(family)]
     return fit_margins(_projected(noisy, bins.n), margins)
 

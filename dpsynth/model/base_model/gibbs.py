@@ -1,9 +1,9 @@
-"""Draws of a reweighted base model: every column of every record is drawn anew given the others, many times.
+"""Samples of a reweighted base model: all columns of all records are drawn anew given the others, many times.
 
-Gibbs sampling (Geman and Geman 1984) of discrete records: the distribution of one column's bin, given the
-others, is the product of the base model's tables that hold the column and of the reweighting, over all its
-bins. A sweep visits the columns in random order; the base model's own draws are the start, so that few sweeps
-are enough where the reweighting is mild. Post-processing: everything here is a function of released numbers.
+Gibbs sampling (Geman and Geman 1984) of discrete records. The distribution of one column's bin, given the
+others, is computed over all its bins. It is the product of the reweighting and of the base model's tables
+that hold the column. A sweep visits the columns in random order. Samples of the base model are the start, so
+few sweeps are enough if the reweighting is mild. Post-processing: all this is a function of released numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BLOCK, _ALIKE = 8192, 2
 class HeatBath:
     """Sweeps over records of a base model.
 
-    ``panel``: columns whose missing values are counted together; none where they are not.
+    ``panel``: columns whose missing values are counted together, or none.
     ``still``, shape (panel + 1,), optional: numbers of missing values of records that stay as they are.
     """
 
@@ -93,7 +93,7 @@ class HeatBath:
 
 
 class _Sweeper:
-    """Some records, with what a sweep keeps of them; arrays hold a record in a column, which is faster."""
+    """Records in a sweep, one in each column of the arrays, which is faster."""
 
     def __init__(
         self, bath: HeatBath, reweighting: Reweighting, draws: NDArray[np.int64], rng: np.random.Generator
@@ -123,7 +123,7 @@ class _Sweeper:
         self.draws[:] = self.columns.T
 
     def draw(self, j: int) -> None:
-        """Draw column j of every record given the others; energies are linear in its numbers."""
+        """Draw column j of every record given the others, with energies linear in its numbers."""
         features, reweighting = self.reweighting.features, self.reweighting
         here = slice(features.ends[j], features.ends[j + 1])
         table, squares = features.tables[j], features.squares[j]
@@ -167,7 +167,7 @@ class _Sweeper:
             self.total, self.products = total + entered, products + total * entered
 
     def _thirds(self, j: int, here: slice) -> list[tuple[Floats, Floats, Floats]]:
-        """What column j adds to an outcome's energy: its numbers by bin, by record, and their slopes."""
+        """Column j's part of an outcome's energy: its numbers by bin, by record, and their slopes."""
         features = self.reweighting.features
         if features.outcome in (None, j):
             return []
@@ -177,7 +177,7 @@ class _Sweeper:
         return thirds
 
     def _scales(self, j: int, total: Floats, products: Floats) -> Floats:
-        """What records are multiplied by, by the bin of column j: squared lengths are linear in its squares.
+        """Factor of each record, by the bin of column j: squared lengths are linear in its squares.
 
         ``total``, ``products``, shapes (2, n): of all columns but j and the outcome, see `length_of`.
         """
@@ -195,7 +195,7 @@ class _Sweeper:
         return np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
 
     def _cells(self, others: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
-        """Where each record lies among the cells of other columns."""
+        """Place of each record among the cells of other columns."""
         cell = self.columns[others[0]]
         for column, size in zip(others[1:], sizes[1:], strict=True):
             cell = cell * size + self.columns[column]
@@ -208,7 +208,7 @@ def _energy(pairs: Floats, values: Floats) -> Floats:
 
 
 def _inner(thirds: Sequence[tuple[Floats, Floats, Floats]], here: slice) -> Floats:
-    """What a column's numbers add to the energy, shape (n,)."""
+    """Energy from a column's numbers, shape (n,)."""
     return np.asarray(sum((third * kept[here]).sum(axis=0) for _, kept, third in thirds))
 
 
@@ -220,7 +220,7 @@ def _linear(terms: Sequence[tuple[Floats, Floats]], rest: Floats) -> Floats:
 
 
 def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw one entry of each column with probability proportional to exp(logit), shape (n,); overwrites them.
+    """Draw one entry of each column in proportion to exp(logit), shape (n,), and overwrite the logits.
 
     Examples
     --------

@@ -1,22 +1,22 @@
 """A tree of tables whose records have a released number of missing values.
 
-Laboratory panels are taken or not taken as a whole, and the tables of a base model tie a column's missing
-values to those of one other column only: that ten are missing in one record is next to impossible for them.
-How many are is released (`dpsynth.model.base_model.missing_counts`), and of all distributions with that, and
-with each column's own share of missing values, the one nearest to the tables' distribution p is
+Laboratory panels are taken or not taken as a whole. The tables of a base model tie a column's missing values
+to those of one other column only. Ten missing values in one record are then nearly impossible. Their number
+has a released distribution (`dpsynth.model.base_model.missing_counts`), and each column its own share of
+missing values. With these, the distribution nearest to that of the tables, p, is
 
     q(x)  ~  p(x) g(k(x)) product over missing columns of v_j,
 
-with k the number of missing values (Csiszar 1975, "I-divergence geometry"). Given the class (the bin of the
-root, where it is a parent of all) the tables are a forest, on which k is a sum over branches: messages up the
-tree hold its distribution, draws go down, for each column first how many values its branch lacks and then its
-bin. That is exact, where weights for draws of p are of no use if no draw lacks ten. The factors are the
-minimum of a convex function, whose gradient the same messages give.
+with k the number of missing values (Csiszar 1975, "I-divergence geometry"). The class is the bin of the root,
+if it is a parent of all. Given the class the tables are a forest, on which k is a sum over branches. Messages
+up the tree hold its distribution. Sampling goes down. For each column it first draws how many values its
+branch lacks, and then its bin. This is exact. Weights for samples of p would be useless if no sample lacks
+ten. The factors are the minimum of a convex function, whose gradient the same messages give.
 
 The tables' probabilities of each missing value multiply over ten of them, and so do their errors, though the
-panel is one event: all who lack it would be of one sex and dead. A number of missing values that the
-distribution has more than ten times as often as the tables is therefore *loose*: in such records what is
-missing depends on nothing else. Post-processing, free of cost.
+panel is one event. All who lack it would be of one sex and dead. So a number of missing values is *loose* if
+the distribution has it more than ten times as often as the tables. In such records, missing values depend on
+nothing else. Post-processing, free of cost.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ _TOP = -1
 
 
 class CountedTree:
-    """The distribution q above, and one of records with loose missing values; fitted when it is made.
+    """The distribution q above, and one of records with loose missing values, fitted when it is made.
 
     ``first``, shape (root's bins,): its probabilities.
     ``factors``: in the order of drawing. With two parents the root is the first of them, in all tables but
         those whose only parent it is.
     ``panel``: columns whose missing values are counted, and the bin of these.
     ``law``, shape (panel + 1,): probabilities of 0, 1, ... of them.
-    ``shares``, shape (panel,): probability of each to be missing. Where law and shares contradict each
-        other, the law holds; the factors stay within a million of each other then, and the fit ends after
-        200 steps at the latest.
+    ``shares``, shape (panel,): probability of each to be missing. If ``law`` and ``shares`` contradict each
+        other, ``law`` holds. The factors then stay within a million of each other, and the fit ends after 200
+        steps at the latest.
 
     ``loose``, shape (panel + 1,): numbers of missing values that are far more frequent than the tables have
         them.
@@ -96,10 +96,10 @@ class CountedTree:
         self._fit(wanted)
 
     def _fit(self, wanted: Mapping[int, float]) -> None:
-        """Minimum over log v of the sum of law(k) log(weight of k under v) less that of shares times log v.
+        """Minimise the sum of ``law(k) log(weight of k under v)`` less that of ``shares log v``, over log v.
 
-        Its gradient is how much more often than wanted each column is missing. A factor that all v have in
-        common is g's, so that only their differences are fitted.
+        The gradient is how much more often than wanted each column is missing. A factor that all v have in
+        common is g's, so only their differences are fitted.
         """
         shares = np.array(list(wanted.values()))
         scale = np.sqrt(shares * (1 - shares))
@@ -127,7 +127,7 @@ class CountedTree:
 
     @property
     def log_number(self) -> Floats:
-        """log g for sweeps, shape (panel + 1,); they can pass through numbers of probability 0."""
+        """Values of log g for sweeps, which can pass through numbers of probability 0, shape (panel + 1,)."""
         log_total = self.parts[0].log_total
         seldom = np.log(np.maximum(np.where(self.loose, 0.0, self.law), _SELDOM))
         return np.where(np.isfinite(log_total), seldom - log_total, np.log(_SELDOM))
@@ -173,7 +173,7 @@ class _Forest:
 
         ``lots``, shapes (classes, bins, numbers): given its own bin. ``messages``, shapes (classes, parent's
         bins, numbers): given its parent's. ``rests``: of what hangs below a column, of the first branch and
-        all after it, of all after the first, and so on. Each column's are relative to the largest, so that
+        all after it, of all after the first, and so on. Each column's are relative to the largest, so
         products of many columns stay within what numbers hold.
         """
         log_scale = 0.0
@@ -288,7 +288,7 @@ class _Forest:
 
 
 def conditional(table: Floats) -> Floats:
-    """Distribution of a table's last axis given the others; even where nothing is, as it is drawn there."""
+    """Distribution of a table's last axis given the others, uniform where the table is empty."""
     total = table.sum(axis=-1, keepdims=True)
     even = np.full(table.shape, 1.0 / table.shape[-1])
     return np.maximum(np.divide(table, total, out=even, where=total > 0), _LEAST)

@@ -1,10 +1,10 @@
 """Values that are missing together: a noisy histogram of the number per record.
 
 Laboratory panels are taken or not taken as a whole. A base model of few tables ties a column's missing values
-to those of one other column only, so that records lack about the same number each, where real ones lack none
-or a whole panel. One more histogram, of the number of missing values a record, measures this; a record lies
-in exactly one of its cells. Records are drawn with this distribution and each column's own share of missing
-values (`dpsynth.model.base_model.missing_count_tree`).
+to those of one other column only. Its records lack about the same number each, while real ones lack none or a
+whole panel. So one more histogram measures the number of missing values per record. A record lies in exactly
+one of its cells. Records are drawn with this distribution and each column's own share of missing values
+(`dpsynth.model.base_model.missing_count_tree`).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def choose(
 ) -> NDArray[np.int64]:
     """``n`` rows in proportion to their weights, in random order (systematic sampling).
 
-    Marks are set at even distances along the rows sorted by ``columns``, the first before the others, so that
-    the share of each of their values, and of their combinations as far as the sorting reaches, is kept.
+    Marks are set at even distances along the rows sorted by ``columns``, the first before the others. This
+    keeps the share of each of their values, and of their combinations as far as the sorting reaches.
     """
     order = rng.permutation(len(weights))
     for column in reversed(columns):
@@ -69,9 +69,9 @@ def choose(
 def with_mean(law: Array, mean: float) -> Array:
     """The distribution of a number 0, 1, ... that has this mean and is nearest to another one, in squares.
 
-    A noisy distribution's mean adds up the noise of its cells times their number; that of the sum of a
-    panel's missing values is more precise from the columns' shares. Numbers that the distribution does not
-    have stay without probability, unless the mean lies outside of those that it has.
+    A noisy distribution's mean adds up the noise of its cells times their number. The columns' shares give a
+    more precise mean of a panel's missing values. Numbers that the distribution does not have stay without
+    probability, unless the mean lies outside of those that it has.
 
     ``law``, shape (numbers,): not negative, with sum 1.
     ``mean``: brought within the numbers.

@@ -1,13 +1,13 @@
 """A private base model: a tree of marginals from which records are drawn (theory of section 1.8).
 
 Algorithm 1 of Pedersen (2022) leaves the generator's input distribution free. Here it is a small Bayesian
-network that uses part of the budget: ``tree`` ties every column to one parent, growing from the outcome;
+network that uses part of the budget. ``tree`` ties every column to one parent, growing from the outcome.
 ``tan`` (tree-augmented naive Bayes, Friedman et al. 1997) gives every column the outcome *and* one other
-column as parents, which keeps what classifiers need when the outcome has many weak causes.
+column as parents. This helps classifiers if the outcome has many weak causes.
 
 It reads private records twice: edges are chosen by exponential mechanisms on scores of sensitivity 1
-(`dpsynth.releases.structure`), and the chosen tables are counted (`dpsynth.releases.tables`). What is made of
-them (`dpsynth.model.base_model.factors`) and all sampling are post-processing.
+(`dpsynth.releases.structure`), and the chosen tables are counted (`dpsynth.releases.tables`). The fit to them
+(`dpsynth.model.base_model.factors`) and all sampling are post-processing.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _CAPS = 100
 
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
-    """A fitted base model; made by `BaseModelReleases.run`.
+    """A fitted base model, made by `BaseModelReleases.run`.
 
     ``root``: column drawn first, from its one-way probabilities.
     ``cells``, shapes (grid.size,): released probabilities of the fine cells, which spread a bin over its
         cells.
-    ``factors``: in the order of drawing; see `dpsynth.model.base_model.factors.Factor`.
+    ``factors``: in the order of drawing, see `dpsynth.model.base_model.factors.Factor`.
     ``panel``: columns whose missing values are drawn together.
     ``missing_law``, shape (len(panel) + 1,), or None: released probabilities of the number of missing values
         among them.
@@ -172,14 +172,14 @@ class BayesianNetwork:
         return self.cells_of(self.sample(n, rng), rng)
 
     def cells_of(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw a fine grid cell within each bin, independently; both of shape (n, columns)."""
+        """Draw a fine grid cell within each bin, independently, both of shape (n, columns)."""
         cells = np.empty_like(bins)
         for j in range(len(self.binnings)):
             cells[:, j] = self.column_cells(j, bins[:, j], rng)
         return cells
 
     def column_cells(self, j: int, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw a fine grid cell of column j within each bin, independently; both of shape (n,)."""
+        """Draw a fine grid cell of column j within each bin, independently, both of shape (n,)."""
         binning, p = self.binnings[j], self.cells[j]
         if binning.size == len(p):
             return np.argsort(binning.labels)[bins]
@@ -253,7 +253,7 @@ class BayesianNetwork:
 
 @dataclass(frozen=True)
 class BaseModelReleases:
-    """The readings that a base model is made of, their noise fixed together and beforehand."""
+    """The noisy statistics that a base model is made of, their noise fixed together and beforehand."""
 
     edges: EdgesRelease
     tables: TablesRelease
@@ -268,11 +268,11 @@ class BaseModelReleases:
         epsilon: float | None,
         stage: Stage | None = None,
     ) -> BaseModelReleases:
-        """Both readings, from public numbers.
+        """Plan both statistics, from public numbers.
 
-        ``noise_multiplier``: noise standard deviation of the tables over their sensitivity; None: exact,
+        ``noise_multiplier``: noise standard deviation of the tables over their sensitivity. None: exact,
             **not private**.
-        ``epsilon``: of each choice of an edge; None: the best edges, **not private**.
+        ``epsilon``: of each choice of an edge. None: the best edges, **not private**.
         """
         tables = TablesRelease.plan(
             len(schema) - 1, three_way=kind == "tan", noise_multiplier=noise_multiplier, stage=stage
@@ -284,7 +284,7 @@ class BaseModelReleases:
 
     @property
     def events(self) -> list[DpEvent]:
-        """What they cost."""
+        """Their cost."""
         edges = [self.edges.event] if self.edges.choices else []
         return [*edges, self.tables.event] if self.tables.count else edges
 
@@ -299,9 +299,9 @@ class BaseModelReleases:
     ) -> BayesianNetwork:
         """Choose the edges, count the tables, and fit these to each other and to released marginals.
 
-        ``marginals``: released one-way marginals of the same schema; ``marginals.n`` is the number of
+        ``marginals``: released single-column counts of the same schema. ``marginals.n`` is the number of
             records used.
-        ``n_bins``: most bins of an ordered column; by default a rule that reads no records.
+        ``n_bins``: most bins of an ordered column. The default is a rule that reads no records.
         """
         edges, schema = self.edges, self.edges.schema
         if marginals.names != schema.names:

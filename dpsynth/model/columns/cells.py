@@ -53,9 +53,9 @@ def _slower(beyond: Array, edge: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of one column; make them with `Cells.of`.
+    """Cells of one column, made with `Cells.of`.
 
-    ``starts``, shape (cells + 1,): first value of each cell; of real numbers, the number of the cell.
+    ``starts``, shape (cells + 1,): first value of each cell, or for real numbers the number of the cell.
     ``counts``, ``variance``, shape (cells,): noisy number of records without point masses, and its variance.
     ``heavy``, shape (values,): which values are point masses.
     """
@@ -148,7 +148,7 @@ class Cells:
 
     @property
     def widths(self) -> Array:
-        """Width of each cell: countable values that are no point masses; shape (cells,), sum 1."""
+        """Width of each cell: countable values that are no point masses, shape (cells,), sum 1."""
         widths = np.diff(self.ends)
         if self.values is not None:
             widths = widths - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
@@ -168,11 +168,11 @@ class Cells:
         return np.diff(self.starts) - np.add.reduceat(self.heavy, self.starts[:-1], dtype=np.int64)
 
     def by_value(self, of_cells: Array) -> Array:
-        """What each cell has in equal parts for its values that are no point masses, shape (values,)."""
+        """Equal parts of each cell for its values that are no point masses, shape (values,)."""
         return np.repeat(of_cells / np.maximum(self.light, 1), np.diff(self.starts))
 
     def residues(self, factor: Array) -> Array:
-        """Factor of each value by its residue, from the column's first value on; shape (values,)."""
+        """Factor of each value by its residue, from the column's first value on, shape (values,)."""
         return np.resize(factor, len(self.heavy))
 
     def average(self, factor: Array) -> Array:
@@ -189,7 +189,7 @@ class Cells:
         return np.unique(np.concatenate([self.starts, heavy, heavy + 1]))
 
     def parts(self, fine: Array) -> tuple[NDArray[np.int64], Array]:
-        """Where cells are cut whose density is uneven, and each value's share of it, shape (values,).
+        """Cuts of cells whose density is uneven, and each value's share of it, shape (values,).
 
         ``fine`` are the means of each cell's parts, shape (cells, parts).
         """
@@ -201,7 +201,7 @@ class Cells:
 
     @property
     def resolved(self) -> tuple[int, int]:
-        """First and last cell that sums of neighbours lift out of the noise; the highest sum if none do."""
+        """First and last cell that sums of neighbours lift out of the noise, or the highest sum if none."""
         size = len(self.counts)
         first, last = size, -1
         high = np.sqrt(2.0 * np.log(len(_LENGTHS) * size)) + 0.5
@@ -232,7 +232,7 @@ class Cells:
         """Places of all cells' parts on scales on which the density may be smooth, each (cells * parts,).
 
         The resolved cells lie between 0 and 1, on the column's own scale or on one that is logarithmic away
-        from zero; outside of them all scales go on in proportion to the column's own.
+        from zero. Outside of them all scales are in proportion to the column's own.
         """
         ends, (first, last) = self.ends, self.resolved
         low, high = ends[max(first - 1, 0)], ends[min(last + 2, len(ends) - 1)]

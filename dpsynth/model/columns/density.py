@@ -1,14 +1,14 @@
 """The distribution of a numeric column, estimated from its noisy counts (post-processing, free of cost).
 
 A column with few declared values is counted value by value, one with more twice: in intervals, and value by
-value. From either come
+value. Either count gives
 
 - a smooth density (`dpsynth.model.columns.logspline`), fitted to cells that are as fine as the noise allows
-  (`dpsynth.model.columns.cells`), on the scale of greatest evidence;
-- point masses: values that stand out of the density further than noise reaches among so many values, which
-  keep their own count;
-- a habit of writing numbers down (tens, halves, multiples of four): a factor for each residue of the value's
-  number, pooled over all values, for the period of greatest evidence;
+  (`dpsynth.model.columns.cells`), on the scale of greatest evidence.
+- point masses: values that stand out of the density further than noise reaches among so many values. They
+  keep their own count.
+- a habit of writing numbers down (tens, halves, multiples of four). Each residue of the value's number has a
+  factor, pooled over all values, for the period of greatest evidence.
 - overdispersion: how much single values deviate from all this beyond noise. Each keeps that part of its noisy
   deviation which is not noise (the posterior mean of Gaussians).
 
@@ -52,13 +52,13 @@ def denoise(
     """Estimate a column's distribution from noisy counts.
 
     ``noisy``, shape (grid.size,): counts with independent Gaussian noise.
-    ``std``: standard deviation of that noise; 0 where there is none.
+    ``std``: standard deviation of that noise, 0 if there is none.
     ``values``, shape (declared values + special codes + missing,), optional: counts of every declared value,
         with independent noise of the same deviation.
 
-    Returns grid : Grid: cells that the estimate is on. Without ``values`` those of the public grid; counts :
-    array, shape (grid.size,): non-negative, sum n. Without order, with fewer than 8 cells, or without noise
-    and ``values``, these are those of `norm_sub`.
+    Returns grid : Grid: cells that the estimate is on, without ``values`` those of the public grid. Also
+    counts : array, shape (grid.size,): non-negative, sum n. Without order, with fewer than 8 cells, or
+    without noise and ``values``, these are those of `norm_sub`.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _zeros_stand_out(grid: Grid, noisy: Array, std: float) -> bool:
 
 
 class _Column:
-    """A fitted column; ``total`` are the records that have a value."""
+    """A fitted column, with ``total`` records that have a value."""
 
     def __init__(self, cells: Cells, std: float, total: float) -> None:
         self.cells, self.values, self.std, self.total = cells, cells.values, std, total
@@ -158,7 +158,7 @@ class _Column:
         self.fine = fitted.fine
 
     def _by_value(self) -> Array:
-        """The density's mean of each value; 0 at point masses."""
+        """The density's mean of each value, 0 at point masses."""
         means = self.cells.by_value(self.means / np.maximum(self.cells.average(self.factor), 1e-12))
         return np.where(self.cells.heavy, 0.0, means * self.cells.residues(self.factor))
 
@@ -213,11 +213,11 @@ def _reach(size: int) -> float:
 
 
 def _habit(cells: Cells, means: Array, values: Array, std: float) -> Array:
-    """Factors of the residues of the values' numbers, for the period of greatest evidence; one if none has.
+    """Factors of the residues of the values' numbers, for the period of greatest evidence, one if none has.
 
-    Either each residue has a factor, or those of the same greatest common divisor with the period have one:
-    multiples of ten, of five, of two, and the rest. It is estimated by least squares, sum(mu y) / sum(mu^2)
-    over its values, and drawn towards 1 by the variance that all factors show.
+    Either each residue has a factor, or each greatest common divisor with the period: multiples of ten, of
+    five, of two, and the rest. It is estimated by least squares, ``sum(mu y) / sum(mu^2)`` over its values.
+    It is then shrunk towards 1 by the variance that all factors show.
     """
     mu = cells.by_value(means)
     mu = np.where(cells.heavy, 0.0, mu)

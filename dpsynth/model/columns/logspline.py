@@ -1,16 +1,16 @@
 """Smooth densities from noisy counts: a penalised spline of the logarithm, weighted by the evidence.
 
-Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. It has parts, whose means add up
-to mu_i: each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
-1996). The penalty on third differences of the spline's coefficients (Silverman 1982) leaves a Gaussian where
-the counts show nothing more. Outside the places from 0 to 1, where no cell stands out of the noise, the
-logarithm goes on as a straight line: an exponential tail. An asymmetric penalty (Eilers 2005) makes it fall
-at least half as steeply as the density falls from its median to the tail. A flatter one would spread over all
-cells far out what noise adds to their sum.
+Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. Its parts have means that add up
+to mu_i. Each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
+1996). The penalty on third differences of the spline's coefficients (Silverman 1982) leaves a Gaussian if the
+counts show nothing more. No cell outside the places from 0 to 1 stands out of the noise. There the logarithm
+is a straight line: an exponential tail. An asymmetric penalty (Eilers 2005) makes it fall at least half as
+steeply as the density falls from its median to the tail. A flatter one would spread over all cells far out
+what noise adds to their sum.
 
-Source: Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2; Silverman
+Source: Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2. Silverman
 (1982), "On the estimation of a probability density function by the maximum penalized likelihood method",
-section 3; Eilers (2005), "Unimodal smoothing"; MacKay (1992), "Bayesian interpolation", section 4 (the
+section 3. Eilers (2005), "Unimodal smoothing". MacKay (1992), "Bayesian interpolation", section 4 (the
 evidence).
 """
 
@@ -40,7 +40,7 @@ _LOGS = (-40.0, 30.0)
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What a density is made of, from public values and from which cells stand out.
+    """Design of a density, from public values and from which cells stand out.
 
     ``basis``, shape (cells * parts, splines).
     ``offset``, shape (cells * parts,): logarithm of a part's mean count under an even density.
@@ -56,9 +56,9 @@ class Design:
 
     @classmethod
     def of(cls, places: Array, widths: Array, rough: Array) -> Design:
-        """Design of cells at ``places``; those outside 0 to 1 are in the tails.
+        """Design of cells at ``places``, of which those outside 0 to 1 are in the tails.
 
-        ``widths`` are those of an even density, and sum to 1; ``rough`` is a first guess of the means. There
+        ``widths`` are those of an even density, and sum to 1. ``rough`` is a first guess of the means. There
         are as many places for each cell as it has parts.
         """
         parts = len(places) // len(widths)
@@ -113,7 +113,7 @@ class Fitted:
 
 
 def start(design: Design, means: Array) -> Array:
-    """Coefficients whose density is about ``means`` (positive); shape (splines,)."""
+    """Coefficients whose density is about ``means`` (positive), shape (splines,)."""
     basis = design.basis
     parts = len(basis) // len(means)
     means = np.repeat(means / parts, parts)

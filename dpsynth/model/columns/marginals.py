@@ -2,8 +2,8 @@
 
 Counts of categories are projected on the simplex scaled to the number of records ("norm-sub", theory of
 section 1.8). Those of numbers become a distribution (`dpsynth.model.columns.density`). Each histogram's sum
-is one more measurement of the number of records. Where that is not public, it is estimated from all of them,
-so that its error falls on all values in proportion.
+is one more measurement of the number of records. If that is not public, it is estimated from all of them, so
+its error falls on all values in proportion.
 """
 
 from __future__ import annotations

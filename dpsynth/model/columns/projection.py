@@ -1,10 +1,10 @@
 """Projection of noisy counts on the scaled simplex ("norm-sub") and fits to known margins.
 
-Norm-sub (Wang et al. 2020, "Locally differentially private frequency estimation with consistency",
-section 4.3) subtracts one number from all counts and cuts at zero so that they sum to the known total:
-the Euclidean projection on ``{x >= 0, sum x = total}``. Iterative proportional fitting (Deming and
-Stephan 1940) scales a positive table to given margins and is the I-projection on them. Both read
-released numbers only: post-processing, free of privacy cost.
+Norm-sub subtracts one number from all counts and cuts at zero, with the known total as the sum. It is the
+Euclidean projection on ``{x >= 0, sum x = total}`` (Wang et al. 2020, "Locally differentially private
+frequency estimation with consistency", section 4.3). Iterative proportional fitting (Deming and Stephan 1940)
+scales a positive table to given margins and is the I-projection on them. Both read released numbers only:
+post-processing, free of privacy cost.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dpsynth.errors import ConfigError
 def norm_sub(counts: ArrayLike, total: ArrayLike) -> NDArray[np.float64]:
     """Project the last axis on the simplex scaled to ``total``.
 
-    ``counts``, shape (..., k): noisy counts; k >= 1.
-    ``total``, shape (...): the sum that the result has along its last axis; not negative.
+    ``counts``, shape (..., k): noisy counts, k >= 1.
+    ``total``, shape (...): the sum that the result has along its last axis, not negative.
 
     Returns array, shape (..., k): non-negative, sums to ``total``, nearest to ``counts`` in Euclidean norm.
 
-    Source: Wang et al. (2020), section 4.3; the sort-based solution is Duchi et al. (2008), Figure 1.
+    Source: Wang et al. (2020), section 4.3. The sort-based solution is Duchi et al. (2008), Figure 1.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def fit_margins(
 
     ``table``, shape (k_1, ..., k_d): strictly positive wherever a margin is positive.
     ``margins``: the axes kept by a margin, ascending, and its values, shape ``(k_axis for axis in axes)``.
-        All targets must have the same sum; where they contradict each other the last one holds exactly.
+        All targets must have the same sum. If they contradict each other the last one holds exactly.
     ``tolerance``: stop when a pass changes no margin by more than this fraction of the total.
 
     Returns array, shape (k_1, ..., k_d).

@@ -5,17 +5,17 @@ variance), the reweighting maximises
 
     T . m  -  log E_base[exp(T . features)]  -  1 / 2 sum of w (s^2 + C / n) T^2,
 
-a convex problem whose penalty is a Gaussian prior on what the tree lacks: the base model counts for as much
-as w records. w is not chosen but estimated: the gap between released and base model means has variance C / w
-+ s^2 + C / n (empirical Bayes, Efron and Morris 1973). Where the gap is all noise, w is infinite, and n is
-taken. Kinds of products have a w each, for the base model is not equally precise for all. A TAN has counted
-every column with the outcome, but few pairs of the others, and few of these in each class. A product that
-stands out of its kind, as one interaction among many pairs without any, has one of its own.
+which is convex. Its penalty assumes a Gaussian for what the tree lacks: the base model counts for as much as
+w records. This w is estimated: the gap between released and base model means has variance ``C / w + s^2 + C /
+n`` (empirical Bayes, Efron and Morris 1973). If the gap is all noise, w is infinite, and n is taken. Kinds of
+products have a w each, because the base model is not equally precise for all. A TAN has counted every column
+with the outcome, but few pairs of the others, and few of these in each class. A product that stands out of
+its kind, as one interaction among many pairs without any, has its own w.
 
-The gradient needs means under the reweighted distribution. They come from chains that go on while T changes
-(stochastic approximation, Younes 1989; "persistent contrastive divergence", Tieleman 2008): one sweep of the
-heat bath a step, each product's step divided by its variance. Compared with a WGAN, T is the critic and the
-chains are the generator. Post-processing, free of cost.
+The gradient needs means under the reweighted distribution. They come from chains that continue while T
+changes (stochastic approximation, Younes 1989, and "persistent contrastive divergence", Tieleman 2008). Each
+step is one sweep of the heat bath. Each product's step is divided by its variance. Compared with a WGAN, T is
+the critic and the chains are the generator. Post-processing, free of cost.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _DRAWS = 40_000
 def weights_of(
     released: PairwiseStatistics, mean: Floats, variance: Floats, draws: int
 ) -> tuple[Floats, Floats]:
-    """Number of records that the base model counts for, per product; n where statistics are only noise.
+    """Number of records that the base model counts for, per product, or n if statistics are only noise.
 
     ``mean``, ``variance``, shape of ``features.products``: of the features under the base model.
 
-    Returns array, shape (3,): by the kind of a product (`PairFeatures.kinds`); array, of the shape of
-    ``features.products``: of each product: that of its kind, or, where it stands out of its kind and of
-    noise, its own.
+    Returns array, shape (3,): by the kind of a product (`PairFeatures.kinds`). Also array, of the shape of
+    ``features.products``: of each product. This is its kind's number, or its own if it stands out of its kind
+    and of noise.
     """
     kinds, square = released.features.kinds, (released.mean - mean) ** 2
     noise = released.noise_std**2 + variance * (1.0 / released.n + 1.0 / draws)
@@ -86,9 +86,9 @@ def weights_of(
 def reweighted(
     base_model: BayesianNetwork, released: PairwiseStatistics, rng: np.random.Generator
 ) -> BayesianNetwork:
-    """The base model with a reweighting that makes its draws agree with released pairwise statistics.
+    """The base model with a reweighting that makes its samples agree with released pairwise statistics.
 
-    ``base_model``: A reweighting that it has is where the fit starts.
+    ``base_model``: the fit starts from its reweighting, if it has one.
     """
     bare = replace(base_model, reweighting=None)
     mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))
@@ -102,7 +102,7 @@ def reweighted(
 
 
 class _Fit:
-    """Reweighting and chains on their way."""
+    """Reweighting and chains during a fit."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _Fit:
                 self.columns[j][self.bath.last[j]] += np.log(factor)
 
     def start(self, reweighting: Reweighting) -> None:
-        """Go on from another fit's reweighting."""
+        """Continue from another fit's reweighting."""
         self.pairs = reweighting.pairs.astype(np.float64)
         self.columns = [column.astype(np.float64) for column in reweighting.columns]
         self.missing = reweighting.missing.astype(np.float64)

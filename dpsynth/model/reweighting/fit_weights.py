@@ -1,12 +1,11 @@
-"""Weigh a base model's draws by a released histogram: post-processing, free of cost.
+"""Weigh a base model's samples by a released histogram: post-processing, free of cost.
 
-Where the base model puts q of its draws into a group and the nearest-neighbour histogram counts c of n
-records, c / (n q) is what a draw of the group should count for. Both are uncertain, and groups are many:
-departures of c / (n q) from 1 are taken to have one variance, which is estimated from how far all counts
-together depart beyond their noise and their sampling (empirical Bayes, Efron and Morris 1973), and each is
-shrunk accordingly. Where the nearest-neighbour histogram is nothing but noise, all weights are 1. Released
-Fourier features add a smooth factor (`dpsynth.model.reweighting.weights`), which is fitted to draws that have
-the groups' weights already.
+The base model puts q of its samples into a group, and the nearest-neighbour histogram counts c of n records.
+A sample of the group should then count for c / (n q). Both are uncertain, and groups are many. So departures
+of c / (n q) from 1 are taken to have one variance. It is estimated from how far all counts together depart
+beyond their noise and their sampling (empirical Bayes, Efron and Morris 1973). Each is shrunk accordingly. If
+the nearest-neighbour histogram is only noise, all weights are 1. Released Fourier features add a smooth
+factor (`dpsynth.model.reweighting.weights`). It is fitted to samples that have the groups' weights already.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dpsynth.releases.neighbour_histogram import NeighbourHistogram
 
 Floats = NDArray[np.float64]
 
-#: Draws of the base model from which its expectations are computed; and those that random Fourier features
+#: Samples of the base model from which its expectations are computed, and those that random Fourier features
 #: are fitted to.
 _DRAWS, _FITTED = 60_000, 20_000
 #: Most that a draw counts for, by the nearest-neighbour histogram and random Fourier features, and for the
@@ -36,9 +35,9 @@ _ABOVE = 0.001
 
 
 def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> Floats:
-    """What a draw of each group counts for, shape (groups,): at most 16, and 1 on average over draws.
+    """Weight of a sample of each group, shape (groups,): at most 16, and 1 on average over samples.
 
-    ``drawn``, shape (groups,): share of the base model's draws in each group.
+    ``drawn``, shape (groups,): share of the base model's samples in each group.
 
     Examples
     --------
@@ -69,9 +68,9 @@ def group_weights(histogram: NeighbourHistogram, drawn: Floats, draws: int) -> F
 def weighted(
     base_model: BayesianNetwork, histogram: NeighbourHistogram, rng: np.random.Generator
 ) -> BayesianNetwork:
-    """The base model with weights that make its draws agree with the released histogram.
+    """The base model with weights that make its samples agree with the released histogram.
 
-    ``base_model``: reweighted already, where it is to be.
+    ``base_model``: reweighted already, if it is to be.
     """
     bare = replace(base_model, weighting=None)
     draws = bare.sample(_DRAWS, rng)
@@ -110,7 +109,7 @@ def _fourier(
 def _records(histogram: NeighbourHistogram) -> float:
     """The number of records: the public or released one, unless the histogram's own sum contradicts it.
 
-    That sum has the noise of all groups, and a mean of random Fourier features that is a hundredth off is
+    The sum has the noise of all groups, and a mean of random Fourier features that is a hundredth off is
     structure.
     """
     own, doubt = (
@@ -138,7 +137,7 @@ def _kept_marginals(
 
 
 def _factor(kept: Floats, label: NDArray[np.int64], weights: Floats, law: Floats) -> Floats:
-    """Factor of each draw towards ``law`` of labels; multiplies ``kept`` by the labels' factors."""
+    """Factor of each sample towards ``law`` of labels, by whose factors ``kept`` is multiplied."""
     have = np.bincount(label, weights=weights, minlength=len(law)) / len(label)
     factor = np.divide(law, have, out=np.ones_like(have), where=have > 0)
     np.clip(factor, 0.25, 4.0, out=factor)

@@ -2,14 +2,13 @@
 
 The distribution of a reweighted base model is
 
-    q(x)  ~  p(x) exp(s(x) sum over i < j of (a_i(x_i)' (T_ij + w y U_ij) a_j(x_j)
-                                              + w y b_i(x_i) V_ij b_j(x_j)) + sum of h_j(x_j) + m(k(x)))
+    q(x)  ~  p(x) exp(s(x) sum over i < j of r_ij(x) + sum of h_j(x_j) + m(k(x)))
 
-with p the base model, a_j the numbers of a column's bin, b_j its half, y the outcome's number, w its weight
-and s the scaling of `dpsynth.releases.features`, k the number of missing values. Among all distributions with
-its mean features it is the one nearest to the base model in Kullback-Leibler divergence (Csiszar 1975,
-"I-divergence geometry"). The terms h and m keep one-way marginals and the distribution of missing values as
-they were released.
+with ``r_ij(x) = a_i(x_i)' (T_ij + w y U_ij) a_j(x_j) + w y b_i(x_i) V_ij b_j(x_j)``. Here p is the base
+model, a_j the numbers of a column's bin and b_j its half. The outcome has number y and weight w. The scaling
+s is that of `dpsynth.releases.features`, and k is the number of missing values. Among all distributions with
+its mean features it is nearest to the base model in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
+geometry"). The terms h and m keep single-column counts and the distribution of missing values as released.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Reweighting:
-    """What multiplies the base model.
+    """Factors of the base model.
 
-    ``pairs``, shape of ``features.products``: T, and U and V beside it where there is an outcome; symmetric,
+    ``pairs``, shape of ``features.products``: T, with U and V beside it if there is an outcome, symmetric and
         zero within a column.
     ``columns``, shapes (bins,): h.
     ``missing``, shape (panel + 1,): m, by the number of missing values.

@@ -1,20 +1,20 @@
-"""Weights of a base model's draws: how likely each is, by group and by random Fourier features.
+"""Weights of a base model's samples: how likely each is, by group and by random Fourier features.
 
-A draw x has the weight w_g(x) of the group that it lies in, times exp(f(x)) over its mean, a factor for each
-column's bin and one for its number of missing values. The factors keep single-column counts and the
-distribution of missing values as they were released. Draws are made by choosing among more of them than are
-needed, at most `most` times as many.
+A sample x has the weight w_g(x) of the group that it lies in, times exp(f(x)) over its mean. It also has a
+factor for each column's bin and one for its number of missing values. These keep single-column counts and the
+distribution of missing values as they were released. Samples are chosen among more of them than are needed,
+at most `most` times as many.
 
-f(x) = T'(phi(x) - mu), with phi the features and mu their mean over the draws, whose weights are counted in
-everywhere. Where the entries of T have variance t, f is a Gaussian process (Rasmussen and Williams 2006,
-chapter 2), and the gap g between released means and mu has the covariance (C: the features' under the draws;
-s: the noise of a mean; m: the effective number of draws)
+f(x) = T'(phi(x) - mu), with phi the features and mu their mean over the samples. Weights of samples count
+everywhere. If the entries of T have variance t, f is a Gaussian process (Rasmussen and Williams 2006, chapter
+2). The gap g between released means and mu then has the covariance
 
     t C^2 + s^2 + C (1 / n + 1 / m),
 
-in which all terms have the eigenvectors of C: with eigenvalues c, the likelihood of g is one of independent
-numbers, and t is what maximises it (empirical Bayes). Where that is no more than noise, f is 0. All is
-post-processing, free of cost.
+with C that of the features under the samples, s the noise of a mean and m the effective number of samples.
+All terms have the eigenvectors of C. With eigenvalues c, the likelihood of g is one of independent numbers,
+and t maximises it (empirical Bayes). If it is no more than noise, f is 0. All is post-processing, free of
+cost.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """What a draw of the base model counts for.
+    """Weights of the base model's samples.
 
     ``weights``, shape (groups.size,): not negative.
     ``columns``, shapes (bins,): factor of each bin.
     ``missing``, shape (panel + 1,): factor of the number of missing values.
-    ``most``: greatest weight that counts, at least 1: so many draws are made for each one that is kept.
+    ``most``: greatest weight that counts, at least 1: so many samples are made for each one that is kept.
     ``noise_std``: of the nearest-neighbour histogram that it was fitted to.
     ``fourier``: None where they were nothing but noise.
     """
@@ -53,7 +53,7 @@ class Weighting:
     fourier: FourierReweighting | None = None
 
     def of(self, draws: NDArray[np.int64], missing: NDArray[np.int64]) -> Floats:
-        """Weight of each draw, shape (m,), from 0 to ``most``.
+        """Weight of each sample, shape (m,), from 0 to ``most``.
 
         ``draws``, shape (m, columns): Bins.
         ``missing``, shape (m,): number of missing values of each among the panel's columns.
@@ -117,7 +117,7 @@ _MOST = 50.0
 
 @dataclass(frozen=True, eq=False)
 class FourierReweighting:
-    """The logarithm of what each draw counts for, as a sum of sines and cosines.
+    """The logarithm of each sample's weight, as a sum of sines and cosines.
 
     ``coefficients``, shape (features.size,): T, cosines first.
     ``offset``: T'mu, and the logarithm of the mean of exp(f).
@@ -128,7 +128,7 @@ class FourierReweighting:
     offset: float
 
     def of(self, draws: NDArray[np.int64]) -> Floats:
-        """What each draw counts for, shape (m,): from 1/50 to 50, and 1 on average where it was fitted."""
+        """Weight of each sample, shape (m,): from 1/50 to 50, and 1 on average where it was fitted."""
         cosine, sine = np.split(self.coefficients / np.float32(np.sqrt(self.features.size // 2)), 2)
         # a cos(x) + b sin(x) is one shifted cosine: half of the cosines
         height, lag = np.hypot(cosine, sine), np.arctan2(sine, cosine)
@@ -150,7 +150,7 @@ def fourier_reweighting(
     ``mean``, shape (features.size,): released.
     ``noise_std``: of an entry of ``mean``.
     ``draws``, shape (m, columns).
-    ``weights``, shape (m,): what draws count for already.
+    ``weights``, shape (m,): weights that samples have already.
     """
     from scipy.optimize import minimize
     from scipy.special import logsumexp

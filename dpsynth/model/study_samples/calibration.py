@@ -1,31 +1,31 @@
-"""Adjust synthetic draws to match the noisy information matrix of the real records.
+"""Adjust samples to match the noisy information matrix of the real records.
 
-Draws have the pairs of columns of a tree with noise. With draws as they are, a trial with correlated
-predictors covered .5 for .95, and one of a product of two columns that the tree does not join .3. So the
-records' information is released once and first, and draws are adjusted in three steps.
+Samples have the pairs of columns of a tree with noise. Without adjustment, intervals of a trial with
+correlated predictors covered 0.5 for 0.95. Those with a product of two columns that the tree does not join
+covered 0.3. So the records' information is released once and first, and samples are adjusted in three steps.
 
 1. Weights. Predictors that are 0 or 1 have their whole distribution in their counts, which no map of the
-   predictors can change. Draws are weighted by ``exp(tilt' x)`` until these counts agree with the records',
-   as far as their noise allows: the least change that does it (raking, Deming and Stephan 1940; entropy
-   balancing). Beforehand the odds in records and in draws have a ratio of 1, within a factor of e (a
-   standard deviation of its logarithm).
-2. Shrinkage. In coordinates in which the draws' information is the identity, the records' is a symmetric
+   predictors can change. Samples are weighted by ``exp(tilt' x)`` until these counts agree with the
+   records', as far as their noise allows. This is the least change (raking, Deming and Stephan 1940, and
+   entropy balancing). Beforehand the odds in records and in samples have a ratio of 1, within a factor of e
+   (a standard deviation of its logarithm).
+2. Shrinkage. In coordinates in which the samples' information is the identity, the records' is a symmetric
    matrix of ratios plus noise. Its difference to the identity is shrunk by the noise that it holds (James
    and Stein 1961). An interval is made as if the ratio in every direction were a standard error of that
    noise less.
-3. Map. An affine map takes the predictors to the mean and covariance of the shrunk information; for
-   intervals, to those of its lower end.
+3. Map. An affine map takes the predictors to the mean and covariance of the shrunk information, or for
+   intervals, of its lower end.
 
-A ratio is far below 1 where predictors go together more closely than in the draws, as a radius, a perimeter
-and an area do; effects of their differences are then hidden. Noise alone spreads the eigenvalues by ``sqrt(2
+A ratio is far below 1 if predictors go together more closely than in the samples, as a radius, a perimeter
+and an area do. Effects of their differences are then hidden. Noise alone spreads the eigenvalues by ``sqrt(2
 d)`` of its standard deviation (the edge of Wigner's semicircle). An eigenvalue farther below 1 is taken for
-such a direction, and its interval may claim next to nothing there. Where the edge itself is beyond 1, noise
+such a direction, and its interval may claim next to nothing there. If the edge itself is beyond 1, noise
 hides whether there is any.
 
-The information has a cap on every record's part. Where most of it is capped, in the few records of a rare
-cell, no map moves the draws' information in that direction, and further moves only stretch them. They are
-then made anew, so that the draws' uncapped information is at most in proportion to what was read. Nothing is
-claimed of what is still apart after the last move.
+The information has a cap on every record's part. Most of it may be capped, in the few records of a rare cell.
+Then no map moves the samples' information in that direction, and further moves only stretch them. They are
+made anew, with uncapped information at most in proportion to what was read. Nothing is claimed of what is
+still apart after the last move.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _STEPS, _CLOSE = 100, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What was read of records whose terms of two values are to be counted, and the same of draws.
+    """Sums of records whose terms of two values are to be counted, and the same of samples.
 
-    ``each``, shape (k, 1 + 2 b): of a draw: a 1, its b terms, and their squares.
-    ``mass``, shape (k,): what it counts for, 0 or more.
+    ``each``, shape (k, 1 + 2 b): of a sample: a 1, its b terms, and their squares.
+    ``mass``, shape (k,): its weight, 0 or more.
     ``wanted``, shape (1 + 2 b,): ``each.T @ mass`` of the records, with noise.
-    ``noise``, shape (1 + 2 b, 1 + 2 b): the covariance of that; positive definite.
+    ``noise``, shape (1 + 2 b, 1 + 2 b): the covariance of that, positive definite.
     """
 
     each: Floats
@@ -62,7 +62,7 @@ class Sums:
     noise: Floats
 
     def tilt(self, scale: Floats) -> Floats:
-        """The most probable tilt of the draws, shape (1 + b,), by Gauss and Newton's steps.
+        """The most probable ``tilt`` of the samples, shape (1 + b,), by Gauss and Newton's steps.
 
         ``scale``, shape (1 + b,): standard deviation beforehand: 1 for all, and for each term one over how
             far its values lie apart.
@@ -120,13 +120,13 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """Draws that were compared with the records.
+    """Samples that were compared with the records.
 
     ``cautious``: the same, for intervals.
     ``hidden``: terms whose information the noise hides.
-    ``apart``: others, of which the draws could not be brought to the records' information.
+    ``apart``: others, of which the samples could not be brought to the records' information.
     ``blind``: whether noise hides if there are any.
-    ``correction``: what was done to the draws of ``stand_in``.
+    ``correction``: correction of the samples of ``stand_in``.
     """
 
     stand_in: StandIn
@@ -182,9 +182,9 @@ class Corrected:
 
 
 def corrected(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Corrected:
-    """The draws with the information of the records, and the same for intervals.
+    """The samples with the information of the records, and the same for intervals.
 
-    ``point``: where the information was read; its cap is finite.
+    ``point``: where the information was read. Its cap is finite.
     ``noisy``, shape (d, d).
     ``noise_std``: of the noise on its diagonal, over the cap.
     """
@@ -216,10 +216,10 @@ def corrected(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float
 
 
 def _tilt(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Floats:
-    """How draws are weighted, for the counts of their terms of two values, shape (1 + p,).
+    """How samples are weighted, for the counts of their terms of two values, shape (1 + p,).
 
-    The information holds a count twice, as a sum and as a sum of squares: those of a rare value are the
-    greater, and have the same noise.
+    The information holds a count twice, as a sum and as a sum of squares. Those of a rare value are greater,
+    and have the same noise.
     """
     design = draws.design
     j, every = design.family.baseline, np.eye(design.size)
@@ -362,7 +362,7 @@ def compared(own: Floats, noisy: Floats, noise_std: float) -> Compared:
 
 
 def roots(matrix: Floats) -> tuple[Floats, Floats]:
-    """Square root of a symmetric matrix and its inverse; what is 0 or less is lifted a little."""
+    """Square root of a symmetric matrix and its inverse. Eigenvalues of 0 or less are raised a little."""
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, 1e-6 * max(float(values.mean()), 1e-12))
     return (vectors * values**0.5) @ vectors.T, (vectors * values**-0.5) @ vectors.T

@@ -1,8 +1,8 @@
-"""Synthetic draws in the place of records: a study's expectations, and the coefficients that a score implies.
+"""Samples in the place of records: a study's expectations, and the coefficients that a score implies.
 
-A study's averages over the records (their information, the expected score, the length of the intervals of a
-bound) are computed from draws of the released base model, and are free. Where the draws are wrong, so is
-every expectation: `dpsynth.model.study_samples.calibration` corrects them.
+A study averages over the records: their information, the expected score, the length of a bound's intervals.
+These averages are computed from samples of the released base model, and are free. If the samples are wrong,
+so is every expectation: `dpsynth.model.study_samples.calibration` corrects them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ NO_NOISE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class StandIn:
-    """Synthetic draws that stand for the records.
+    """Samples that stand for the records.
 
-    ``x``, ``y``, shape (k, p), (k,): of the draws that lack nothing.
+    ``x``, ``y``, shape (k, p), (k,): of the samples without missing values.
     ``share``: how many records each stands for.
     """
 
@@ -104,9 +104,9 @@ class StandIn:
     ) -> Observation:
         """The observation that a whitened score makes, near ``truth``.
 
-        A score is linear in the coefficients only nearby, so what the draws expect at its own point, if
-        ``truth`` is true, is taken off: it is then a score at ``truth``. ``reach`` is that of the draws at
-        the point, if it is known.
+        A score is linear in the coefficients only nearby. So its expectation over the samples at its own
+        point, if ``truth`` is true, is subtracted. It is then a score at ``truth``. ``reach`` is that of the
+        samples at the point, if it is known.
         """
         back = np.linalg.inv(point.whitening)
         weights, family = point.weights(self.x, reach)[:, None], self.design.family
@@ -124,7 +124,7 @@ class StandIn:
 
     @cached_property
     def prior(self) -> Floats:
-        """Precision of the coefficients' prior, shape (d, d)."""
+        """Precision of the coefficients beforehand, shape (d, d)."""
         return prior_precision(self.design, self.x)
 
     def information(self, point: ScorePoint) -> Floats:

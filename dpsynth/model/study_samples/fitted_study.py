@@ -1,8 +1,8 @@
-"""What is kept of a declared study once its records were read: released numbers, and how they were read.
+"""Released numbers of a pre-specified regression, and how they were read from the records.
 
-With the noise of each reading, a simulated table can be read in the same way (`dpsynth.synthesis.rehearsal`).
-The noise is public, and the map that corrects synthetic draws is made of the released information: neither
-adds to the ledger and the release.
+With the noise of each statistic, a simulated table can be read in the same way
+(`dpsynth.synthesis.rehearsal`). The noise is public. The map that corrects samples is made of the released
+information. Neither adds to the ledger.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ Floats = NDArray[np.float64]
 class Readings:
     """How a study's records were read.
 
-    ``noise_multipliers``: of the information, the first and the second score; None where a reading was
-        exact.
-    ``correction``: the map of synthetic draws to the records' noisy information.
+    ``noise_multipliers``: of the information, the first and the second score, None if one was exact.
+    ``correction``: the map of samples to the records' noisy information.
     """
 
     noise_multipliers: tuple[float | None, ...]
@@ -68,7 +67,7 @@ class FittedStudy:
     readings: Readings
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able record; the schema is stored elsewhere."""
+        """JSON-able record, without the schema, which is stored elsewhere."""
         return {
             "declared": self.declared.model_dump(mode="json"),
             "design": self.design.to_dict(),

@@ -1,13 +1,13 @@
-"""A declared study: its regression's coefficients with a covariance, from bounded sums over the records.
+"""A pre-specified regression: its coefficients with a covariance, from bounded sums over the records.
 
-Everything but the sums is free: the fit to synthetic draws begins it, and draws stand for the records in
-every expectation. Read are
+Everything but the sums is free. The fit to samples begins it, and samples stand for the records in every
+expectation. The sums are
 
-1. the information at the fit to the draws, by which `dpsynth.model.study_samples.calibration` corrects them;
-2. the score there, for a step;
+1. the information at the fit to the samples, by which `dpsynth.model.study_samples.calibration` corrects them
+2. the score there, for a step
 3. the score at the point that this leads to.
 
-`dpsynth.studies.newton` makes coefficients of the two scores, each compared with what the draws expect.
+`dpsynth.studies.newton` makes coefficients of the two scores, each compared with that expected over samples.
 The sampling variance of a score is H with weights w^2 in place of w: taken as H it is a little conservative.
 A survival study is read once more, for its life table.
 """
@@ -59,7 +59,7 @@ _APART = 0.25
 
 @dataclass(frozen=True)
 class StudyReleases:
-    """The readings of a declared study, their noise fixed together and beforehand.
+    """The noisy statistics of a pre-specified regression, their noise fixed together and beforehand.
 
     ``multiplier``: of one Gaussian mechanism that costs what they do together.
     """
@@ -79,7 +79,7 @@ class StudyReleases:
         stage: Stage | None = None,
         survival: bool = False,
     ) -> StudyReleases:
-        """All of them; ``noise_multiplier`` is that of one Gaussian mechanism that costs what they do.
+        """Plan all statistics, at the cost of one Gaussian mechanism with this ``noise_multiplier``.
 
         None: exact, **not private**. ``survival``: whether there is a life table.
         """
@@ -91,7 +91,7 @@ class StudyReleases:
 
     @property
     def noise_multipliers(self) -> tuple[float | None, ...]:
-        """Of the information and of the two scores."""
+        """Noise multipliers of the information and of the two scores."""
         return tuple(each.noise_multiplier for each in (self.information, self.first, self.second))
 
     @classmethod
@@ -109,7 +109,7 @@ class StudyReleases:
 
     @property
     def events(self) -> list[DpEvent]:
-        """What they cost."""
+        """Their cost."""
         events = [release.event for release in (self.information, self.first, self.second)]
         return events if self.life_table is None else [*events, self.life_table.event]
 
@@ -125,12 +125,12 @@ class StudyReleases:
     ) -> FittedStudy:
         """Read the records three times, four for a survival study, and estimate.
 
-        ``rng``: of the noise and of the survival curve's redraws; secret.
+        ``rng``: of the noise and of the survival curve's redraws, secret.
         """
         if (self.life_table is not None) != declared.is_survival:
             raise PrivacyError(
                 f"study {declared.label!r} was planned {'with' if self.life_table else 'without'} a life "
-                "table; plan one for survival studies and for no others"
+                "table: plan one for survival studies and for no others"
             )
         design = StudyDesign.of(schema, declared.effects(schema), draws, declared.intervals)
         x, y = design.read(draws)
@@ -157,7 +157,7 @@ class StudyReleases:
         ``start``, shape (d,): where the information and the first score are taken.
 
         Returns ndarray of shape (d,), ndarray of shape (d, d), Corrected: coefficients, their covariance, and
-        the draws compared with the records.
+        the samples compared with the records.
         """
         beta = start
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
@@ -203,7 +203,7 @@ class StudyReleases:
 
 
 def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floats, StandIn]:
-    """The fit to draws, shape (d,), and those that are not far out with the design that the fit completed.
+    """The fit to samples, shape (d,), and those that are not far out with the design that the fit completed.
 
     ``x``, ``y``, shape (k, p), (k,): as `StudyDesign.read` gives them.
     ``share``: how many records each stands for.
@@ -214,13 +214,13 @@ def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floa
 
 
 def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
-    """Which draws, shape (k, p), are far out in no number; a rare one of a term's two values may be."""
+    """Which samples, shape (k, p), are far out in no number. A rare one of a term's two values may be."""
     numbers = np.array([not term.two_valued for term in design.terms], dtype=bool)
     return np.asarray((np.abs(x[:, numbers]) <= _FAR).all(axis=1))
 
 
 def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ...]:
-    """What bounded residuals do to a linear model: seen in draws, where both fits are free."""
+    """Effect of bounded residuals on a linear model, seen in samples, where both fits are free."""
     design, x, y = draws.design, draws.x, draws.y
     if not isinstance(design.family, Linear) or not len(x):
         return ()
@@ -241,9 +241,9 @@ def estimates_of(
     bare: Floats,
     unknown: Sequence[str] = (),
 ) -> Estimates:
-    """The study in the units in which its terms are reported; ``bare`` is the covariance without noise.
+    """The study in the units in which its terms are reported. ``bare`` is the covariance without noise.
 
-    How much wider intervals are is reported for the terms of which anything is claimed, where there are any.
+    How much wider intervals are is reported for the terms of which anything is claimed, if there are any.
     """
     values, reported = design.reported(beta, covariance)
     widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))

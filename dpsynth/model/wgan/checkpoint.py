@@ -28,9 +28,9 @@ def check_target(path: str | Path) -> None:
     """Refuse a folder that a checkpoint would replace although it is not an earlier checkpoint."""
     path = Path(path)
     if path.is_file():
-        raise InputError(f"checkpoint {path} is a file; name a folder")
+        raise InputError(f"checkpoint {path} is a file: name a folder")
     if path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in (_NAME, _USED)):
-        raise InputError(f"checkpoint {path} holds other files; name a new folder")
+        raise InputError(f"checkpoint {path} holds other files: name a new folder")
 
 
 def table_digest(records: pd.DataFrame, salt: str) -> str:
@@ -82,13 +82,13 @@ def take_checkpoint(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], pd.DataFrame, TrainingState, Plan, TrainingSettings]:
     """Read a checkpoint, see that it is of this table, and mark it as used.
 
-    ``conform`` gives the conformed records from the checkpoint's record; what it raises leaves the checkpoint
+    ``conform`` gives the conformed records from the checkpoint's record. An error in it leaves the checkpoint
     unused.
     """
     path = Path(path)
     if (path / _USED).exists() and not (path / _NAME).exists():
         raise DataError(
-            f"{path} has been resumed before; a second continuation would release more than the ledger says"
+            f"{path} has been resumed before: a second continuation would cost more than the ledger says"
         )
     record, arrays = storage.read_state(path, "checkpoint")
     try:
@@ -103,7 +103,7 @@ def take_checkpoint(
     records = conform(record)
     if table_digest(records, record["table"]["salt"]) != record["table"]["digest"]:
         raise DataError(
-            f"{path} was left by a run on another table; resume with the same records in their order"
+            f"{path} was left by a run on another table: resume with the same records in their order"
         )
     os.replace(path / _NAME, path / _USED)
     return record, arrays, records, state, plan, settings

@@ -1,7 +1,7 @@
 """The critic of Algorithm 1 (Pedersen 2022, section 3.3) and the gradients it needs.
 
-The last layer has one output and no bias, because the gradient with respect to an output bias is 1 for
-every record and carries nothing. Every function can stand inside ``tf.function(jit_compile=True)``.
+The last layer has one output and no bias. The gradient with respect to an output bias would be 1 for every
+record and carry no information. Every function can stand inside ``tf.function(jit_compile=True)``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpsynth.model.wgan.networks import Weights
 class Activation:
     """A critic activation and its transposed derivative.
 
-    ``maxmin`` sorts neighbouring pairs and returns ``[maxima, minima]``; it keeps norms. ``slope`` is the
+    ``maxmin`` sorts neighbouring pairs and returns ``[maxima, minima]``, which keeps norms. ``slope`` is the
     negative slope of ``leaky_relu``.
     """
 
@@ -27,7 +27,7 @@ class Activation:
     slope: float = 0.2
 
     def forward(self, s: Any) -> tuple[Any, Any]:
-        """Outputs and the mask that `backward` needs; ``s`` has shape (n, width)."""
+        """Outputs and the mask that `backward` needs, for ``s`` of shape (n, width)."""
         if self.kind == "maxmin":
             a, b = s[:, 0::2], s[:, 1::2]
             return tf.concat([tf.maximum(a, b), tf.minimum(a, b)], axis=1), a > b
@@ -49,8 +49,8 @@ def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, 
     """Scores, layer inputs and layer deltas of a batch, from which every gradient follows.
 
     For record i and layer l the gradient is the outer product ``inputs[l][i] deltas[l][i]^T`` for the matrix
-    and ``deltas[l][i]`` for the bias, so a weighted sum over records is one matrix product and no per-record
-    gradient is formed.
+    and ``deltas[l][i]`` for the bias. So a weighted sum over records is one matrix product, without any
+    per-record gradient.
     """
     inputs, masks = [x], []
     s = x
@@ -70,7 +70,7 @@ def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, 
 
 
 def weighted_gradient(inputs: list[Any], deltas: list[Any], coefficients: Any, weights: Weights) -> list[Any]:
-    """``sum_i coefficients[i] * grad D(x_i)``, flat order, one matrix product a layer; coefficients (n,)."""
+    """``sum_i coefficients[i] * grad D(x_i)``, flat order, one matrix product a layer, coefficients (n,)."""
     gradient = []
     for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
         scaled = delta * coefficients[:, None]

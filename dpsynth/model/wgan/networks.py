@@ -1,6 +1,6 @@
 """Weights of fully connected networks, and the generator of Algorithm 1 (Pedersen 2022, section 3.3).
 
-One function serves training (with `TensorOps`) and sampling (with `ArrayOps`), so that a saved model is
+One function serves training (with `TensorOps`) and sampling (with `ArrayOps`). A saved model is therefore
 sampled without loading TensorFlow.
 """
 
@@ -21,7 +21,7 @@ Weights = list[tuple[Any, Any]]
 def glorot(rng: np.random.Generator, widths: Sequence[int], *, output_bias: bool) -> Weights:
     """Glorot-uniform weights and zero biases for layers of the given widths.
 
-    ``widths`` is ``(n_in, hidden..., n_out)``; each layer is (W (n_in, n_out), b (n_out,)) in float32, with
+    ``widths`` is ``(n_in, hidden..., n_out)``. Each layer is (W (n_in, n_out), b (n_out,)) in float32, with
     None for the last b unless ``output_bias``.
 
     Source: Glorot and Bengio (2010), equation 16.
@@ -56,14 +56,14 @@ _SMOOTHING = 0.01
 
 
 def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layout, xp: Any) -> Any:
-    """Points of the unit cube from latent noise, or from draws of a base model and latent noise.
+    """Points of the unit cube from latent noise, or from samples of a base model and latent noise.
 
-    Without a base_model: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
-    one-hot group (with no groups this is the thesis's generator). With a base model the network's output is a
-    correction of the draw's logits; a last layer of zeros makes it the identity up to the smoothing of
-    one-hot groups.
+    Without a base model: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
+    one-hot group. With no groups this is the generator of Pedersen (2022). With a base model the network's
+    output is a correction of the sample's logits. A last layer of zeros makes it the identity up to the
+    smoothing of one-hot groups.
 
-    ``base``: draws from the private base model, encoded.
+    ``base``: samples of the private base model, encoded.
     ``xp``: `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.
 
     Returns array (n, dim): numeric coordinates in (0, 1), then group probabilities that sum to one.

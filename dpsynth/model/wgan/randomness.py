@@ -1,10 +1,10 @@
-"""Where the random numbers of a training program come from.
+"""Sources of the random numbers of a training program.
 
 On the host (default without an accelerator): NumPy draws normals in float64 from a generator seeded by the
-operating system, a chunk of steps ahead in a background thread, and feeds them to the program. In the
-program (on an accelerator): stateless Philox draws in float64 from 128-bit seeds that the same host
-generator supplies. Poisson samples always come from the host. Latent inputs and interpolation weights are
-not secret, they only follow the same route.
+operating system. It draws a chunk of steps ahead in a background thread and feeds them to the program. In the
+program (on an accelerator): stateless Philox draws in float64 from 128-bit seeds that the same host generator
+supplies. Poisson samples always come from the host. Latent inputs and interpolation weights are not secret,
+they only follow the same route.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class HostDraws:
     noisy: bool
 
     def draw(self, rng: np.random.Generator) -> Chunk:
-        """Arrays for one chunk; leading axes are generator step and critic step."""
+        """Arrays for one chunk, with generator step and critic step as leading axes."""
         s, n_critic = self.shapes, self.settings.critic_steps
         chunk = self._batches(rng)
         if self.noisy:
@@ -85,13 +85,13 @@ class HostDraws:
         return chunk["noise"][step, critic_step]
 
     def latent(self, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
-        """Latent inputs, shape (batch, n_latent); the last slot is the generator step's."""
+        """Latent inputs, shape (batch, n_latent), with the generator step's in the last slot."""
         return chunk["latent"][step, slot]
 
 
 @dataclass(frozen=True)
 class GraphDraws(HostDraws):
-    """Noise and latents drawn inside the program from 128-bit seeds; for accelerators."""
+    """Noise and latents drawn inside the program from 128-bit seeds, for accelerators."""
 
     def draw(self, rng: np.random.Generator) -> Chunk:
         """Index arrays and seeds for one chunk."""

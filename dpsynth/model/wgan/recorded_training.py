@@ -1,8 +1,8 @@
 """A training run that an audit watches: the same steps as `Trainer`'s, with every noisy sum written down.
 
-The program is `dpsynth.model.wgan.step.Step`, evaluated once as a run evaluates it, and again without noise
-for the means that an adversary with both tables would compute. What is written down is as secret as the
-records.
+The program is `dpsynth.model.wgan.step.Step`, evaluated once as a run evaluates it. A second evaluation
+without noise gives the means that an adversary with both tables would compute. All that is written down is as
+secret as the records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Watched:
 
     Adjacency: with ``second`` None the tables differ by one record that is there or not, otherwise by one
     record in another's place. Nothing is posted: a watched run is an experiment of an auditor who holds the
-    records, and its outcome is internal.
+    records, and its outcome is confidential.
 
     ``others``: encoded records that both tables have, in the unit cube.
     ``first``: the record of table D.

@@ -22,7 +22,7 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
     """The function that bounds one record's gradient and shapes the noise, for noise multiplier 1.
 
     The result maps released critic weights to (centres, stds), flat lists, and can stand inside an XLA
-    program; the plan gives the noise shape and whether the sum is centred.
+    program. The plan gives the noise shape and whether the sum is centred.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How a critic and a generator are built and trained; a frozen record without TensorFlow."""
+"""How a critic and a generator are built and trained, as a frozen record without TensorFlow."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ class TrainingSettings:
     critic_hidden, generator_hidden : tuple of int
         Widths of the hidden layers.
     activation : {"maxmin", "leaky_relu", "relu"}
-        Of the critic; ``maxmin`` needs even widths.
+        Activation of the critic. ``maxmin`` needs even widths.
     slope : float
         Negative slope of ``leaky_relu``.
     critic_constraint : {"spectral", "none"}
         ``spectral`` projects every matrix to spectral norm at most 1 after each update (theory: Lipschitz
         critic, sensitivity 2 to 5 instead of hundreds).
     bjorck_steps : int
-        Orthonormalising steps before the projection; keeps a ``maxmin`` critic expressive.
+        Orthonormalising steps before the projection, which keep a ``maxmin`` critic expressive.
     penalty : {"none", "public", "data"}
         Gradient penalty at no points, at points made without private records (sensitivity 0), or at points
-        between records and generated points (Algorithm 1; bounded by Theorem 3.1.3, tight form).
+        between records and generated ones. The last is Algorithm 1, bounded by Theorem 3.1.3, tight form.
     penalty_weight : float
         The coefficient lambda.
     clip_norm : float or None
-        Per-record clipping at this norm instead of the proved bounds; a comparison mode.
+        Per-record clipping at this norm instead of the proved bounds, for comparison.
     critic_steps : int
         Critic updates for each generator update (n_c of Algorithm 1).
     critic_learning_rate, generator_learning_rate, beta_1, beta_2 : float
         Adam's parameters.
     average : float
-        Decay of the exponential moving average of the generator that is kept; 0 keeps the last one.
+        Decay of the exponential moving average of the generator that is kept. 0 keeps the last one.
     latent : int
         Width of the latent input.
     latent_law : {"normal", "uniform"}
-        ``uniform`` is U(0, 1) as in the thesis.
+        ``uniform`` is U(0, 1) as in Pedersen (2022).
 
     Raises
     ------
@@ -84,7 +84,7 @@ class TrainingSettings:
     def _consistent(self) -> Self:
         if self.activation == "maxmin" and any(width % 2 for width in self.critic_hidden):
             raise ValueError(
-                f"critic_hidden must be even for activation 'maxmin', got {self.critic_hidden!r}"
+                f"`critic_hidden` must be even for activation 'maxmin', not {self.critic_hidden!r}"
             )
         if self.clip_norm is not None and self.penalty == "data":
             raise ValueError("penalty must be 'none' or 'public' with clip_norm, got 'data'")

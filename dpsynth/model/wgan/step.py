@@ -8,9 +8,9 @@ penalty term when ``penalty='data'``). It is released as
 with the centre ``c`` and the stds from `dpsynth.mechanism.allocation`, both functions of released weights,
 and ``B`` the public expected batch size. Adam, the projection and the generator step are post-processing.
 
-Deviations from the printed algorithm: the bounds of critic and penalty add (line 7 prints a root of
-squares); the noise is proportional to the step's sensitivity (line 14 prints a constant), so that the noise
-multiplier z is one number for the whole run.
+Deviations from the printed algorithm: the bounds of critic and penalty add (line 7 prints a root of squares).
+The noise is proportional to the step's sensitivity (line 14 prints a constant), so the noise multiplier z is
+one number for the whole run.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def adam(
 class Step:
     """One generator iteration: `TrainingSettings.critic_steps` critic updates, then one of the generator.
 
-    ``noise_scales``: centre and unit std of the released sum for given critic weights; None adds no noise.
+    ``noise_scales``: centre and unit std of the released sum for given critic weights. None adds no noise.
     ``expected_batch``: public B = q * n.
     ``with_base_model``: whether the bank holds draws of a base model that the generator corrects.
     """
@@ -122,12 +122,12 @@ class Step:
     def noisy_gradient(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
     ) -> tuple[list[Any], Any, Any]:
-        """What the critic's step ``j`` releases: gradient ``-R / B`` with R as in the module's docstring.
+        """Noisy gradient of the critic's step ``j``: ``-R / B`` with R as in the module's docstring.
 
         The gradient at generated and at public points, post-processing, is added to it.
 
-        Returns gradient : list of tensor: flat, shaped like the critic's arrays; noise_std : scalar tensor:
-        of the whole gradient; score : scalar tensor: mean score of the generated records.
+        Returns gradient : list of tensor: flat, shaped like the critic's arrays. Also noise_std : scalar
+        tensor: of the whole gradient, and score : scalar tensor: mean score of the generated records.
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
@@ -192,7 +192,7 @@ class Step:
         return self.updated_critic(state, gradient), tf.stack([noise_std, norm, score])
 
     def updated_critic(self, state: State, gradient: list[Any]) -> State:
-        """State after Adam and the projection; reads released quantities only."""
+        """State after Adam and the projection, which read released quantities only."""
         critic, moments = adam(
             state["critic"],
             gradient,

@@ -1,8 +1,8 @@
 """The training loop of Algorithm 1 (Pedersen 2022): one XLA program of many steps, called chunk by chunk.
 
-Private state (weights, moments) leaves the program only at chunk boundaries. What is recorded on the way
-are functions of released quantities: the noise's scale, the norm of the noisy gradient and the critic's
-mean score of generated records. Losses on real batches and realised batch sizes are never kept.
+Private state (weights, Adam's averages) leaves the program only at chunk boundaries. The history holds
+functions of released quantities: the noise's scale, the norm of the noisy gradient and the critic's mean
+score of generated records. Losses on real batches and realised batch sizes are never kept.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _CHUNK_STEPS = 250
 
 @dataclass
 class TrainingState:
-    """Everything needed to go on; private except for its released weights, so it stays with the data.
+    """Everything needed to continue, private except for its released weights, so it stays with the data.
 
-    ``arrays``: critic, generator, their Adam moments, and the generator's average.
+    ``arrays``: critic, generator, their Adam averages, and the generator's average.
     ``history``: one record a chunk: ``step`` (critic steps so far) and the means of `METRICS`.
     """
 
@@ -53,7 +53,7 @@ class TrainingState:
 def initial_state(
     layout: Layout, settings: TrainingSettings, *, with_base_model: bool, rng: np.random.Generator
 ) -> TrainingState:
-    """Glorot weights, zero moments; with a base model the generator starts as the identity."""
+    """Glorot weights and Adam averages of zero. With a base model the generator starts as the identity."""
     critic = glorot(rng, (layout.dim, *settings.critic_hidden, 1), output_bias=False)
     n_in = settings.latent + (layout.dim if with_base_model else 0)
     generator = glorot(rng, (n_in, *settings.generator_hidden, layout.dim), output_bias=True)
@@ -117,8 +117,8 @@ def build_step(
 def compile_loop(step: Step) -> Callable[..., Any]:
     """``loop(state, data, bank, chunk, limit) -> (state, metrics)`` as one XLA program.
 
-    Runs that differ only in their records, noise multiplier or seed share one program, so that a second fit
-    of the same shape compiles nothing; equal steps are what decides (all their parts are frozen).
+    Runs that differ only in their records, noise multiplier or seed share one program. So a second fit of the
+    same shape compiles nothing. Runs share a program if their steps are equal (all their parts are frozen).
     """
     rows = step.draws.shapes.steps
 
@@ -138,13 +138,13 @@ def compile_loop(step: Step) -> Callable[..., Any]:
 class Trainer:
     """A training run under a plan: compiled once, run from a state to the plan's last step.
 
-    Adjacency and sensitivity are the plan's; its event is what a run costs, whether or not it ends early.
+    Adjacency and sensitivity are the plan's. Its event is the cost of a run, whether or not it ends early.
 
     ``points``: encoded private records in the unit cube.
-    ``plan``: sampler, noise and event; ``plan.steps`` critic steps are made.
-    ``bank``: draws of the base model (``with_base_model``) or points made without private records, for
+    ``plan``: sampler, noise and event. ``plan.steps`` critic steps are made.
+    ``bank``: samples of the base model (``with_base_model``) or points made without private records, for
         ``penalty='public'``.
-    ``in_graph``: draw noise inside the program; by default only where there is a GPU.
+    ``in_graph``: draw noise inside the program, by default only if there is a GPU.
     """
 
     def __init__(
@@ -196,12 +196,12 @@ class Trainer:
     ) -> TrainingState:
         """Train to the plan's end.
 
-        ``rng``: source of noise and Poisson samples; secret.
+        ``rng``: source of noise and Poisson samples, secret.
         ``initial_rng``: source of the initial weights. Never ``rng``: after few steps they can be read off a
             released generator, and would show outputs of the generator that draws the noise.
-        ``state``: where to go on from.
+        ``state``: where to continue.
         ``on_chunk``: called after every chunk with the state and the total number of generator steps.
-        ``on_interrupt``: called with the last finished state when the user interrupts; the interrupt is
+        ``on_interrupt``: called with the last finished state when the user interrupts. The interrupt is
             raised again.
         """
         if state is None:
@@ -230,8 +230,8 @@ class Trainer:
         done = state.step + limit
         if not np.isfinite(means).all():
             raise RunError(
-                f"training diverged before critic step {done * self.settings.critic_steps}; "
-                "lower critic_learning_rate or set critic_constraint to 'spectral'"
+                f"training diverged before step {done * self.settings.critic_steps} of the WGAN critic: "
+                "lower `critic_learning_rate` or set `critic_constraint` to 'spectral'"
             )
         record: dict[str, float] = {"step": done * self.settings.critic_steps}
         record |= {name: float(value) for name, value in zip(METRICS, means, strict=True)}
