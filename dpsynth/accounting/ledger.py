@@ -84,7 +84,7 @@ class Ledger:
         return html_lines(said) + html_table(header, rows) + table
 
     def _shown(self) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
-        """Sentences, and the entries as a table; without epsilons where the ledger names no delta."""
+        """Sentences, and the entries as a table, without epsilons if the ledger names no delta."""
         if not self.entries:
             return ["An empty ledger: no private record has been read."], ("noisy statistic",), []
         if self.delta is None:
