@@ -14,6 +14,7 @@ from pathlib import Path
 
 import matplotlib.image
 import matplotlib.pyplot as plt
+
 from dpsynth.runs.run_folder import RunFolder
 
 
