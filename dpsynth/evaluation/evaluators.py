@@ -68,9 +68,9 @@ def evaluate(
     Parameters
     ----------
     synthetic : pandas.DataFrame of shape (m, columns)
-        From any generator: columns in any order, and any dtypes that write the schema's values, such as
-        numbers as text, whole numbers as floats, or categories as codes. Columns that the schema ignores may
-        be there or not.
+        From any generator, with columns in any order. Any dtypes that write the schema's values fit: numbers
+        as text, whole numbers as floats, categories as codes. Columns that the schema ignores may be there or
+        not.
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : Schema

@@ -228,7 +228,7 @@ def test_records_refuse_nonsense() -> None:
     with pytest.raises(InputError, match="not a saved evaluation"):
         Evaluation.from_dict({"measures": [{"nonsense": 1}], "settings": {}})
     entry = {"group": "g", "name": "x", "value": 1.0, "internal": None}
-    with pytest.raises(InputError, match="internal of 'x' must be true or false"):
+    with pytest.raises(InputError, match="`internal` of 'x' must be true or false"):
         Evaluation.from_dict({"measures": [entry], "settings": {}})
 
 
