@@ -41,10 +41,10 @@ class Setting:
 
     ``noise_multiplier`` is that of the event of one step, in units of the sensitivity to one record more or
     less. If a record is replaced, it is twice the noise over the sensitivity. D' lacks the differing record
-    or has another one in its place. The record is chosen by the distance between records (Definition 6), by
-    its move of the first step (Definition 3 at the initial weights), or made up. ``rank`` is 0 for
-    the furthest such record, 1 for the next, -1 for the nearest. Noise is in proportion to the bound or to
-    the two records ("local"). The second is not private and for DP-SGD alone.
+    or has another one in its place. The record is chosen by the distance between records (Definition 6) or by
+    its move of the first step (Definition 3 at initial weights). Or it is made up. ``rank`` is 0 for the
+    furthest such record, 1 for the next, -1 for the nearest. Noise is in proportion to the bound or to the
+    two records ("local"). The second is not private and for DP-SGD alone.
     """
 
     steps: int
