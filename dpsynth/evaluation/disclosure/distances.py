@@ -150,7 +150,7 @@ def closest(
 
 
 def distance_ratio(nearest: Floats) -> Floats:
-    """Nearest over second nearest distance of each record, in [0, 1], with 1 for equal distances."""
+    """Nearest over second nearest distance of each record, in [0, 1], with 1 if both are 0."""
     first, second = nearest.T
     return np.where(second > 0, first / np.where(second > 0, second, 1.0), 1.0)
 
