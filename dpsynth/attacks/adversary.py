@@ -3,15 +3,14 @@
 MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.), Algorithm 1, Experiment 2, chapters 3
 to 5. Algorithm 1 multiplies beliefs by densities, which underflow. The same belief is kept here as log-odds,
 to which each step adds the logarithm of a ratio of densities. Steps that take the differing record with
-probability q have mixtures for densities: ``(1 - q) N(others) + q N(others + record)``; the document has q =
-1.
+probability q have mixtures for densities: ``(1 - q) N(others) + q N(others + record)``. The document has
+q = 1.
 
 Half of the runs of a game train on D, half on D'. The advantage is the share of D's runs in which D is named
 less that of the runs of D'. The exceedance is the share of runs in which the belief in the table that was
-used passes rho_beta. A record that moves every step by the whole sensitivity passes it with exactly the
-probability that the privacy loss exceeds epsilon, ``Profile.exceedance``, which is not delta. For an observer
-of anything less that number is no bound (docs/explanation/attackers.md); :func:`largest_exceedance` bounds
-all of them.
+used passes rho_beta. For a record that moves every step by the whole sensitivity it is exact: the probability
+that the privacy loss exceeds epsilon. This is ``Profile.exceedance``, and not delta. If an observer sees
+less, the number is no bound (docs/explanation/attackers.md). :func:`largest_exceedance` bounds all of them.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ _RECORD_MOVES_LESS = (
 def log_ratios(seen: Transcript) -> Floats:
     """Logarithm of the density of each step's numbers under D over that under D', shape (T,).
 
-    The sum is the realised privacy loss of the run. With r the released numbers without the others', and a
-    the record, all in units of the noise, the ratio of ``N(a, 1)`` to ``N(0, 1)`` at r is ``exp(a . r - |a|^2
-    / 2)``. Both tables are compared with the one that has neither record, so that no density is evaluated.
+    The sum is the realised privacy loss of the run. Let r be the released numbers less the others', and a the
+    record, all in units of the noise. The ratio of ``N(a, 1)`` to ``N(0, 1)`` at r is ``exp(a . r - |a|^2 /
+    2)``. Both tables are compared with the one that has neither record, so no density is evaluated.
 
     >>> zero = np.zeros((1, 1))
     >>> seen = Transcript(zero + 0.9, zero, np.stack([zero + 1, zero]), zero + 2.0, 1.0)
@@ -70,7 +69,7 @@ def log_odds(seen: Transcript, prior: float = 0.5) -> Floats:
     Parameters
     ----------
     seen : Transcript
-        What a run of T steps released.
+        Released numbers of a run of T steps.
     prior : float
         Belief in D before the run, inside (0, 1).
 
@@ -90,9 +89,9 @@ def log_odds(seen: Transcript, prior: float = 0.5) -> Floats:
 
 
 def shifts(seen: Transcript) -> Floats:
-    """How far apart the two tables' means are in each step, in units of the noise, shape (T,).
+    """Distance of the two tables' means in each step, in units of the noise, shape (T,).
 
-    At most the adjacency's sensitivity over the noise.
+    It is at most the adjacency's sensitivity over the noise.
     """
     return np.asarray(np.linalg.norm((seen.records[0] - seen.records[1]) / seen.stds, axis=1))
 
@@ -104,9 +103,9 @@ class Game:
     Parameters
     ----------
     worlds : ndarray of shape (N,)
-        0 for a run on D, 1 for one on D'; at least one of each.
+        0 for a run on D, 1 for one on D', with at least one of each.
     log_odds : ndarray of shape (N,)
-        Of D against D' at the end of each run, from even odds; infinite allowed, NaN not.
+        D against D' at the end of each run, from even odds. They may be infinite, not NaN.
 
     Raises
     ------
@@ -154,10 +153,10 @@ class Game:
         return share_difference(of_d, of_d_prime)
 
     def reckoned_advantage(self, level: float = 0.95) -> Estimate:
-        """The advantage that the adversary's own beliefs promise: the mean of ``|2 belief - 1|``.
+        """The advantage that follows from the adversary's own beliefs: the mean of ``|2 belief - 1|``.
 
-        The same as :meth:`advantage` in expectation where the log-odds are right, with a tenth of the runs;
-        far from it, they are wrong. The interval is the normal one.
+        If the log-odds are right, it equals :meth:`advantage` in expectation, with a tenth of the runs. If
+        it is far from that, they are wrong. The interval is the normal one.
         """
         from scipy.stats import norm
 
@@ -174,9 +173,9 @@ class Game:
         belief : float
             rho_beta, in [1/2, 1].
         level : float
-            Of the interval, in (0, 1).
+            Level of the interval, in (0, 1).
         world : {0, 1}, optional
-            Only of the runs on D, or on D'.
+            Only runs on D, or on D'.
         """
         passed = self._towards_truth > epsilon_of_belief(belief)
         if world is not None:
@@ -197,18 +196,18 @@ class Game:
         closer: str = _RECORD_MOVES_LESS,
         level: float = 0.95,
     ) -> tuple[Attempt, Attempt]:
-        """Advantage beside the exact total variation, exceedance of ``belief`` beside what bounds it.
+        """Advantage beside the exact total variation, exceedance of ``belief`` beside its bound.
 
         Parameters
         ----------
         profile : Profile
-            Of the events of one run under the adjacency of the game.
+            Privacy profile of the events of one run, under the adjacency of the game.
         belief : float
             rho_beta, in (1/2, 1).
         attack, about, closer : str
             See :class:`~dpsynth.attacks.attempt.Attempt`.
         level : float
-            Of the intervals, in (0, 1).
+            Level of the intervals, in (0, 1).
         """
         epsilon = epsilon_of_belief(belief)
         exact = profile.exceedance(epsilon)
@@ -237,21 +236,21 @@ def largest_exceedance(profile: Profile, epsilon: float) -> float:
     Parameters
     ----------
     profile : Profile
-        Of the run.
+        Privacy profile of the run.
     epsilon : float
         At least 0.
 
     Returns
     -------
     float
-        At least ``profile.exceedance(epsilon)``; holds for every record, every function of what is released
-        and every way in which later steps depend on earlier ones.
+        At least ``profile.exceedance(epsilon)``. It is valid for every record, every function of the released
+        numbers and every way in which later steps depend on earlier ones.
 
     Notes
     -----
     Let S be the outcomes after which the log-odds exceed epsilon: ``P(S) >= e^epsilon Q(S)``. The test that
-    says "D" on S lies on or under the ROC curve, so that P(S) is at most where the curve leaves the ray
-    ``tpr = e^epsilon fpr``: the curve is concave and starts above the ray or nowhere.
+    says "D" on S lies on or under the ROC curve. The curve is concave and starts above the ray ``tpr =
+    e^epsilon fpr`` or nowhere. P(S) is therefore at most where the curve leaves the ray.
 
     Examples
     --------

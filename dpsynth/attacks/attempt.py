@@ -1,4 +1,4 @@
-"""What an attack reached, beside what is proved and what an attacker who holds nothing would reach."""
+"""The result of an attack, beside the proved bound and the result of a baseline attack."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class Attempt:
     measure : str
         One of :data:`MEASURES`.
     found : Estimate
-        What the attack reached, with its interval.
+        Result of the attack, with its interval.
     proved : float or None
-        The bound in the same measure; None where none is proved.
+        The bound in the same measure, None if none is proved.
     control : Estimate or None
-        What an attacker without the table, the model or the run reaches.
+        Result of an attacker without the table, the model or the run.
     about : str
-        Against what it was tried and how often, in a few words.
+        Target and number of tries, in a few words.
     closer : str
-        What would have to be true for the attack to come closer to the bound.
+        Change that would bring the attack closer to the bound.
     level : float
         Confidence level of the intervals.
     internal : bool
-        Whether real records were read without payment.
+        Whether real records were read without noise, so that it is confidential.
     one_table : bool
-        Whether one outcome of the mechanism was attacked. What is proved then holds on average over the
-        outcomes, and a single one, however unlucky, cannot disprove it.
+        Whether one outcome of the mechanism was attacked. The bound is then valid on average over the
+        outcomes. A single one cannot disprove it.
     """
 
     attack: str
@@ -68,7 +68,7 @@ class Attempt:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the bound is passed by what it must hold for: then the proof or its code is wrong.
+        """Whether a result that must obey the bound passes it: then the proof or its code is wrong.
 
         Examples
         --------
@@ -90,13 +90,13 @@ class Attempt:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Attempt:
-        """Build an attempt from what :meth:`to_dict` gives; raise InputError otherwise."""
+        """Build an attempt from :meth:`to_dict`. Raise InputError otherwise."""
         try:
             record = dict(data)
             record["found"] = Estimate(**record["found"])
             record["control"] = None if record["control"] is None else Estimate(**record["control"])
             if not isinstance(record["internal"], bool):  # whatever is not clearly released is not
-                raise TypeError("internal must be true or false")
+                raise TypeError("`internal` must be true or false")
             return cls(**record)
         except (KeyError, TypeError) as problem:
             raise InputError(f"this is no saved attempt: {problem}") from None

@@ -1,16 +1,16 @@
 """Bayes attack on the outputs of a model: Gaussians fitted to shadow models with and without each record.
 
-The attacker repeats the defender's *whole* procedure on random halves of the records, notes for each record
-one number of each shadow model (its logit for the record's label), and fits one normal distribution to the
-models that had the record (IN) and one to those that had not (OUT). The log-ratio of both densities at the
-released model's number is the evidence that the record was a member. Arrays in, arrays out; nothing here
-trains or knows a model. What is computed from real records is internal.
+The attacker repeats the defender's *whole* procedure on random halves of the records. For each record each
+shadow model gives one number: its logit for the record's label. One normal distribution is fitted to the
+models that had the record (IN) and one to the others (OUT). The log-ratio of both densities at the released
+model's number is the evidence that the record was a member. The functions take and return arrays, and train
+no model. Numbers computed from real records are confidential.
 
 The released model must not be among the shadow models that it is compared with.
 
 References
 ----------
-Pedersen (2022), thesis, section 5.2.1, equations (5.8) and (5.11), and section 5.3, (5.12) and (5.13).
+Pedersen (2022), section 5.2.1, equations (5.8) and (5.11), and section 5.3, (5.12) and (5.13).
 Carlini et al. (2022), "Membership inference attacks from first principles", for the logit of the confidence.
 """
 
@@ -54,8 +54,8 @@ def centred_logits(probabilities: ArrayLike) -> Floats:
 def label_logit(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
     """``log(p / (1 - p))`` of the probability p that a model gives to each record's label: g_i of (5.12).
 
-    Of probabilities (..., n, classes) and n labels, shape (..., n). For two classes it is twice the centred
-    logit of the label.
+    It takes probabilities (..., n, classes) and n labels, and has shape (..., n). For two classes it is twice
+    the centred logit of the label.
     """
     given, codes = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)
     if given.ndim < 2 or codes.shape != (given.shape[-2],):
@@ -80,9 +80,9 @@ class Gaussians:
     def log_odds(self, observed: ArrayLike) -> Floats:
         """Log-ratio of both densities at the outputs of the released model, one for each record.
 
-        With even odds beforehand it is the logit of P(member), and it is the effective privacy loss
-        ``gamma(u_i)`` of (5.11) and (5.13), the model trained without the record standing for the average
-        one. It says nothing about differential privacy.
+        With even odds beforehand it is the logit of P(member). It is also the effective privacy loss
+        ``gamma(u_i)`` of (5.11) and (5.13), with the model trained without the record for the average one. It
+        says nothing about differential privacy.
         """
         z_in = (np.asarray(observed, dtype=np.float64) - self.mean_in) / self.std_in
         z_out = (np.asarray(observed, dtype=np.float64) - self.mean_out) / self.std_out
@@ -93,10 +93,10 @@ class Gaussians:
 def fit_gaussians(outputs: ArrayLike, members: ArrayLike, spread: Spread = "record") -> Gaussians:
     """Fit the IN and OUT distributions of each record to shadow models.
 
-    ``outputs`` are each model's numbers, for instance :func:`label_logit`, shape (shadow models, n);
+    ``outputs`` are each model's numbers, for instance :func:`label_logit`, shape (shadow models, n).
     ``members`` says whether the record was in the model's training set. Standard deviations are each record's
-    own, or one IN and one OUT for all ("pooled"): better with few shadow models (Carlini et al. use it below
-    64).
+    own, or one IN and one OUT for all ("pooled"). Pooled is better with few shadow models (Carlini et al. use
+    it below 64).
 
     Examples
     --------
@@ -134,7 +134,7 @@ def fit_gaussians(outputs: ArrayLike, members: ArrayLike, spread: Spread = "reco
 
 
 def membership_probability(log_odds: ArrayLike) -> Floats:
-    """``P_IN = 1 / (1 + exp(-log_odds))``, (5.7): of a record at even odds, or of a pair's first record."""
+    """``P_IN = 1 / (1 + exp(-log_odds))``, (5.7): for a record at even odds, or a pair's first record."""
     from scipy.special import expit
 
     probability: Floats = expit(np.asarray(log_odds, dtype=np.float64))
@@ -143,7 +143,7 @@ def membership_probability(log_odds: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class LowRate:
-    """True positive rate, and the share of non-members above its threshold: at most what was asked for."""
+    """True positive rate, and the share of non-members above its threshold: at most the requested rate."""
 
     fpr: float
     tpr: Estimate

@@ -1,21 +1,21 @@
-"""Lower bounds of what a mechanism gives away, from error rates of a membership test and from guesses.
+"""Lower bounds of the privacy loss of a mechanism, from error rates of a membership test and from guesses.
 
-A test that is told "with" or "without" the record errs at two rates. Every guarantee is a curve that bounds
-one rate by the other, so that two rates below the curve disprove it. Both rates are known from independent
-trials up to Clopper and Pearson's upper ends, at half of the failure probability each. What is concluded from
-both ends holds at the whole level.
+A test that decides "with" or "without" the record errs at two rates. Every guarantee is a curve that bounds
+one rate by the other. Two rates below the curve disprove it. Independent trials give Clopper and Pearson's
+upper ends of both rates, at half of the failure probability each. Conclusions from both ends are valid at the
+whole level.
 
-A score says how much a trial looks like one with the record, and a test says "with" above a threshold. A
-threshold that was chosen among the trials on which errors are counted finds differences in noise. So it is
-fixed in advance (:func:`errors_at`, with :func:`planned_threshold`), or chosen on one half of the trials and
-counted on the other (:func:`split`).
+A score says how similar a trial is to one with the record, and a test says "with" above a threshold. A
+threshold that was chosen among the trials on which errors are counted finds differences in noise. It is
+therefore fixed in advance (:func:`errors_at`, with :func:`planned_threshold`). Or it is chosen on one half of
+the trials and counted on the other (:func:`split`).
 
 An audit with one run has many canaries, each in the table by a coin of its own, and guesses these coins.
-Steinke et al., Theorem 5.2: whoever guesses r of m fair coins from the output of an (epsilon,
-0)-differentially private mechanism under add/remove is right no oftener than a binomial of r draws with
-probability ``e^epsilon / (1 + e^epsilon)``; delta adds ``2 m delta max_i P[v > B >= v - i] / i`` to the
-probability of at least v right guesses. Which coins are guessed may depend on the output, but not how many.
-Independent runs with one coin each are the same experiment.
+Theorem 5.2 of Steinke et al. bounds guesses of r of m fair coins from a mechanism's output. Under (epsilon,
+0)-differential privacy with add/remove, the number of right ones is at most, in distribution, binomial of r
+with probability ``e^epsilon / (1 + e^epsilon)``. Delta adds ``2 m delta max_i P[v > B >= v - i]
+/ i`` to the probability of at least v right guesses. The choice of coins may depend on the output, their
+number may not. Independent runs with one coin each are the same experiment.
 
 References
 ----------
@@ -69,9 +69,9 @@ class Errors:
 
     Notes
     -----
-    Every estimate's ``lower`` holds for the mechanism at the given level: it lies above the truth in at most
-    ``1 - level`` of all audits. ``upper`` bounds, at the same level, what *this test* gains, not what the
-    mechanism gives away to a better one.
+    Every estimate's ``lower`` is valid for the mechanism at the given level: it lies above the truth in at
+    most ``1 - level`` of all audits. ``upper`` bounds, at the same level, the gain of *this test*. A better
+    test may gain more.
 
     Examples
     --------
@@ -115,18 +115,18 @@ class Errors:
         return (fpr.lower, fnr.lower), (fpr.upper, fnr.upper)
 
     def _bounded(self, bound: Callable[[float, float], float], level: float) -> Estimate:
-        """What two error rates imply; the lower it is, the higher the rates."""
+        """Implication of two error rates: the lower it is, the higher the rates."""
         low, high = self.ends(level)
         return Estimate(*(bound(*rates) for rates in ((self.fpr, self.fnr), high, low)))
 
     def tv(self, level: float = 0.95) -> Estimate:
-        """Total variation: ``TPR - FPR``, in [0, 1]; a test that errs oftener than a coin shows 0."""
+        """Total variation: ``TPR - FPR``, in [0, 1], 0 for a test that errs oftener than a coin."""
         return self._bounded(lambda fpr, fnr: max(1.0 - fpr - fnr, 0.0), level)
 
     def epsilon(self, delta: float, level: float = 0.95) -> Estimate:
         """Epsilon at ``delta``, whatever the mechanism: log of (TPR - delta) / FPR, or of the other side.
 
-        Kairouz et al. (2015), Theorem 2.1. Infinite as a value where no trial erred.
+        Kairouz et al. (2015), Theorem 2.1. The value is infinite if no trial erred.
         """
         in_range("delta", delta, 0.0, 1.0)
         return self._bounded(lambda fpr, fnr: epsilon_of_rates(fpr, fnr, delta), level)
@@ -180,7 +180,7 @@ def mu_of_rates(fpr: float, fnr: float) -> float:
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """Epsilon at ``delta`` of mu-Gaussian-DP; infinite for infinite mu or ``delta`` 0.
+    """Epsilon at ``delta`` of mu-Gaussian-DP, infinite for infinite mu or ``delta`` 0.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def errors_at(with_record: ArrayLike, without: ArrayLike, threshold: float) -> E
     Parameters
     ----------
     with_record, without : array_like of shape (n,), (m,)
-        Scores, higher for "with"; infinite ones allowed.
+        Scores, higher for "with". They may be infinite.
 
     Raises
     ------
@@ -227,11 +227,11 @@ def split(
     Parameters
     ----------
     with_record, without : array_like of shape (n,), (m,)
-        Scores, higher for "with"; at least two of each.
+        Scores, higher for "with", at least two of each.
     aim : callable
-        Takes :class:`Errors`, returns what is to be large, as :func:`by_epsilon` makes it.
+        Takes :class:`Errors` and returns the number to maximise, as from :func:`by_epsilon`.
     rng : numpy.random.Generator
-        Of the halves.
+        Chooses the halves.
     tried : int
         Thresholds that are tried, quantiles of the scores.
 
@@ -254,7 +254,7 @@ def split(
 
 
 def planned_threshold(mu: float, trials: int, delta: float, level: float = 0.95) -> float:
-    """Threshold of log-likelihood ratios that is expected to bound epsilon best where the curve is Gaussian.
+    """Threshold of log-likelihood ratios that is expected to bound epsilon best if the curve is Gaussian.
 
     Under mu-Gaussian-DP the ratio is normal with mean ``-mu^2 / 2`` without the record, ``mu^2 / 2`` with
     it, and standard deviation mu. Far out the rates differ by a large factor, but are known badly from few
@@ -283,7 +283,7 @@ def _scores(values: ArrayLike) -> Floats:
 
 
 def right_guesses(scores: ArrayLike, included: ArrayLike, guesses: int) -> int:
-    """How many of so many guesses are right: the largest scores are taken for "in", the smallest for "out".
+    """Number of right guesses: the largest scores are taken for "in", the smallest for "out".
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def right_guesses(scores: ArrayLike, included: ArrayLike, guesses: int) -> int:
     included : array_like of bool, shape (m,)
         Its coin.
     guesses : int
-        r, even or odd, at most m, fixed in advance; one more is "in" where it is odd.
+        r, even or odd, at most m, fixed in advance. If it is odd, one more is "in".
 
     Raises
     ------
@@ -315,7 +315,7 @@ def right_guesses(scores: ArrayLike, included: ArrayLike, guesses: int) -> int:
 
 
 def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """Largest probability of v right of r guesses about m canaries under (epsilon, delta); Theorem 5.2.
+    """Largest probability of v right of r guesses about m canaries under (epsilon, delta), Theorem 5.2.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
 
 
 def epsilon_lower(canaries: int, guesses: int, right: int, delta: float, level: float = 0.95) -> float:
-    """Lower bound of epsilon at ``delta``, with confidence ``level``; 0 where the guesses tell nothing.
+    """Lower bound of epsilon at ``delta``, with confidence ``level``, 0 if the guesses show nothing.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""What the trials of one mechanism say of what is declared of it: pass, or why not.
+"""Verdict of the trials of one mechanism on its declared guarantee: pass, or the reason why not.
 
-Scores are log-likelihood ratios under the declared law of the mechanism's output with and without the record:
-the best test there is for what is declared, and a valid one whatever is true. Its two thresholds follow from
-what is declared and from the number of trials, so that all trials count and none is spent on choosing.
+Scores are log-likelihood ratios under the declared distribution of the mechanism's output, with and without
+the record. This test is the best for the declared guarantee, and valid for any mechanism. Its two thresholds
+follow from the guarantee and the number of trials. All trials count therefore, and none is used for choosing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsynth.evaluation.estimates import Estimate
 
 #: An audit is awake if it proves this part of the total variation that it could expect to prove.
 AWAKE = 0.5
-#: Below this total variation, what could be proved is not told from nothing.
+#: Below this total variation, a result cannot be separated from nothing.
 LEAST = 0.01
 #: Level at which a claim is contradicted. The record attains what is declared, so that at 95 % up to one
 #: sound release in fifty would be called wrong.
@@ -37,23 +37,23 @@ Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
 MEANING: dict[str, str] = {
     "pass": "nothing found above what is declared, and the audit sees what is there",
     "contradicted": "more was found than is declared: the proof or its code is wrong",
-    "asleep": "less was found than a mechanism of this law shows: the audit is not looking at it",
+    "asleep": "less was found than a correct mechanism shows: the audit itself is faulty",
     "too few trials": "nothing found above what is declared, but so many trials show too little to say more",
 }
 
 
 @dataclass(frozen=True)
 class Audited:
-    """One mechanism, audited: what its trials found, beside what is declared of it.
+    """One mechanism, audited: results of its trials, beside its declared guarantee.
 
     ``declared`` is ``epsilon`` at ``delta``, and ``tv``. ``middle`` and ``far`` are the errors of the test at
     two thresholds: for total variation, and for epsilon without assumptions. ``guessed`` is a lower bound of
     epsilon from guesses about the trials (Steinke et al. 2023). A correct mechanism has the total variation
-    ``reachable_tv`` on these tables, and would be expected to show a lower bound of ``expected_tv``.
-    ``contradicted`` holds at :data:`SURE`. With a Gaussian declared curve the bound by a Gaussian curve is
-    one of epsilon. ``attained`` is how far the record moves the release, over the declared bound, where it is
-    known. With ``power`` so many trials would contradict half of the noise, nine times in ten. Without
-    ``own_noise`` the release had less noise than in the run; what is declared is of what was audited.
+    ``reachable_tv`` on these tables. Its expected lower bound is ``expected_tv``. ``contradicted`` is at
+    level :data:`SURE`. With a Gaussian declared curve the bound by a Gaussian curve is one of epsilon.
+    ``attained`` is how far the record moves the release, over the declared bound, if known. With ``power`` so
+    many trials would contradict half of the noise, nine times in ten. Without ``own_noise`` the release had
+    less noise than in the run. The declared guarantee is that of the audited release.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Audited:
 
     @property
     def gaussian_epsilon(self) -> Estimate | None:
-        """Epsilon of the Gaussian curve that it found; None where none is declared."""
+        """Epsilon of the Gaussian curve that it found, None if none is declared."""
         return self.middle.gaussian_epsilon(self.declared["delta"], self.level) if self.gaussian else None
 
     @property
@@ -95,7 +95,7 @@ class Audited:
 
     @property
     def verdict(self) -> Verdict:
-        """What the trials say."""
+        """Verdict of the trials."""
         if self.contradicted:
             return "contradicted"
         if self.power and self.tv.lower >= AWAKE * self.expected_tv >= LEAST * AWAKE:
@@ -114,7 +114,7 @@ class Audited:
         return self.middle.with_record + self.middle.without
 
     def attempts(self) -> tuple[Attempt, ...]:
-        """The same for a report: what was found beside what is proved."""
+        """The same for a report: each result beside its proved bound."""
         shown = self.reachable_tv > 0.9 * self.declared["tv"]
         of_tv = (
             "more trials" if shown else "other tables: on these the release shows no more of what is declared"
@@ -143,7 +143,7 @@ class Audited:
         )
 
     def to_record(self) -> dict[str, Any]:
-        """Return what :meth:`from_record` reads."""
+        """Return the record that :meth:`from_record` reads."""
         return asdict(self)
 
     @classmethod
@@ -153,7 +153,7 @@ class Audited:
         return cls(**{**record, **errors})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data to be read; infinite numbers as None."""
+        """Return plain data to be read, infinite numbers as None."""
 
         def plain(value: float) -> float | None:
             return value if math.isfinite(value) else None
@@ -183,7 +183,7 @@ class Audited:
 
 @dataclass(frozen=True)
 class Declared:
-    """What is claimed of a mechanism: the ledger's profile, and the delta at which epsilon is told."""
+    """Declared guarantee of a mechanism: the ledger's profile, and the delta at which epsilon is given."""
 
     profile: Profile
     delta: float
@@ -215,9 +215,9 @@ def judge(
 ) -> Audited:
     """Judge a mechanism by its trials.
 
-    ``scores`` are log-likelihood ratios, higher for "with", infinite ones allowed; ``with_record`` says which
-    table each trial was of, by a fair coin of its own; ``expected`` are the error rates at threshold 0 that a
-    correct mechanism shows on these tables, by default the best that is declared.
+    ``scores`` are log-likelihood ratios, higher for "with". They may be infinite. ``with_record`` gives the
+    table of each trial, chosen by a fair coin of its own. ``expected`` are the error rates at threshold 0 of
+    a correct mechanism on these tables, by default the best under the declared guarantee.
     """
     values, coins = np.asarray(scores, dtype=np.float64), np.asarray(with_record, dtype=bool)
     profile, delta, level = declared.profile, declared.delta, 0.95
@@ -229,7 +229,7 @@ def judge(
     trials = min(len(member), len(other))
     middle = errors_at(member, other, 0.0)
     far = middle
-    if gaussian:  # other laws may have no ratios but two
+    if gaussian:  # other distributions may have no ratios but two
         far = errors_at(member, other, planned_threshold(profile.mu(), trials, delta, level))
     guesses = max(round(GUESSED * len(values)), 1)
     right = right_guesses(values, coins, guesses)

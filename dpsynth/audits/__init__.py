@@ -1,8 +1,8 @@
-"""Our own releases, audited: each on two neighbouring tables that are as far apart as its sensitivity says.
+"""Audits of our own releases, each on two neighbouring tables at the distance of its sensitivity.
 
-The tables are made from the schema. No private record is read, nothing is posted, and what is found may be
-released. Only the adversary A_DI against trainings of this package (`adversary_setting`, `adversary_critic`)
-reads real records, so that its results are internal. The names below are loaded when first used.
+The tables are made from the schema. No private record is read, nothing is posted, and results may be shared.
+Only the adversary A_DI against trainings of this package (`adversary_setting`, `adversary_critic`) reads real
+records. Its results are confidential. The names below are loaded when first used.
 """
 
 from __future__ import annotations

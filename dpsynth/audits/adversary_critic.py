@@ -1,12 +1,12 @@
 """The adversary A_DI against our own critic: the production step's noisy sums, and which record differs.
 
 :func:`quick_attempts` takes a few seconds, for the report of a run and its own plan. It simulates runs whose
-differing record moves every step by all that the accounting allows: the worst case itself. What such a run
-releases is one number a step. A Gaussian mechanism in any number of dimensions gives an adversary who knows
-both means the same log-odds as this one number does (the part along the difference of the means), so that the
-exact total variation and the exact exceedance are reached here, and nowhere passed.
+differing record moves every step by all that the accounting allows: the worst case itself. Such a run
+releases one number a step, the part along the difference of the means. It gives an adversary who knows both
+means the same log-odds as a Gaussian mechanism in any number of dimensions. The exact total variation and the
+exact exceedance are therefore reached here, and nowhere passed.
 
-Everything else here reads real records without payment, so that its results are internal.
+Everything else here reads real records without noise. Its results are confidential.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 _INITIAL, _CORNERS = 4, 200
 #: simulated runs of the whole plan; watched trainings of its first steps
 SIMULATED, WATCHED, WATCHED_STEPS = 1000, 8, 20
-#: the belief told is one that a record at the bound passes with this probability
+#: the reported belief is one that a record at the bound passes with this probability
 PASSED = 0.01
 
 
@@ -50,7 +50,7 @@ class CriticSubject:
     """A critic's training and the two tables, encoded in the unit cube.
 
     ``others`` (n - 1, dim) are the records of both, ``first`` (dim,) that of D, ``second`` the one that D'
-    has in its place, if any; ``distance`` is that of the tables, as the choice of the record measures it.
+    has in its place, if any. ``distance`` is that of the tables, as the choice of the record measures it.
     """
 
     name: str
@@ -64,10 +64,10 @@ class CriticSubject:
     distance: float
 
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
-        """Carry out the runs with these numbers; even ones are on D, odd ones on D'.
+        """Carry out the runs with these numbers: even ones are on D, odd ones on D'.
 
-        Returns ``worlds`` (runs,), ``log_odds`` (runs, T + 1), ``moved`` (T,): the mean over runs of how far
-        the two tables' means are apart, as a part of the bound; and ``accuracy``, (runs,) or None.
+        Return ``worlds`` (runs,), ``log_odds`` (runs, T + 1), ``moved`` (T,), and ``accuracy``, (runs,) or
+        None. ``moved`` is the mean distance of the two tables' means over runs, as a part of the bound.
         """
         watched = _watched(self)
         numbers = range(start, stop)
@@ -83,11 +83,11 @@ class CriticSubject:
         return {"worlds": worlds, "log_odds": odds, "moved": moves, "accuracy": None}
 
     def told(self) -> str:
-        """What is trained on what, in one sentence."""
+        """The training and its records, in one sentence."""
         return f"the critic's training on {len(self.others) + 1} records of {self.name}"
 
     def digest(self) -> str:
-        """Changes with the records and with how they are trained on."""
+        """Digest of the records and of their training."""
         settings = (self.layout, self.training, self.plan, self.setting)
         digest = hashlib.sha256(repr(settings).encode())
         for records in (self.others, self.first, self.second):
@@ -131,15 +131,15 @@ def critic_subject(
     setting: Setting,
     plan: Plan | None = None,
 ) -> CriticSubject:
-    """Choose the record of D, ``train`` (n, dim), that differs; a replacement comes from ``pool`` (m, dim).
+    """Choose the record of D, ``train`` (n, dim), that differs. A replacement comes from ``pool`` (m, dim).
 
-    Of the plan the noise's shape and centring are taken; the rest is the setting's.
+    The plan gives the noise's shape and centring, the setting all else.
     """
     if setting.noise != "global":
-        raise InputError("noise must be 'global' for the critic, whose noise follows its proved bounds")
+        raise InputError("noise must be 'global' for the WGAN critic, whose noise follows its proved bounds")
     if setting.steps % training.critic_steps:
         raise InputError(
-            f"steps must be a multiple of critic_steps, {training.critic_steps}, got {setting.steps}"
+            f"steps must be a multiple of `critic_steps`, {training.critic_steps}, got {setting.steps}"
         )
     played: dict[str, Any] = {
         "sampling_prob": setting.sampling_prob,
@@ -162,7 +162,7 @@ def critic_subject(
 
 
 def _corners(layout: Layout) -> Floats:
-    """Corners of the domain: all numbers least or largest, and random ones; one category of each group."""
+    """Corners of the domain: all numbers least or largest, and random ones, one category of each group."""
     rng = np.random.default_rng(0)
     corners = (rng.random((_CORNERS, layout.dim)) < 0.5).astype(np.float64)
     corners[0], corners[1] = 0.0, 1.0
@@ -172,9 +172,9 @@ def _corners(layout: Layout) -> Floats:
 
 
 def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Plan) -> Floats:
-    """What each record adds to the first released sum, in units of the noise, from several initial weights.
+    """Contribution of each record to the first released sum, in units of the noise.
 
-    Shape (n, initial weights * P).
+    It is from several initial weights, with shape (n, initial weights * P).
     """
     import tensorflow as tf
 
@@ -223,27 +223,27 @@ def run_at_the_bound(
     *,
     adjacency: str = "add/remove",
 ) -> Transcript:
-    """One simulated run on D (world 0) or D' (world 1), whose differing record moves every step by the bound.
+    """Simulate a run on D (world 0) or D' (world 1), whose differing record moves every step by the bound.
 
     Parameters
     ----------
     noise_multiplier : float
-        Of the event of one step, in units of the sensitivity to adding or removing one record.
+        For the event of one step, in units of the sensitivity to adding or removing one record.
     sampling_prob : float
-        Of the record in each step, in (0, 1].
+        Probability of the record in each step, in (0, 1].
     steps : int
         Noisy sums T, at least 1.
     world : {0, 1}
         Which table it is on.
     rng : numpy.random.Generator
-        Of the noise.
+        Draws the noise.
     adjacency : {"add/remove", "replace-one"}
         Under replace-one the two records move the sum in opposite directions.
 
     Returns
     -------
     Transcript
-        Of one number a step.
+        One number a step.
 
     Examples
     --------
@@ -262,15 +262,15 @@ def run_at_the_bound(
 def quick_attempts(
     plan: Plan, training: TrainingSettings, layout: Layout, points: Floats, *, name: str, seed: int = 0
 ) -> tuple[Attempt, ...]:
-    """A simulated record at the bound over the whole plan, and what a real one moves in its first steps.
+    """Attack a simulated record at the bound over the whole plan, and a real one in its first steps.
 
-    ``points`` are encoded records of the table with this name, (n, dim). Returns advantage and exceedance of
-    the simulation, which reads no record and is not internal; then the advantage reckoned for the record that
-    lies furthest from all others. Empty where the plan adds no noise; without the last where the penalty
-    reads records, which cannot be watched.
+    ``points`` are encoded records of the table with this name, (n, dim). Return advantage and exceedance of
+    the simulation, which reads no record and is not confidential. Then comes the advantage computed for the
+    record that lies furthest from all others. A plan without noise gives nothing. If the penalty reads
+    records, they cannot be watched, and the last is absent.
 
     A few trainings cannot show an advantage of a tenth. They do show which part of the bound a record moves a
-    step by; the advantage is that of the plan with the noise divided by this part, as if later steps were
+    step by. The advantage is that of the plan with the noise divided by this part, as if later steps were
     like the first. Its interval is Student's, of the part over trainings.
     """
     if plan.noise_multiplier is None:

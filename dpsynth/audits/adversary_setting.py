@@ -1,10 +1,10 @@
-"""What is played against A_DI: the mechanism of a run, and how the two tables differ.
+"""Setting of a game against A_DI: the mechanism of a run, and the difference of the two tables.
 
 MOSAICrOWN D5.3: *dataset sensitivity* (Definition 6) compares records, *local sensitivity* (Definition 3) the
-query's values. Both are the same search for the record, or the pair, that lies or moves the furthest: over
-records, or over what each record adds to the query. The document compares images by their structural
-similarity; here records are points, compared by Euclidean distance, the only distance by which a replaced
-record moves a sum of gradients.
+query's values. Both search for the record, or the pair, that lies or moves the furthest. One searches over
+records, the other over their contributions to the query. The document compares images by their structural
+similarity. Here records are points, compared by Euclidean distance. A replaced record moves a sum of
+gradients by no other distance.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Setting:
     """A game of T noisy sums a run.
 
     ``noise_multiplier`` is that of the event of one step, in units of the sensitivity to one record more or
-    less; where a record is replaced it is twice the noise over the sensitivity. D' lacks the differing record
-    or has another one in its place. That record is chosen by the distance between records (Definition 6), by
-    how far the candidates move the first step (Definition 3 at the initial weights), or is nobody's. ``rank``
-    is 0 for the furthest such record, 1 for the next, -1 for the nearest. Noise is in proportion to the bound
-    or to the two records ("local"): the second is not private and for DP-SGD alone.
+    less. If a record is replaced, it is twice the noise over the sensitivity. D' lacks the differing record
+    or has another one in its place. The record is chosen by the distance between records (Definition 6) or by
+    its move of the first step (Definition 3 at initial weights). Or it is made up. ``rank`` is 0 for the
+    furthest such record, 1 for the next, -1 for the nearest. Noise is in proportion to the bound or to the
+    two records ("local"). The second is not private and for DP-SGD alone.
     """
 
     steps: int
@@ -65,11 +65,11 @@ class Setting:
 
     @property
     def adjacency(self) -> str:
-        """Under which the run is accounted for."""
+        """Adjacency under which the run is accounted for."""
         return ADD_REMOVE if self.neighbour == "removed" else REPLACE_ONE
 
     def profile(self) -> Profile:
-        """What one run costs."""
+        """Cost of one run."""
         event = training_event(self.noise_multiplier, self.sampling_prob, self.steps)
         return Profile([event], adjacency=self.adjacency)
 
@@ -80,8 +80,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A differing record: its place in D, that of the pool's record in its place, how far D and D' are
-    apart."""
+    """A differing record: its place in D, that of its replacement in the pool, the distance of D and D'."""
 
     index: int
     replacement: int | None
@@ -91,8 +90,8 @@ class Neighbour:
 def differing(setting: Setting, points: tuple[Floats, Floats], moves: Callable[[int], Floats]) -> Neighbour:
     """Choose the record in which D and D' differ, among real ones.
 
-    ``points`` are those of D and of a pool of records that are not in D; ``moves`` gives what each record of
-    D (0) or of the pool (1) adds to the query.
+    ``points`` are those of D and of a pool of records that are not in D. ``moves`` gives the contribution of
+    each record of D (0) or of the pool (1) to the query.
     """
     removed, rank = setting.neighbour == "removed", setting.rank
     if setting.choice == "gradient":
@@ -104,10 +103,10 @@ def differing(setting: Setting, points: tuple[Floats, Floats], moves: Callable[[
 
 
 def removals(points: Floats, count: int = 1, *, nearest: bool = False) -> list[Neighbour]:
-    """So many records of D that lie furthest from all others, or nearest to them: D' lacks one of them.
+    """Records of D that lie furthest from all others, or nearest to them: D' lacks one of them.
 
-    Their distance is the mean over the other records (the document removes the image that is least similar to
-    all others).
+    Their distance is the mean over the other records. The document removes the image that is least similar to
+    all others.
 
     Examples
     --------
@@ -123,16 +122,16 @@ def removals(points: Floats, count: int = 1, *, nearest: bool = False) -> list[N
 
 
 def largest(moves: Floats) -> Neighbour:
-    """The record that alone moves the query furthest: local sensitivity where D' lacks a record."""
+    """The record that alone moves the query furthest: local sensitivity if D' lacks a record."""
     norms = np.linalg.norm(_checked("moves", moves), axis=1)
     place = int(norms.argmax())
     return Neighbour(place, None, float(norms[place]))
 
 
 def replacements(points: Floats, pool: Floats, count: int = 1, *, nearest: bool = False) -> list[Neighbour]:
-    """So many records of D, each with the pool's record furthest from it, or nearest, by that distance.
+    """Records of D, each with the pool's record furthest from it, or nearest, by that distance.
 
-    With points it is dataset sensitivity, with what each record adds to the query local sensitivity.
+    With points it is dataset sensitivity, with contributions to the query local sensitivity.
 
     Examples
     --------
@@ -152,7 +151,7 @@ def replacements(points: Floats, pool: Floats, count: int = 1, *, nearest: bool 
 
 
 def _distances(points: Floats, pool: Floats, rows: int = 256) -> Iterator[Floats]:
-    """Euclidean distances, some rows at a time; exact, not from the expansion of the square."""
+    """Euclidean distances, some rows at a time, exact, not from the expansion of the square."""
     from scipy.spatial.distance import cdist
 
     for start in range(0, len(points), rows):

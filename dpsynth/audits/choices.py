@@ -1,13 +1,12 @@
-"""Audit of the base model's structure: an exponential mechanism, where one record moves its scores the
-farthest.
+"""Audit of the base model's structure: an exponential mechanism, with its scores moved the farthest.
 
-The worst case is made up. Without the record all pairs of columns score alike; with it the pairs of one
-column lose 1 and all others gain 1, so that this column is chosen e^epsilon times less often, but for what
-the number of candidates takes off. The auditor looks at the first choice. Its law on both tables follows from
-the definition, and not from the mechanism's code.
+The worst case is made up. Without the record all pairs of columns score alike. With it the pairs of one
+column lose 1 and all others gain 1. This column is then chosen e^epsilon times less often, less a part for
+the number of candidates. The auditor uses the first choice. Its distribution on both tables follows from the
+definition, and not from the mechanism's code.
 
-A choice's own epsilon is a few hundredths in most runs, where no number of trials shows anything: the same
-code is then audited at epsilon 1.
+A choice's own epsilon is a few hundredths in most runs. No number of trials shows anything then, and the same
+code is audited at epsilon 1.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _N, _EXPECTED, _SHARE = 1e6, 3.0, 0.9
 
 
 def worst_case(release: EdgesRelease) -> EdgesRelease:
-    """The release on the made-up table's schema and bins, at its own epsilon or at `LEAST_EPSILON`."""
+    """Release on the made-up table's schema and bins, at its own epsilon or at `LEAST_EPSILON`."""
     if release.epsilon is None:
         raise InputError(
             "the choice of edges has no noise: nothing is declared that an audit could contradict"
@@ -73,7 +72,7 @@ def rarely(epsilon: float) -> tuple[float, float]:
 
 
 def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.random.Generator) -> Audited:
-    """Audit the choice of edges, by so many choices; the release's own schema and bins do not matter."""
+    """Audit the choice of edges, by so many choices. The release's own schema and bins do not matter."""
     start = time.perf_counter()
     worst = worst_case(release)
     epsilon = worst.epsilon or 0.0

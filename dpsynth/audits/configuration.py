@@ -1,8 +1,8 @@
-"""Every release of a fit, audited with its own noise on made-up tables: what a configuration promises.
+"""Every release of a fit, audited with its own noise on made-up tables: a test of a configuration.
 
-The releases are those that a fit of this schema with these options makes, in the order in which it makes
-them, on records that are made up from the schema. Each is then audited by itself. No private record is read,
-so that what is found can be released.
+The releases are those of a fit of this schema with these options, in the same order. They read records that
+are made up from the schema. Each is then audited by itself. No private record is read, so results may be
+shared.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ QUICK, QUICK_STEPS, QUICK_NOISE = 2000, 4, 2.0
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """What a fit releases, as it releases it.
+    """Releases of a fit.
 
     Attributes
     ----------
     releases : tuple
         Those that a ledger ran, with their bins and points.
     made_up : DataFrame
-        Records for neighbours, farther out than those that the releases were run on.
+        Records for neighbours, farther out than those of the releases.
     """
 
     releases: tuple[Any, ...]
@@ -69,7 +69,7 @@ class Releases:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is audited, numbered where names repeat, as the scores of a study do."""
+        """Names of the audited releases, numbered if they repeat, like the scores of a study."""
         names = [release.name for release in self.releases]
         told = [
             f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
@@ -112,7 +112,7 @@ def audit_one(
 ) -> Audited:
     """Audit the release at one place of :attr:`Releases.names`.
 
-    ``most_noise`` lowers the noise multiplier of the critic's steps where theirs is larger.
+    ``most_noise`` lowers the noise multiplier of the critic's steps if theirs is larger.
     """
     name = found.names[place]
     if place == len(found.releases):
@@ -137,7 +137,7 @@ def audit_one(
 
 
 def _work(task: tuple[dict[str, Any], FitOptions, int, int, int, int]) -> Mapping[str, Any]:
-    """Carry out a round: one release; everything else is made again from the schema, in any process."""
+    """Carry out a round of one release. All else is made again from the schema, in any process."""
     schema, options, place, trials, steps, seed = task
     rng = np.random.default_rng(seed)
     found = releases_of(Schema.from_dict(schema), options, rng)
@@ -160,21 +160,21 @@ def audit_fit(
     Parameters
     ----------
     schema : Schema
-        Of the fit's table; no record of the table is read.
+        Columns of the fit's table. No record of the table is read.
     options : FitOptions
-        Of the fit, with a privacy budget.
+        Options of the fit, with a privacy budget.
     trials : int
-        Of each release, on either of two neighbouring tables by a coin.
+        Number for each release, on either of two neighbouring tables by a coin.
     steps : int
-        Of a run of the critic's steps.
+        Number of the critic's steps in a run.
     jobs : int
         Releases at a time.
     folder : path, optional
-        Where each release's audit is kept, so that the same call goes on after an interruption.
+        Folder of each release's audit. The same call continues after an interruption.
     on_round : callable, optional
         See :func:`dpsynth.files.rounds.carry_out`.
     seed : int, optional
-        Of the noise, which is nobody's here; by default from the operating system.
+        For the noise, which protects nobody here. The default comes from the operating system.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def audit_fit(
         If ``trials`` or ``steps`` is too small, the options promise nothing, or the folder is another
         audit's.
     PrivacyError
-        If the budget cannot pay for the fit.
+        If the budget is too small for the fit.
     """
     if trials < 100:
         raise InputError(f"trials must be at least 100, got {trials}")
@@ -211,7 +211,7 @@ def audit_fit(
 
 
 def declared_of(schema: Schema, options: FitOptions) -> Declared:
-    """What a whole fit declares, by the events of its releases; no record is read."""
+    """Declared guarantee of a whole fit, by the events of its releases, without reading records."""
     found = releases_of(schema, options, np.random.default_rng(0))
     events = [release.event for release in found.releases]
     events += [] if found.plan is None else [found.plan.event]

@@ -1,10 +1,10 @@
 """Audit of the critic's steps: a canary that attains the declared bound, in thousands of runs of one program.
 
 The tables are one record and none. A run releases T noisy sums at the weights of T steps that were made
-beforehand, by the program's own updates at a learning rate so large that only the projection keeps the
-weights where the noise takes them to be. At each of them the record's gradient is the farthest one that is
-possible (`dpsynth.audits.worst_case`), scaled by the weight that the program gives to a record. Noise,
-sample, centre and weight are those of `dpsynth.model.wgan.step`, compiled.
+beforehand. The program's own updates made them, at a learning rate so large that only the projection keeps
+them within the bounds of the noise. At each of them the record's gradient is the farthest possible one
+(`dpsynth.audits.worst_case`), scaled by the program's weight of a record. Noise, sample, centre and weight
+are those of `dpsynth.model.wgan.step`, compiled.
 
 With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
 """
@@ -47,9 +47,9 @@ _CALL = 1 << 22
 class CanaryStep(Step):
     """A step in which one record's gradient is an auditor's: for audits of the program, never for a run.
 
-    ``canary``, flat and shaped like the critic's arrays, stands for the gradient of the record in row 0. It
-    is scaled by the very coefficient that the step gives to that record, so that a record that counts twice
-    shows. Everything else is the step's own; without a canary so is that gradient.
+    ``canary``, flat and shaped like the critic's arrays, replaces the gradient of the record in row 0. It is
+    scaled by the step's coefficient of that record: a record that counts twice shows. Everything else is the
+    step's own. Without a canary so is that gradient.
     """
 
     canary: tuple[Any, ...] = ()
@@ -70,9 +70,9 @@ class CanaryStep(Step):
 
 @dataclass(frozen=True, eq=False)
 class Worst:
-    """The T steps of a run: flat arrays of each critic, canaries, and what is declared.
+    """The T steps of a run: flat arrays of each critic, canaries, and the declared bounds.
 
-    ``stds`` (T, P) are of the noise for noise multiplier 1; ``attained`` is the least norm of a canary over
+    ``stds`` (T, P) are of the noise for noise multiplier 1. ``attained`` is the least norm of a canary over
     the declared bound.
     """
 
@@ -85,8 +85,8 @@ class Worst:
 class CriticAudit:
     """The audited program of one layout, settings and plan.
 
-    Of the plan it takes the noise and its shape; sampling probability and steps, rounded to whole generator
-    steps, are the audit's. ``rng`` is of initial weights and of the updates before.
+    The noise and its shape come from the plan. Sampling probability and steps, rounded to whole generator
+    steps, are the audit's. ``rng`` draws initial weights and the updates before.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class CriticAudit:
         self._sums = tf.function(self._released, jit_compile=True, autograph=False)
 
     def scores(self, coins: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
-        """Log-likelihood ratio of each run, with the record where its coin says so; shape of ``coins``."""
+        """Log-likelihood ratio of each run, with the record by its coin, shape of ``coins``."""
         q, z = self.plan.sampling_prob, float(self.plan.noise_multiplier or 0.0)
         offsets = np.stack([canary.offset for canary in self.worst.canaries])
         stds = z * self.worst.stds
@@ -165,7 +165,7 @@ class CriticAudit:
         return np.concatenate(found)
 
     def _chunk(self, rng: np.random.Generator, present: NDArray[np.bool_]) -> dict[str, Any]:
-        """Random numbers of a call, drawn as a run draws them; generated records are always the same."""
+        """Random numbers of a call, drawn as in a run. Generated records are always the same."""
         drawn = self.step.draws.draw(rng)
         steps = np.repeat(present, self.generator_steps)
         drawn["records"] = np.where(steps[:, None, None], drawn["records"], -1).astype(np.int32)

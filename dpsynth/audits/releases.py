@@ -1,12 +1,12 @@
 """Audits of Gaussian releases: a record that moves the counts as far as any, and many noisy readings.
 
-The auditor knows both tables and sees the noisy counts before anything is made of them. Everything comes from
-the release itself: its exact counts of both tables, its noise, and what its event declares.
+The auditor knows both tables and sees the noisy counts before post-processing. Everything comes from the
+release itself: its exact counts of both tables, its noise, and its declared event.
 
-One release at a time shows each mechanism. A path, every fit from the first count to the last table, also
-shows that later releases rest on nothing but what earlier ones released, and that each noise is drawn anew:
-ratios that add up over releases assume both. One reading of one table that holds many made-up records is an
-audit without repetition.
+One release at a time shows each mechanism. A path is every fit from the first count to the last table. It
+also shows that later releases use earlier noisy statistics only, and that each noise is drawn anew. Ratios
+that add up over releases assume both. One reading of one table with many made-up records is an audit without
+repetition.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def uniform_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.Data
 
 
 def typical_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Made-up records in the middle of the grids, for what a release is given by earlier ones.
+    """Made-up records in the middle of the grids, for the inputs that a release gets from earlier ones.
 
-    A bound that is set by such records is passed by :func:`uniform_records`, which is its worst case.
+    :func:`uniform_records` exceed a bound that is set by such records, and are its worst case.
     """
     columns = {}
     for grid in map(Grid.from_column, schema.modelled.columns):
@@ -70,7 +70,7 @@ def typical_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.Data
 class WatchingLedger(Ledger):
     """A ledger that also keeps every release that it runs, in order, in ``releases``.
 
-    For auditors: a release that was given bins or a point by an earlier one can be run again.
+    Auditors can then run again a release with bins or a point from an earlier one.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class WatchingLedger(Ledger):
 class Remembered(FrameRecords):
     """Records that count themselves once and answer from memory afterwards.
 
-    For one release, which asks the same questions every time: ten thousand trials then cost their noise.
+    One release asks the same questions every time: ten thousand trials then cost their noise.
     """
 
     def _counts(self, tables: Any) -> Any:
@@ -126,7 +126,7 @@ def cells(arrays: object) -> Floats:
 def neighbours_of(release: GaussianRelease, made_up: pd.DataFrame) -> Neighbours:
     """The neighbours among made-up records that move a release the most.
 
-    The first `OTHERS` are in both tables; of the next `TRIED` one is taken.
+    The first `OTHERS` are in both tables, and one of the next `TRIED` is taken.
     """
     others = made_up.iloc[:OTHERS]
     base = exact(release, others)
@@ -202,7 +202,7 @@ class ScoringLedger(Ledger):
         self.score = 0.0
 
     def run(self, release: Any, records: Any, rng: np.random.Generator) -> Any:
-        """Post and run; a Gaussian release is scored between its noise and what is made of it."""
+        """Post and run. A Gaussian release is scored between its noise and its post-processing."""
         if not isinstance(release, GaussianRelease):
             return super().run(release, records, rng)
         self.post(release.name, release.event, sensitivity=release.sensitivity)
@@ -218,7 +218,7 @@ class ScoringLedger(Ledger):
 def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.random.Generator) -> Audited:
     """Audit the releases before studies and the critic as one mechanism: so many fits of the base model."""
     if schema.n_public is None:
-        raise InputError("schema has no n_public: the plan of a path depends on its first release")
+        raise InputError("schema has no n_public, on which the plan of a path depends: declare it")
     start = time.perf_counter()
     options = options.model_copy(update={"studies": ()})
     made_up = uniform_records(schema, OTHERS + 1, rng)
@@ -246,8 +246,8 @@ def audit_in_one_run(
 ) -> float:
     """Read a release once, guess the coin of every canary, and bound epsilon from below with 95 % confidence.
 
-    Steinke, Nasr, Jagielski (2023). Canaries share cells, so that each adds to the noise of the others'
-    scores; the bound holds all the same, and loses little while their number is small beside the noise.
+    Steinke, Nasr, Jagielski (2023). Canaries share cells, so each adds to the noise of the others' scores.
+    The bound is valid all the same, and loses little while their number is small beside the noise.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def audit_in_one_run(
     delta : float
         At which epsilon is bounded.
     rng : numpy.random.Generator
-        Of coins and noise.
+        Draws coins and noise.
 
     Returns
     -------

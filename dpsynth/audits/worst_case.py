@@ -1,11 +1,10 @@
 """The gradient that lies as far out as is proved possible, computed a second time: NumPy, float64, LAPACK.
 
-Nothing of `dpsynth.mechanism` is used: spectral norms are singular values of
-the weights in use, and not what a projection promises. So a critic that was not projected has a gradient here
-that lies beyond the noise.
+Nothing of `dpsynth.mechanism` is used. Spectral norms are singular values of the weights in use, not those
+that a projection promises. A critic that was not projected has a gradient here that lies beyond the noise.
 
-Pedersen (2022), Theorem 3.1.1 for the box; Bethune et al. (2023) for the ball; the smaller of the two in each
-layer, as the noise's shape measures it.
+Pedersen (2022), Theorem 3.1.1, gives the box, and Bethune et al. (2023) the ball. The smaller of the two is
+used in each layer, as the noise's shape measures it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Farthest:
 
     @property
     def offset(self) -> Floats:
-        """Gradient minus centre as one vector: what one record adds to the released sum."""
+        """Gradient minus centre as one vector: contribution of one record to the released sum."""
         pairs = zip(self.gradient, self.centre, strict=True)
         return np.concatenate([np.ravel(g - c) for g, c in pairs])
 
@@ -52,7 +51,7 @@ def farthest(
 ) -> Farthest:
     """The gradient for which the proved sensitivity is attained.
 
-    ``weights`` are pairs W (n_in, n_out), b (n_out,) or None; the critic sees the layout's records centred.
+    ``weights`` are pairs W (n_in, n_out), b (n_out,) or None. The layout's records are centred.
     """
     inputs, deltas = _intervals(weights, layout, activation, slope)
     radii = _radii(weights, layout, inputs, deltas)
@@ -107,7 +106,7 @@ def _times(x: Interval, matrix: Floats) -> Interval:
 
 
 def _first(matrix: Floats, layout: Layout) -> Interval:
-    """Of centred records: numbers by their signs, a one-hot group by its smallest and largest weight."""
+    """Bounds of centred records: numbers by their signs, a one-hot group by its extreme weights."""
     numbers = slice(0, layout.n_numeric)
     low, high = _times((layout.lo[numbers], layout.hi[numbers]), matrix[numbers])
     for start, stop in layout.groups:

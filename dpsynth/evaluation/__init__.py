@@ -1,8 +1,8 @@
-"""What a synthetic table is worth and how close it lies to real records: frames in, records out.
+"""Evaluation of a synthetic table: its quality, and how close it lies to real records.
 
-One folder a question: ``similarity``, ``utility``, ``replication``, ``neighbours``, ``disclosure``; they are
-listed, and called one after the other, in ``evaluators``. An evaluator knows nothing of generators. It reads
-real records and posts no event, so that each of its numbers says whether it is internal.
+One folder a question: ``similarity``, ``utility``, ``replication``, ``neighbours``, ``disclosure``. The
+module ``evaluators`` lists and calls them. An evaluator does not depend on the generator. It reads real
+records and posts no event. Each of its numbers therefore says whether it is confidential (``internal``).
 """
 
 from dpsynth.evaluation.evaluators import evaluate

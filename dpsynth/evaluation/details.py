@@ -1,7 +1,7 @@
-"""What lies behind the numbers of an evaluation, as records: tables and curves that a report shows.
+"""Records behind the numbers of an evaluation: tables and curves that a report shows.
 
-Each record is the ``data`` of one kind of :class:`~dpsynth.evaluation.records.Detail`. ``to_dict`` gives what
-a JSON file holds, and :func:`read` the same record again.
+Each record is the ``data`` of one kind of :class:`~dpsynth.evaluation.records.Detail`. ``to_dict`` gives the
+content of a JSON file, and :func:`read` the same record again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Data:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Build the record from what :meth:`to_dict` gives; raise pydantic.ValidationError otherwise."""
+        """Build the record from :meth:`to_dict`. Raise pydantic.ValidationError otherwise."""
         from pydantic import TypeAdapter
 
         found: Self = TypeAdapter(cls).validate_python(record)
@@ -116,7 +116,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class DeclaredEffect(Effect):
-    """A private estimate against the real one; None where the latter is not known."""
+    """A private estimate against the real one. None if the latter is not known."""
 
     same_sign: bool | None = None
     same_decision: bool | None = None
@@ -128,9 +128,9 @@ class DeclaredEffect(Effect):
 
 @dataclass(frozen=True)
 class EffectRow:
-    """One term of a regression, fitted to both tables; in a declared study, with its private estimate.
+    """One term of a regression, fitted to both tables. A pre-specified one has a private estimate as well.
 
-    How both sides compare is None where one of them is not known.
+    Comparisons are None if one side is not known.
     """
 
     term: str
@@ -150,9 +150,9 @@ Comparison = EffectRow | DeclaredEffect
 
 @dataclass(frozen=True)
 class Effects(Data):
-    """A study, fitted to both tables; ``study`` is the name of a declared one.
+    """A regression, fitted to both tables. ``study`` is the name of a pre-specified one.
 
-    ``problems`` says by side why a fit failed; ``separated`` names sides whose outcomes are separated.
+    ``problems`` says by side why a fit failed. ``separated`` names sides whose outcomes are separated.
     """
 
     model: str
@@ -170,7 +170,7 @@ class Effects(Data):
     study: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the name of a declared study first; without one, no private estimates."""
+        """Return the name of a pre-specified regression first. Without one, no private estimates."""
         plain = super().to_dict()
         study = plain.pop("study")
         if study is not None:
@@ -182,7 +182,7 @@ class Effects(Data):
 
 @dataclass(frozen=True)
 class Percentile:
-    """One percentile of a column in both tables; the error in standard deviations of the real column."""
+    """One percentile of a column in both tables, with the error in real standard deviations."""
 
     real: float
     synthetic: float
@@ -193,7 +193,7 @@ class Percentile:
 class PointMass:
     """The share of present values at one value that holds many of them in one table or the other.
 
-    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM`; see ``ColumnTails``.
+    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM` (see ``ColumnTails``).
     """
 
     value: float | int | str | bool  # A number, or a category of an ordinal column
@@ -205,11 +205,11 @@ class PointMass:
 
 @dataclass(frozen=True)
 class ColumnTails:
-    """How far spread, tails and point masses of a column differ; of an ordinal one, point masses only.
+    """Differences in spread, tails and point masses of a column. An ordinal column has point masses only.
 
-    ``surely`` is how far spread or percentiles surely differ, in multiples of what a clinician would believe
-    (of ratios the logarithms), at a level divided by all that is looked at (Bonferroni): chance alone seldom
-    makes one column of a table exceed 1.
+    ``surely`` is how far spread or percentiles surely differ, in multiples of a difference that a clinician
+    would accept. Ratios count by their logarithms. The level is divided by the number of comparisons
+    (Bonferroni). Chance alone therefore seldom makes one column of a table exceed 1.
     """
 
     column: str
@@ -241,7 +241,7 @@ class Tails(Data):
 
 @dataclass(frozen=True)
 class SingleColumnRow:
-    """How well one column alone tells synthetic from real records; held-out ones give ``baseline``."""
+    """How well one column alone separates synthetic from real records. Held-out ones give ``baseline``."""
 
     column: str
     auc: Estimate
@@ -253,7 +253,7 @@ class SingleColumnRow:
 
 @dataclass(frozen=True)
 class SingleColumns(Data):
-    """One entry a column; the ``reference`` is training or held-out records."""
+    """One entry a column. The ``reference`` is training or held-out records."""
 
     reference: str
     rows: Sequence[SingleColumnRow]
@@ -365,8 +365,8 @@ class Differences(Data):
 class SubgroupScores:
     """Errors in the held-out records of a subgroup, by a model trained on one table.
 
-    ``calibration`` is calibration in the large: the observed minus the predicted share of the event. Where
-    a number is None, ``why`` says so.
+    ``calibration`` is calibration in the large: the observed minus the predicted share of the event. If a
+    number is None, ``why`` says so.
     """
 
     trained_on: TrainedOn
@@ -429,7 +429,7 @@ _KINDS: dict[str, type[Data]] = {
 
 
 def read(kind: str, data: Mapping[str, Any]) -> Data | Mapping[str, Any]:
-    """Return the record of one kind of detail; what has no record stays a mapping.
+    """Return the record of one kind of detail. A kind without a record stays a mapping.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """Estimates with confidence intervals that several evaluators share: a share, a quantile, an AUC.
 
 DeLong's variance is written here because scipy and scikit-learn have none. Each function says what it treats
-as a sample. None of them knows where its numbers come from: whatever is
-estimated from private records is internal.
+as a sample. Estimates from private records are confidential (``internal``).
 
 References
 ----------
@@ -80,8 +79,8 @@ def share_difference(first: Estimate, second: Estimate) -> Estimate:
 def quantile(values: ArrayLike, q: float, level: float = 0.95) -> Estimate:
     """Sample quantile with the interval of order statistics: independent values of any distribution.
 
-    The ends are the order statistics whose ranks the binomial distribution gives; where the sample is too
-    small for an end, it is the smallest or the largest value.
+    The ends are the order statistics whose ranks the binomial distribution gives. If the sample is too small
+    for an end, it is the smallest or the largest value.
     """
     from scipy.stats import quantile_test
 
@@ -100,12 +99,12 @@ def delong(positive: ArrayLike, negative: ArrayLike) -> tuple[float, float]:
     Parameters
     ----------
     positive, negative : array_like of shape (n,), (m,)
-        Scores, higher for the positive class; infinite ones allowed, NaN not; at least one of each.
+        Scores, higher for the positive class, at least one of each. They may be infinite, not NaN.
 
     Notes
     -----
     ``V10(i)`` is the share of negatives below positive i, ``V01(j)`` the share of positives above negative
-    j; the variance is ``var(V10) / n + var(V01) / m``. Both come from midranks, in n log n.
+    j. The variance is ``var(V10) / n + var(V01) / m``. Both come from midranks, in n log n.
     """
     from scipy.stats import rankdata
 
@@ -128,8 +127,8 @@ def auc_interval(auc: float, variance: float, pairs: int, level: float = 0.95) -
     Parameters
     ----------
     pairs : int
-        The smaller number of records of the two classes. Where the estimate is 0 or 1 and its variance
-        vanishes, as many disjoint pairs agreed: the interval is Clopper and Pearson's for them.
+        The smaller number of records of the two classes. If the estimate is 0 or 1, its variance vanishes:
+        as many disjoint pairs agreed. The interval is Clopper and Pearson's for them.
     """
     from scipy.stats import norm
 

@@ -1,7 +1,7 @@
 """The questions about a synthetic table, each with the evaluator that answers it, and the loop over them.
 
-Does it look like the real one, is it as useful, does it remember anyone? Findings say of each number whether
-it may be released. Real records are read and nothing is paid for, so nearly every number is internal.
+Is it similar to the real table, is it as useful, does it contain copies of real records? Findings say whether
+each number may be shared. Real records are read without noise, so nearly every number is confidential.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ def evaluate(
     Parameters
     ----------
     synthetic : pandas.DataFrame of shape (m, columns)
-        From any generator: columns in any order, and any dtypes that write the schema's values, such as
-        numbers as text, whole numbers as floats, or categories as codes. Columns that the schema ignores may
-        be there or not.
+        From any generator, with columns in any order. Any dtypes that write the schema's values fit: numbers
+        as text, whole numbers as floats, categories as codes. Columns that the schema ignores may be there or
+        not.
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : Schema
-        Of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata.
+        Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata.
     test : pandas.DataFrame of shape (k, columns), optional
-        Real records that had no part in the synthetic table. Without them utility is not measured, and
-        nothing tells memory from coincidence.
+        Real records that had no part in the synthetic table. Without them, utility is not measured, and
+        memorisation cannot be distinguished from coincidence.
     declared : sequence of Estimates
-        Private estimates of studies that were declared before the fit, such as ``model.estimates_``. Unless
-        ``effects`` says otherwise these are the studies that are replicated, by the text of their formulas; a
-        study with increments of its own needs its EffectsModel in ``effects`` as well.
+        Private estimates of pre-specified regressions, such as ``model.estimates_``. By default these are
+        replicated, by the text of their formulas. A regression with increments of its own needs its
+        EffectsModel in ``effects`` as well.
     progress : callable, optional
         Receives a question and the part of the work on it that is done, in [0, 1]. By default a bar is shown
         in a notebook or at a prompt, and nothing in a script.
@@ -97,16 +97,16 @@ def evaluate(
     Raises
     ------
     DataError
-        If a table does not fit the schema; the message names the table, the column and the row.
+        If a table does not fit the schema. The message names the table, the column and the row.
     InputError
         If an option is unknown or wrong, or a table has fewer than two records.
 
     Notes
     -----
-    Privacy: reads ``train`` and ``test`` and posts no event. Measures of real records are marked internal; so
-    is everything where the schema has unreviewed fields, which were read off records.
-    ``privacy_loss`` is nearest-neighbour accuracy against test minus against training records (thesis,
-    section 2.4): above 0 the synthetic records lie closer to the training records than to new ones.
+    Privacy: reads ``train`` and ``test`` and posts no event. Measures of real records are marked confidential
+    (``internal``). So is everything if the schema has unreviewed fields, which were read from records.
+    ``privacy_loss`` is nearest-neighbour accuracy against test minus against training records (Pedersen 2022,
+    section 2.4). Above 0, synthetic records lie closer to training records than to new ones.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def evaluate(
 
 
 def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None = None) -> Evaluation:
-    """Put every question of :data:`EVALUATORS` to the tables; see :func:`evaluate`."""
+    """Answer every question of :data:`EVALUATORS` about the tables (see :func:`evaluate`)."""
     schema, tell = tables.schema, progress or (lambda question, done: None)
     settings = settings.replicating(tuple(dict.fromkeys(told.formula for told in tables.declared)))
     settings.check(schema)

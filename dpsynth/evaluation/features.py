@@ -2,13 +2,13 @@
 
 Two encodings of a conformed frame, both fixed by the public schema:
 
-* :func:`distance_features`: numeric columns min-max scaled by their *public* bounds and ordinal columns by
-  rank, each to [0, 1]; categories one-hot divided by sqrt(2), so that two different categories lie at
-  distance 1. A missing number is placed at 1/2 and a (present, missing) pair, one-hot as well, says so.
-* :class:`ClassifierEncoding`: the same coordinates without the outcome; missing numbers stay NaN for
-  classifiers that take them, or become the median of the *training* frame beside an indicator.
+* :func:`distance_features`: numeric columns are min-max scaled by their *public* bounds and ordinal columns
+  by rank, to [0, 1]. Categories are one-hot divided by sqrt(2): two different ones lie at distance 1. A
+  missing number is placed at 1/2. A (present, missing) pair, one-hot as well, marks it.
+* :class:`ClassifierEncoding`: the same coordinates without the outcome. Missing numbers stay NaN if the
+  classifier takes them. Otherwise they become the median of the *training* frame, beside an indicator.
 
-Nothing here is paid for: whatever is computed from private records by these arrays is internal.
+No noise is added: numbers computed from private records by these arrays are confidential (``internal``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def unit_values(column: Column, series: pd.Series) -> Floats:
-    """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]; NaN where there is none."""
+    """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]. NaN if missing."""
     if column.is_numeric:
         assert column.lower is not None and column.upper is not None
         return (numeric_values(column, series) - column.lower) / (column.upper - column.lower)
@@ -69,7 +69,7 @@ class ClassifierEncoding:
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema, outcome: str) -> ClassifierEncoding:
-        """Learn the medians of the training frame, which for a synthetic frame is already released."""
+        """Learn the medians of the training frame. Those of a synthetic frame may be shared."""
         predictors = schema.select(name for name in schema.names if name != outcome)
         medians = []
         for column in predictors.columns:

@@ -1,8 +1,8 @@
 """Results as plain frozen records, to JSON and Markdown.
 
-Every number says whether it is ``internal``: computed from real records without payment, and so outside the
-privacy guarantee of the synthetic table beside it. What is internal helps whoever holds the real records;
-releasing it needs a decision of its own.
+Every number says whether it is confidential (``internal``): computed from real records without noise, and so
+outside the privacy guarantee of the synthetic table. Confidential numbers are for the owner of the real
+records. Sharing one needs a decision of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from dpsynth.errors import INTERNAL, InputError
+from dpsynth.errors import InputError
 from dpsynth.evaluation.details import Data, read
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.files.markdown import inert
@@ -38,14 +38,14 @@ class Measure:
     name : str
         Unique within an evaluation, for instance ``"auc_mean"``.
     value : float, int or None
-        None where the number is not defined; ``detail`` then says why.
+        None if the number is not defined. ``detail`` then says why.
     internal : bool
-        Whether it was computed from real records without payment.
+        Whether it was computed from real records without noise.
     detail : str
-        What it is, in a few words.
+        Its meaning, in a few words.
     lower, upper : float, optional
-        Ends of its confidence interval, at the ``level`` of the evaluation's settings; both or neither.
-        ``detail`` says what the interval is over.
+        Both ends of its confidence interval, at the ``level`` of the evaluation's settings. ``detail`` says
+        which variation the interval covers.
     """
 
     group: str
@@ -58,7 +58,7 @@ class Measure:
 
     @classmethod
     def estimated(cls, group: str, name: str, estimate: Estimate, detail: str) -> Measure:
-        """Return an internal measure with its interval."""
+        """Return a confidential measure with its interval."""
         return cls(group, name, estimate.value, True, detail, estimate.lower, estimate.upper)
 
     def __post_init__(self) -> None:
@@ -74,17 +74,17 @@ class Measure:
 
 @dataclass(frozen=True)
 class Detail(Generic[Data_co]):
-    """What a plot or a longer table of a report is drawn from.
+    """Data of a plot or a longer table of a report.
 
     Parameters
     ----------
     kind : str
-        What ``data`` holds, for instance ``"marginal"`` or ``"roc"``; the report draws each kind in its way.
+        The kind of ``data``, for instance ``"marginal"`` or ``"roc"``. The report draws each kind in its way.
     name : str
         Unique within an evaluation, for instance ``"marginal[age].synthetic"``.
     internal : bool
-        Whether it was computed from real records without payment. Numbers of the real and of the synthetic
-        table are therefore never in one detail, unless all of it is internal.
+        Whether it was computed from real records without noise. Numbers of the real and of the synthetic
+        table are therefore never in one detail, unless all of it is confidential.
     data : Data or dict
         One of :mod:`dpsynth.evaluation.details`, or lists, mappings, text, finite numbers and None.
     """
@@ -101,7 +101,7 @@ class Detail(Generic[Data_co]):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Detail[Any]:
-        """Build a detail from what :meth:`to_dict` gives; raise TypeError otherwise."""
+        """Build a detail from :meth:`to_dict`. Raise TypeError otherwise."""
         try:
             data = read(record["kind"], record["data"])
         except ValidationError as problem:
@@ -115,7 +115,7 @@ class Detail(Generic[Data_co]):
 class Part:
     """A random part of the records that a step of an evaluation read.
 
-    ``error`` is the greatest standard error that this adds to a measure, named ``measure``; None where no
+    ``error`` is the greatest standard error that this adds to a measure, named ``measure``. It is None if no
     measure has an interval.
     """
 
@@ -128,7 +128,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Findings:
-    """What one evaluator found: numbers, what lies behind them, and which records it read if not all."""
+    """Results of one evaluator: numbers, details behind them, and which records it read if not all."""
 
     measures: tuple[Measure, ...] = ()
     details: tuple[Detail, ...] = ()
@@ -139,14 +139,14 @@ _HEADER = ("measure", "value", "interval", "status", "what it is")
 
 
 def _row(measure: Measure) -> tuple[str, ...]:
-    """A measure for people; its last cell says what it is."""
+    """Cells of a measure for people, the last with its meaning."""
     status = "confidential" if measure.internal else ""
     return measure.name, shown(measure.value), shown_interval(measure), status, measure.detail
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What was measured about a synthetic table; printed, it is the table of its measures.
+    """Measures of a synthetic table, printed as a table.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Evaluation:
     <BLANKLINE>
     | measure | value | interval | release | what it is |
     |---|---:|---|---|---|
-    | auc_mean | 0.8100 |  | internal: not for release | three classifiers |
+    | auc_mean | 0.8100 |  | confidential | three classifiers |
     <BLANKLINE>
     """
 
@@ -182,14 +182,14 @@ class Evaluation:
                 raise InputError(f"the {what} {min(twice)!r} is given twice")
 
     def __getitem__(self, name: str) -> Measure:
-        """Return the measure of that name; raise KeyError naming those there are."""
+        """Return the measure of that name. Raise KeyError naming those there are."""
         for measure in self.measures:
             if measure.name == name:
                 return measure
-        raise KeyError(f"no measure {name!r}; there are: {', '.join(m.name for m in self.measures)}")
+        raise KeyError(f"no measure {name!r}. There are: {', '.join(m.name for m in self.measures)}")
 
     def __repr__(self) -> str:
-        """The measures of the whole table; :meth:`to_markdown` has those of each column as well."""
+        """The measures of the whole table. :meth:`to_markdown` has those of each column as well."""
         whole = [measure for measure in self.measures if not measure.name.endswith("]")]
         rows = [(measure.group, *_row(measure)[:-1]) for measure in whole]
         left = len(self.measures) - len(whole)
@@ -242,14 +242,14 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:
-        """Build an evaluation from what :meth:`to_dict` gives; raise InputError otherwise."""
+        """Build an evaluation from :meth:`to_dict`. Raise InputError otherwise."""
         try:
             measures = tuple(Measure(**entry) for entry in data["measures"])
             details = tuple(map(Detail.from_dict, data.get("details", ())))
             marks = [(found.name, found.internal) for found in measures]
             for name, internal in marks + [(found.name, found.internal) for found in details]:
                 if not isinstance(internal, bool):  # whatever is not clearly released is not
-                    raise TypeError(f"internal of {name!r} must be true or false")
+                    raise TypeError(f"`internal` of {name!r} must be true or false")
             return cls(measures, dict(data["settings"]), details)
         except (KeyError, TypeError) as problem:
             raise InputError(f"this is not a saved evaluation: {problem}") from None
@@ -274,7 +274,7 @@ class Evaluation:
                         measure.name,
                         shown(measure.value),
                         shown_interval(measure),
-                        INTERNAL if measure.internal else "released",
+                        "confidential" if measure.internal else "released",
                         measure.detail,
                     )
                     lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
@@ -283,7 +283,7 @@ class Evaluation:
 
 
 def any_internal(details: Iterable[Detail[Any]]) -> bool:
-    """Whether one of them was computed from real records without payment."""
+    """Whether one of them was computed from real records without noise."""
     return any(detail.internal for detail in details)
 
 
@@ -305,7 +305,7 @@ def shown(value: float | int | None) -> str:
 
 
 def shown_interval(measure: Measure) -> str:
-    """Return the interval of a measure as people read it; empty where it has none."""
+    """Return the interval of a measure as people read it, empty if it has none."""
     if measure.lower is None or measure.upper is None:
         return ""
     return f"{shown(measure.lower)} to {shown(measure.upper)}"

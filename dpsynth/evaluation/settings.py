@@ -1,7 +1,7 @@
-"""How a synthetic table is evaluated: every option, declared once, for call, command and YAML file.
+"""Options of an evaluation, declared once for call, command and YAML file.
 
-A :class:`Settings` is public and reads no record. What an option means for a table (which column is
-predicted, which studies are replicated, which rules must hold) it answers for a schema.
+A :class:`Settings` is public and reads no record. Its methods apply the options to a schema: which column is
+predicted, which regressions are replicated, which rules must hold.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from dpsynth.table.schema import Schema
 
 
 class Settings(Section):
-    """What is measured, how exactly, and on how many records.
+    """Options of an evaluation: measures, precision and number of records.
 
     Parameters
     ----------
     seed : int, optional
-        Of subsampling, resampling and of the models; drawn from the operating system if not given.
+        For subsampling, resampling and the models. The default comes from the operating system.
     reference : bool
         Whether the models are trained on the real training records as well.
     records : int, "all" or None
-        Records of each table that the slow measures read: models, the discriminator, neighbours, distances.
-        A larger table is represented by a random part, and what that adds to the error is stated. By default
-        :mod:`~dpsynth.evaluation.tables` chooses, for about two minutes on two cores.
+        Records of each table that the slow measures read: models, the real-versus-synthetic classifier,
+        neighbours, distances. A random part represents a larger table, and the added error is stated. By
+        default :mod:`~dpsynth.evaluation.tables` chooses, for about two minutes on two cores.
     effects : list of str or EffectsModel, optional
-        Regressions to fit on real and on synthetic records, such as ``"logistic: death ~ age + sex"``. By
-        default the declared studies, see :meth:`replicating`; without any, one of the outcome on all other
-        columns: logistic if it is binary, linear if it is numeric. An empty list asks for none.
+        Regressions to fit on real and on synthetic records, such as ``"logistic: death ~ age + sex"``. The
+        default are the pre-specified ones, see :meth:`replicating`. Without any, it is one of the outcome on
+        all other columns: logistic if binary, linear if numeric. An empty list asks for none.
     constraints : list of str
-        Rules that records should obey beside the schema's own, such as ``"diastolic <= systolic"``;
-        violations are counted.
+        Rules that records should obey beside the schema's own, such as ``"diastolic <= systolic"``.
+        Violations are counted.
     metric : {"euclidean", "gower", "hamming"}
         Distance of nearest-neighbour accuracy.
     groups : list of str, optional
         Columns whose subgroups are compared: categories, or an age in years. By default columns whose names
         say sex, gender or age. An empty list asks for none.
     level : float
-        Of all confidence intervals, in (0, 1).
+        Level of all confidence intervals, in (0, 1).
     outcome : str, optional
-        What models predict; the schema's own outcome by default, no utility where there is none.
+        Column that models predict, by default the schema's own outcome. Without one, no utility.
     models : mapping of str to estimator, factory or Model, optional
         Predictors in place of the three built-in ones, see
         :func:`~dpsynth.evaluation.utility.models.as_models`. They cannot be written into a file.
@@ -59,7 +59,7 @@ class Settings(Section):
     Raises
     ------
     pydantic.ValidationError
-        If an option is unknown, of the wrong type or out of range; :meth:`of` says it in one sentence.
+        If an option is unknown, of the wrong type or out of range. :meth:`of` says it in one sentence.
 
     Examples
     --------
@@ -99,14 +99,14 @@ class Settings(Section):
         return sys.maxsize if self.records == "all" else self.records
 
     def predicted(self, schema: Schema) -> str | None:
-        """Return the column that models predict, or None; raise InputError if no model could."""
+        """Return the column that models predict, or None. Raise InputError if no model could."""
         chosen = schema.outcome if self.outcome is None else self.outcome
         if chosen is not None:
             check_outcome(schema, chosen)
         return chosen
 
     def studies(self, schema: Schema) -> tuple[EffectsModel, ...]:
-        """Return the regressions to replicate; raise InputError, naming the text that cannot be read."""
+        """Return the regressions to replicate. Raise InputError, naming the text that cannot be read."""
         if self.effects is None:
             outcome = self.predicted(schema)
             usual = EffectsModel.default(schema, outcome) if outcome is not None else None
@@ -114,9 +114,9 @@ class Settings(Section):
         return tuple(_study(study, schema) for study in self.effects)
 
     def replicating(self, studies: Sequence[str | EffectsModel]) -> Self:
-        """Return the settings with these studies as ``effects``, unless others were asked for.
+        """Return the settings with these regressions as ``effects``, unless others were asked for.
 
-        The text of a formula holds no increments: a study with some of its own is given as an EffectsModel.
+        The text of a formula holds no increments. A regression with some of its own is an EffectsModel.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class Settings(Section):
         return self.model_copy(update={"effects": tuple(studies)})
 
     def rules(self, schema: Schema) -> tuple[Rule, ...]:
-        """Return the rules that records should obey, the schema's first; raise InputError if one is wrong."""
+        """Return the rules that records should obey, the schema's first. Raise InputError if one is wrong."""
         return tuple(
             parse_rule(text, schema) for text in dict.fromkeys((*schema.constraints, *self.constraints))
         )
@@ -140,7 +140,7 @@ class Settings(Section):
         return groupings(schema, self.groups, self.predicted(schema))
 
     def check(self, schema: Schema) -> None:
-        """Raise InputError, naming the option, unless all of them fit the schema; needs no records."""
+        """Raise InputError, naming the option, unless all of them fit the schema. Needs no records."""
         self.predicted(schema)
         self.studies(schema)
         self.rules(schema)

@@ -1,9 +1,9 @@
-"""What is compared: a synthetic table, the real records it stands for, and real records it never saw.
+"""Tables to compare: synthetic records, the training records, and held-out records.
 
-Every table is brought to the schema once: clipped to its bounds and rounded to its declared steps. Of tables
-that are too large to be measured as a whole a random part is read, and what that adds to the error is said. A
-rule on the schema says how many records a step reads, so that an evaluation takes about two minutes on two
-cores. It looks at no clock: the same seed gives the same numbers everywhere.
+Every table is brought to the schema once: clipped to its bounds and rounded to its declared steps. A random
+part represents a table that is too large, and the added error is stated. A rule on the schema sets how many
+records a step reads. An evaluation then takes about two minutes on two cores. The rule uses no clock: the
+same seed gives the same numbers everywhere.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
 
-#: is told the part of the work that is done, in [0, 1]
+#: receives the part of the work that is done, in [0, 1]
 Progress = Callable[[float], None]
 
 
 def silent(done: float) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def within(progress: Progress, start: float, stop: float) -> Progress:
@@ -44,7 +44,7 @@ def within(progress: Progress, start: float, stop: float) -> Progress:
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables of one schema, conformed to it and rounded to its steps; at least two records each.
+    """Tables of one schema, conformed to it and rounded to its steps, with at least two records each.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class Tables:
     test : pandas.DataFrame of shape (k, columns) or None
         Real records that had no part in the synthetic table. Private.
     schema : Schema
-        Of all tables.
+        Columns of all tables.
     raw : mapping of str to pandas.DataFrame
         The tables as they came, ``"synthetic"``, ``"train"`` and, if given, ``"test"``.
     declared : tuple of Estimates
-        Private estimates of the studies that were declared before the fit. Paid for.
+        Private estimates of pre-specified regressions. These have used privacy budget.
     """
 
     synthetic: pd.DataFrame
@@ -84,7 +84,7 @@ class Tables:
         Raises
         ------
         DataError
-            If a table has fewer than two records or does not fit the schema; the message names the table,
+            If a table has fewer than two records or does not fit the schema. The message names the table,
             the column and the row.
 
         Examples
@@ -145,7 +145,7 @@ class Most:
 
 
 #: records that models learn from; that they are tested on; whose neighbours are sought, or that a classifier
-#: tells from as many others; whose labels are permuted; and of which single columns are sorted
+#: separates from as many others; whose labels are permuted; and of which single columns are sorted
 LEARNED = Most(50_000, 1e7)
 TESTED = Most(20_000, 4e7)
 COMPARED = Most(10_000, 2e10, power=2)
@@ -168,7 +168,7 @@ def coordinates(schema: Schema) -> int:
 def random_rows(n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Positions of a random part of n records, in ascending order.
 
-    All of them, and nothing is drawn, where ``size`` is no less than n.
+    If ``size`` is at least n, these are all of them, and no random number is drawn.
     """
     if n <= size:
         return np.arange(n)
@@ -176,12 +176,11 @@ def random_rows(n: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]
 
 
 def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level: float) -> Findings:
-    """Say of measures on a random part of the records how much that adds to their error.
+    """Add to measures on a random part of the records how much that adds to their error.
 
-    The variance of an estimate is taken to fall as one over the records: of its standard error s on the part,
-    taken from its interval, ``s * sqrt(1 - used / total)`` is what the whole table would not have had.
-    ``what`` says in a few words what the records are used for; where all were used, the measures are returned
-    as they are.
+    The variance of an estimate is taken to fall as one over the records. Its standard error s on the part
+    comes from its interval. The part adds ``s * sqrt(1 - used / total)`` to the error of the whole table.
+    ``what`` names the use of the records, in a few words. If all were used, measures stay as they are.
 
     Examples
     --------
@@ -215,7 +214,7 @@ def _added(measure: Measure, share: float, level: float) -> float | None:
 
 
 def sampled(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return a sentence for each step that read a random part of the records. Internal.
+    """Return a sentence for each step that read a random part of the records. Confidential.
 
     Examples
     --------

@@ -207,9 +207,7 @@ def test_json_and_markdown(result: Evaluation) -> None:
     assert "#### Nearest neighbours" in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert all(line.replace("\\|", "").count("|") == 6 for line in rows)
-    assert sum("internal: not for release" in line for line in rows) == sum(
-        m.internal for m in result.measures
-    )
+    assert sum("confidential" in line for line in rows) == sum(m.internal for m in result.measures)
 
 
 def test_undefined_numbers_are_none() -> None:
@@ -225,12 +223,12 @@ def test_records_refuse_nonsense() -> None:
     measure = Measure("g", "x", 1.0, True)
     with pytest.raises(InputError, match="measure 'x' is given twice"):
         Evaluation((measure, measure))
-    with pytest.raises(KeyError, match="there are: x"):
+    with pytest.raises(KeyError, match="There are: x"):
         Evaluation((measure,))["y"]
     with pytest.raises(InputError, match="not a saved evaluation"):
         Evaluation.from_dict({"measures": [{"nonsense": 1}], "settings": {}})
     entry = {"group": "g", "name": "x", "value": 1.0, "internal": None}
-    with pytest.raises(InputError, match="internal of 'x' must be true or false"):
+    with pytest.raises(InputError, match="`internal` of 'x' must be true or false"):
         Evaluation.from_dict({"measures": [entry], "settings": {}})
 
 

@@ -1,12 +1,12 @@
-"""An audit that sees nothing but synthetic tables: planted canaries, and guesses about their coins.
+"""An audit that uses synthetic tables only: planted canaries, and guesses about their coins.
 
-A canary is a made-up record that comes into a training table by a coin. The auditor knows all other records,
-fits the generator many times, and guesses each coin from the table alone: how often the canary's values
-stand together in it, two columns at a time. Models that are made of low-order tables show a record there or
-nowhere.
+A canary is a made-up record that comes into a training table by a coin. The auditor knows all other records
+and fits the generator many times. He guesses each coin from the synthetic table alone: how often the canary's
+values stand together in it, two columns at a time. Models of low-order cross-tabulations show a record there
+or nowhere.
 
-Nobody knows how much such a test could find of a correct generator, so there is no pass mark. Only a bound
-above the ledger's would be a verdict.
+The result of such a test for a correct generator is unknown, so there is no pass mark. Only a bound above the
+ledger's would be a verdict.
 
 References
 ----------
@@ -43,8 +43,7 @@ _CELLS, _NEAR = 20, 0.05
 
 @dataclass(frozen=True)
 class BlackBox:
-    """What was found by looking at tables alone, beside the ledger's bounds (None where nothing is proved).
-    Internal."""
+    """Result from tables alone, beside the ledger's bounds (None if nothing is proved). Confidential."""
 
     right: int
     guesses: int
@@ -105,23 +104,23 @@ def audit_table(
     Parameters
     ----------
     fit_sample : callable
-        ``fit_sample(frame, rng) -> frame``, picklable where there are several jobs.
+        ``fit_sample(frame, rng) -> frame``, picklable if there are several jobs.
     base : DataFrame of shape (n, columns)
         Records that every training table has.
     schema : Schema
-        Of the records.
+        Columns of the records.
     fits : int
         At least 2.
     canaries : int or DataFrame
-        How many are drawn, uniformly over the public values of each column, or the records themselves.
+        Number to draw, uniformly over the public values of each column, or the records themselves.
     delta : float
         At which epsilon is bounded.
     epsilon, accuracy : float, optional
-        What is proved.
+        Proved bounds.
     seed : int
-        Of canaries, coins and fits.
+        For canaries, coins and fits.
     level : float
-        Of the bounds, in (0, 1).
+        Level of the bounds, in (0, 1).
     jobs, folder, settings, on_round
         See :func:`dpsynth.files.rounds.carry_out`.
 
@@ -167,7 +166,7 @@ def audit_table(
 def standing_together(canaries: pd.DataFrame, table: pd.DataFrame, schema: Schema) -> Floats:
     """Mean log share of records that have two of a canary's values at once, over all pairs of columns.
 
-    Higher where a canary's values are found; a record more or less than n counts as half a one.
+    It is higher if a canary's values are found. A share is (count + 1/2) / (n + 1).
     """
     grids = [Grid.from_column(column, _CELLS, _CELLS) for column in schema.modelled.columns]
     encoded = [

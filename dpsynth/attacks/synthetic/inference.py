@@ -1,15 +1,15 @@
 """Inference: a column that the attacker does not know, guessed from the closest synthetic records.
 
-The attacker knows all other columns of a person. She looks for the synthetic records closest in those
-(Gower's distance over the public bounds) and guesses what most of the equally close ones say: the most
-frequent category, the median of a number. A guess is right where the category is the true one (missing counts
-as one), or the number lies within a tolerance: a twentieth of the distance from the 5th to the 95th
-percentile of the held-out records, half a declared step at least. The attacker without the table makes the
-best constant guess of whoever knows the population, for which held-out records stand.
+The attacker knows all other columns of a person. She looks for the synthetic records closest in those, by
+Gower's distance over the public bounds. She guesses the most frequent category, or the median number, of the
+equally close ones. A guess is right if the category is the true one (missing counts as one), or if the
+number lies within a tolerance. This is a twentieth of the distance from the 5th to the 95th percentile of the
+held-out records, and at least half a declared step. The attacker without the table makes the best constant
+guess from the held-out records, which stand for the population.
 
-A mean over everybody hides the few whom a table gives away. The *worst-off* are the 5 % of the people whose
-known columns lie closest to a synthetic record. As many per cent of the held-out records are chosen in the
-same way. What is done otherwise than in anonymeter, and why, is in benchmarks/results/synthetic_attacks.md.
+A mean over everybody hides the few people whom a table discloses. The *worst-off* are the 5 % of people whose
+known columns lie closest to a synthetic record. The same share of held-out records is chosen alike.
+benchmarks/results/synthetic_attacks.md gives the differences from anonymeter, with reasons.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _HOLDS = "all other columns of a person"
 
 @dataclass(frozen=True)
 class Guessed:
-    """Guesses of one column, shape (n + h,) each, training records first. Internal.
+    """Guesses of one column, shape (n + h,) each, training records first. Confidential.
 
     ``constant`` says whether the best constant guess is right, ``distance`` how far the known columns lie
-    from the closest synthetic record's; ``tolerance`` is in the column's unit, 0 for categories.
+    from the closest synthetic record's. ``tolerance`` is in the column's unit, 0 for categories.
     """
 
     column: str
@@ -78,7 +78,7 @@ def guess(tables: Tables, column: str, rng: np.random.Generator) -> Guessed:
 
 
 def known_columns(schema: Schema, column: str) -> tuple[str, ...]:
-    """Return what the attacker knows beside a column: all others but those computed from it or into it."""
+    """Return the attacker's known columns: all but the guessed one and those computed from it or into it."""
     if column not in schema.names:
         raise InputError(f"sensitive: {column!r} is not a column (columns: {few(schema.names)})")
     return tuple(name for name in schema.modelled.names if name != column)
@@ -92,7 +92,7 @@ def _said(
     one: Schema,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """What the equally close synthetic records say, and how close they are; a block at a time."""
+    """Guesses from the equally close synthetic records, and their distances, a block at a time."""
     metric, seed = metric_named("gower"), int(rng.integers(2**63))
     points, others = (metric.encode(frame, known) for frame in (attacked, synthetic))
     values, place = np.unique(made, return_inverse=True)
@@ -117,7 +117,7 @@ def _said(
 
 
 def _tolerance(column: Column, values: Floats) -> float:
-    """Of codes: half a step at least where numbers have steps, so that equal numbers are right."""
+    """Tolerance of codes, at least half a step if numbers have steps: equal numbers are right."""
     present = values[~np.isnan(values)]
     if not column.is_numeric:
         return 0.0
@@ -131,7 +131,7 @@ def _right(said: Floats, truth: Floats, width: float) -> Bools:
 
 
 def _best_constant(values: Floats, width: float) -> float:
-    """The guess that is right for most: a value of the sample, or the middle of the fullest window."""
+    """The guess that is most often right: a sample value, or the middle of the fullest window."""
     present = np.sort(values[~np.isnan(values)])
     if not len(present):
         return math.nan
@@ -151,11 +151,11 @@ def infer_columns(
     proved: float | None = None,
     level: float = 0.95,
 ) -> tuple[Risk, ...]:
-    """Guess columns, of everybody and of the worst-off; by default every column that is not computed.
+    """Guess columns, of everybody and of the worst-off, by default every column that is not computed.
 
-    ``proved`` is an upper bound on the excess over held-out records, of everybody: a rate among a twentieth
-    of the people can differ by twenty times as much. Returns the mean over the columns, in both ways, where
-    there are several; then each column in both ways, with intervals that hold for all columns together.
+    ``proved`` is an upper bound on the excess over held-out records, of everybody. A rate among a twentieth
+    of the people can differ by twenty times as much. Return the mean over the columns, in both ways, if there
+    are several. Then comes each column in both ways, with intervals valid for all columns together.
     """
     assert tables.test is not None
     names = tables.schema.modelled.names if sensitive is None else tuple(sensitive)
@@ -184,7 +184,7 @@ def _of_column(
 def _means(
     guesses: Sequence[Guessed], worst: Sequence[Bools], n: int, h: int, proved: float | None, level: float
 ) -> tuple[Risk, Risk]:
-    """Means over the columns: a person's share of right guesses, and her part in those of the worst-off."""
+    """Means over the columns: a person's share of right guesses, and her part among the worst-off."""
     right, constant = (
         np.stack([getattr(g, what) for g in guesses], axis=1) for what in ("right", "constant")
     )
@@ -220,7 +220,7 @@ def _means(
 
 
 def _ratio(values: Bools, picked: Bools, level: float) -> Estimate:
-    """Share of right guesses among those picked; Student's interval of a ratio over people (linearised)."""
+    """Share of right guesses among those picked, with Student's linearised interval of a ratio."""
     from scipy.stats import t
 
     right, size = (values & picked).sum(axis=1).astype(np.float64), picked.sum(axis=1).astype(np.float64)

@@ -1,10 +1,9 @@
 """Linkability: two sets of columns about one person, held apart, joined by way of the synthetic table.
 
 With each part of a person the attacker looks for the closest synthetic record, by Gower's distance over the
-public bounds. Where both parts lead to the same record, she links them. The attacker without the table picks
-both records blindly. Parts of few discrete columns have many closest records at one and the same distance.
-Which of them is taken is drawn for each part by itself: the first of them in the table both times would link
-everybody.
+public bounds. If both parts lead to the same record, she links them. The attacker without the table picks
+both records blindly. Parts of few discrete columns have many closest records at the same distance. One of
+them is drawn for each part by itself: the first of them both times would link everybody.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def check_linked(linked: tuple[Sequence[str], Sequence[str]], schema: Schema) ->
 def tied_nearest(points: Floats, others: Floats, metric: Metric, seed: int) -> NDArray[np.int64]:
     """Return the nearest other of each point, shape (n,), drawn at random among those equally near.
 
-    A block of distances at a time; ``seed`` is of the draws.
+    It takes a block of distances at a time. ``seed`` decides among them.
 
     Examples
     --------

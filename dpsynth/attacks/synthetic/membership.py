@@ -1,12 +1,12 @@
 """Membership: was this person's record used? By distance, and by the ratio of two densities.
 
-The attacker holds a whole record and says "was used" where it looks like the synthetic table. By *distance*:
-minus the distance to the closest synthetic record. By *density ratio*: how much denser the synthetic table
-lies around the record than other records of the population do, which tells a copied record from one in a
-crowd (van Breugel et al. 2023, DOMIAS, which estimates both densities by a network or by kernels; here they
-are those of the nearest neighbour, whose width follows the crowd). Half of the held-out records are the
-attacker's knowledge of the population, the other half the people who were not used. An attacker who has to
-decide, and expects as many of one kind as of the other, says "was used" of the upper half.
+The attacker holds a whole record and says "was used" if it looks like the synthetic table. The *distance*
+score is minus the distance to the closest synthetic record. The *density ratio* compares the density of the
+synthetic table around the record with that of other records of the population. It separates a copied record
+from one among many similar ones. DOMIAS (van Breugel et al. 2023) estimates both densities by a network or by
+kernels. Here the nearest neighbour does. Its width follows the density. Half of the held-out records are the
+attacker's knowledge of the population. The other half are the people who were not used. An attacker who
+expects both kinds equally often says "was used" of the upper half.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _CLOSER = (
 def membership_risks(
     tables: Tables, *, rng: np.random.Generator, proved: Proved | None = None, level: float = 0.95
 ) -> tuple[Risk, ...]:
-    """Attack all records by distance and, where there are four held-out ones, by the ratio of densities.
+    """Attack all records by distance and, if there are four held-out ones, by the ratio of densities.
 
     ``rate`` is the share of the training records that are called used, ``held_out`` that of the held-out
-    ones, ``excess`` the advantage. ``more`` holds the accuracy on pairs (the area under the ROC curve) and
-    the true positive rate at the smallest false positive rate that can be measured.
+    ones, ``excess`` the advantage. ``more`` holds the accuracy on pairs (the area under the ROC curve). It
+    also holds the true positive rate at the smallest false positive rate that can be measured.
     """
     assert tables.test is not None
     proved = proved or Proved()
@@ -58,7 +58,7 @@ def membership_risks(
 
 
 def called_used(used: Floats, others: Floats) -> tuple[Bools, Bools]:
-    """Return who is called used: those above the median, to which both kinds count alike; ties included.
+    """Return who is called used: those at or above the median, to which both kinds contribute equally.
 
     Examples
     --------

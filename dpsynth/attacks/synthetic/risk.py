@@ -1,23 +1,22 @@
-"""What an attack on a synthetic table reached, and what differential privacy allows it.
+"""The result of an attack on a synthetic table, and the bound of differential privacy on it.
 
-Training records and held-out ones are alike but for one thing: the synthetic table was made from the first.
-What an attack reaches on held-out records it learned about the population; only the excess on training
-records is memorisation of persons. As in anonymeter (Giomi et al. 2023) it is also given as a share of what
-was left to gain, ``(rate - held out) / (1 - held out)``. Rates are the shares themselves, with Clopper and
-Pearson's intervals. The interval of the ratio is Donner and Zou's, which excludes 0 exactly where the
-interval of the difference does.
+Training records and held-out ones have one difference: the synthetic table was made from the first. Success
+on held-out records comes from the population. Only the excess on training records is memorisation of persons.
+As in anonymeter (Giomi et al. 2023) it is also given as a share of the remaining gain, ``(rate - held out) /
+(1 - held out)``. Rates are the shares themselves, with Clopper and Pearson's intervals. The interval of the
+ratio is Donner and Zou's. It excludes 0 exactly if the interval of the difference does.
 
-Bounds are about one record that is in the training table or not, all else being the same. A split that
-decides each record by a coin of its own puts an attacker before just that question; a split in exact numbers
-exchanges one record for another, which is two steps. They hold on average over the split and the noise, and
-the intervals of attacks on one table hold that table fixed. So one table's number may pass a bound without
-disproving it; attacks that fit many times (shadow models, the audit of tables) can disprove it.
+Bounds are about one record that is in the training table or not, all else being the same. A split by a coin
+for each record gives an attacker just that question. A split in exact numbers exchanges one record for
+another, which is two steps. Bounds are valid on average over the split and the noise. Intervals of attacks on
+one table take that table as fixed. One table's number may therefore pass a bound without disproving it.
+Attacks that fit many times (shadow models, the audit of tables) can disprove it.
 
-* membership: TPR - FPR is at most the total variation (Jia 2023), the accuracy from even odds at most half of
-  one plus that, TPR at an FPR at most the trade-off curve;
-* linkability and inference: a success on a record is a test of its membership, so the *excess* over held-out
-  records is at most the total variation as well. The rate itself has no bound;
-* singling out: whether a description fits exactly one record depends on all of them, and nothing is claimed.
+* membership: TPR - FPR is at most the total variation (Jia 2023). The accuracy from even odds is at most half
+  of one plus that, TPR at an FPR at most the trade-off curve.
+* linkability and inference: a success on a record is a test of its membership. The *excess* over held-out
+  records is therefore at most the total variation as well. The rate itself has no bound.
+* singling out: if a description fits exactly one record depends on all of them, and nothing is claimed.
 
 References
 ----------
@@ -58,8 +57,7 @@ class Proved:
     Parameters
     ----------
     profile : Profile or None
-        Of everything that the synthetic table was made with; None where nothing is known, and then every
-        bound is None.
+        Privacy profile of the synthetic table. If it is None, nothing is known and every bound is None.
     coins : bool
         Whether each record was put into the training part by a coin of its own.
 
@@ -102,16 +100,16 @@ class Proved:
 
 @dataclass(frozen=True)
 class Risk:
-    """One attack on a synthetic table, with shares of right tries. Internal.
+    """One attack on a synthetic table, with shares of right tries. Confidential.
 
     Attributes
     ----------
     risk, attack : str
         One of :data:`RISKS`, and how it was tried, in a few words.
     holds : str
-        What the attacker holds beside the synthetic table.
+        Knowledge of the attacker beside the synthetic table.
     rate, without, held_out : Estimate
-        On training records; without the synthetic table; with the table, on held-out records.
+        On training records, without the synthetic table, and with the table on held-out records.
     excess : Estimate
         ``rate - held_out``.
     normalised : Estimate
@@ -119,11 +117,11 @@ class Risk:
     tries : tuple of (int, int)
         Attacks on training and on held-out records.
     proved : float or None
-        Upper bound on the expected excess; None where none is proved.
+        Upper bound on the expected excess, None if none is proved.
     level : float
         Confidence level of the intervals.
     about, more
-        What else has to be said, and further numbers of the same attack.
+        A remark, and further numbers of the same attack.
     """
 
     risk: str
@@ -169,7 +167,7 @@ class Risk:
         return self.excess.lower > 0
 
     def found_among(self, attacks: int) -> bool:
-        """Whether it is found by an interval that holds for so many attacks together (Bonferroni).
+        """Whether it is found by an interval that is valid for so many attacks together (Bonferroni).
 
         The lower end is moved as that of a normal distribution would be.
         """
@@ -207,15 +205,15 @@ class Risk:
 def rate_of(right: Bools, level: float = 0.95) -> Estimate:
     """Share of an attack's tries that were right, at least one, with Clopper and Pearson's interval.
 
-    The synthetic table is held fixed. If it owes nothing to the particular training records, records of both
-    kinds are independent draws of one distribution, and so are their successes: the binomial distribution is
-    right, and Newcombe's squares of these intervals err to the safe side.
+    The synthetic table is held fixed. If it does not depend on the particular training records, records of
+    both kinds are independent samples of one distribution, and so are their successes. Then the binomial
+    distribution is right, and Newcombe's squares of these intervals err to the safe side.
     """
     return share(int(right.sum()), len(right), level)
 
 
 def mean_rate(values: Floats, level: float = 0.95) -> Estimate:
-    """Mean of independent values in [0, 1] with Student's interval; exact where all are alike.
+    """Mean of independent values in [0, 1] with Student's interval, exact if all are equal.
 
     Examples
     --------
@@ -233,7 +231,7 @@ def mean_rate(values: Floats, level: float = 0.95) -> Estimate:
 
 
 def scaled(excess: Estimate, held_out: float) -> Estimate:
-    """Return an excess as a share of what was left to gain, ``1 - held_out`` held fixed, within [0, 1]."""
+    """Return an excess as a share of the remaining gain, ``1 - held_out`` held fixed, within [0, 1]."""
     left = 1.0 - held_out
     if left <= 0:
         return Estimate(0.0, 0.0, 0.0)
@@ -241,7 +239,7 @@ def scaled(excess: Estimate, held_out: float) -> Estimate:
 
 
 def normalised(rate: Estimate, held_out: Estimate) -> Estimate:
-    """``1 - q1 / q2`` with q the shares of failures; MOVER-R by its roots, which exist in [0, 1]."""
+    """``1 - q1 / q2`` with q the shares of failures: MOVER-R by its roots, which exist in [0, 1]."""
     q1, low1, high1 = 1 - rate.value, 1 - rate.upper, 1 - rate.lower
     q2, low2, high2 = 1 - held_out.value, 1 - held_out.upper, 1 - held_out.lower
 
@@ -256,7 +254,7 @@ def normalised(rate: Estimate, held_out: Estimate) -> Estimate:
 
 
 def _root(falling: Callable[[float], float]) -> float:
-    """Where a falling function with a value of at least 0 at 0 crosses 0; 1 where it does not before."""
+    """Root of a falling function with a value of at least 0 at 0, or 1 if it does not cross before."""
     from scipy.optimize import brentq
 
     if falling(1.0) >= 0:

@@ -1,18 +1,17 @@
 """Membership by shadow models: canaries are planted or not, and the attacker has the generator itself.
 
-Canaries are records unlike anybody, planted into a training table to see whether they leave a trace. Each
-round puts every canary into the table by a coin of its own, lets the generator make a synthetic table, and
-looks how it lies around each canary: how close the closest records come, and how many share one of its
-values, or two of them (a generator that draws from counts shows a record there, and nowhere else). From half
-of the rounds (the shadow models) the attacker learns what a canary that was used looks like; in the other
-half (the targets) she guesses each coin. Differential privacy speaks of this attacker: she knows all other
-records.
+Canaries are records unlike all others, planted into a training table to see whether they leave a trace. Each
+round puts every canary into the table by a coin of its own, and the generator makes a synthetic table. The
+attacker measures the distances of the closest records to each canary. She counts records that share one or
+two of its values: a generator that samples from counts shows a record there, and nowhere else. From half of
+the rounds (the shadow models) she learns the effect of a canary. In the other half (the targets) she guesses
+each coin. Differential privacy is about this attacker: she knows all other records.
 
-Against a generator that ignores its data the guesses are coins themselves. Against an epsilon-DP one the
-number of right guesses is at most, in distribution, that of as many coins with probability ``e^epsilon / (1 +
-e^epsilon)`` (Steinke et al. 2023), although canaries of one round share a model. Clopper and Pearson's
-interval over all guesses therefore never claims too much; where the rounds differ by more than coins do, the
-interval over rounds is taken.
+Against a generator that ignores its data the guesses are coins themselves. Under epsilon-DP the number of
+right guesses is at most, in distribution, that of as many coins with probability ``e^epsilon / (1 +
+e^epsilon)`` (Steinke et al. 2023). This is so although canaries of one round share a model. Clopper and
+Pearson's interval over all guesses therefore never claims too much. If the rounds differ by more than coins
+do, the interval over rounds is taken.
 
 References
 ----------
@@ -62,10 +61,11 @@ _COPY = -30.0
 
 
 def look_around(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
-    """Return how a conformed table lies around each of k canaries, shape (k, 4); larger where far or rare.
+    """Return four features of a conformed table around each of k canaries, shape (k, 4).
 
-    Logarithms of the distances of the closest and the fifth closest record; minus mean logarithms of how many
-    records share one value with the canary, and two.
+    The first two are logarithms of the distances of the closest and the fifth closest record. The others are
+    minus mean logarithms of the number of records that share one value with the canary, and two. They are
+    larger if records are far or rare.
     """
     made = round_frame(schema.columns, made)
     schema = schema.modelled
@@ -79,7 +79,7 @@ def look_around(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> F
 
 
 def shared_values(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) -> Floats:
-    """How few synthetic records share one value with a canary, or two: minus mean logarithms of counts.
+    """Rarity of synthetic records that share one value with a canary, or two: minus mean log counts.
 
     Shape (k, 2): over the columns, and over the pairs of columns (0 where there is one column alone).
     """
@@ -96,7 +96,7 @@ def shared_values(canaries: pd.DataFrame, made: pd.DataFrame, schema: Schema) ->
 
 
 def _units(frame: pd.DataFrame, schema: Schema) -> Floats:
-    """Numbers scaled by their public range, codes of categories; NaN, which is like nothing, if missing."""
+    """Numbers scaled by their public range, codes of categories, NaN (equal to nothing) if missing."""
     columns = []
     for column in schema.columns:
         if column.is_categorical:
@@ -114,8 +114,8 @@ _DRAWS = 100
 def plant(schema: Schema, count: int, rng: np.random.Generator) -> pd.DataFrame:
     """Draw canaries: records with every column drawn by itself, uniformly over its public values.
 
-    Such records are unlike real ones, and so the easiest to notice. None of them reads a real record. The
-    schema's rules hold for each, and its derived columns are computed.
+    Such records are unlike real ones, and so the easiest to notice. They read no real record, obey the
+    schema's rules, and their derived columns are computed.
     """
     kept = pd.DataFrame()
     for _ in range(_DRAWS):
@@ -147,10 +147,9 @@ Look = Callable[[pd.DataFrame, pd.DataFrame, Schema], Floats]
 
 @dataclass(frozen=True)
 class Shadow:
-    """What the attacker with shadow models reached: share of right guesses about canaries in target rounds.
-    Internal.
+    """Result of the attacker with shadow models: share of right guesses in target rounds. Confidential.
 
-    ``proved`` is an upper bound on the expected accuracy, None where nothing is proved.
+    ``proved`` is an upper bound on the expected accuracy, None if nothing is proved.
     """
 
     accuracy: Estimate
@@ -200,26 +199,25 @@ def shadow_attack(
     Parameters
     ----------
     fit_sample : callable
-        ``fit_sample(frame, rng) -> frame``: any generator; picklable where ``jobs`` is more than 1.
+        ``fit_sample(frame, rng) -> frame``: any generator, picklable if ``jobs`` is more than 1.
     base : pandas.DataFrame of shape (n, columns)
         Records that are in every training table, conformed to the schema.
     schema : Schema
-        Of the records.
+        Columns of the records.
     rounds : int
         Shadow models and targets together, an even number of at least 4.
     canaries : int or pandas.DataFrame
-        How many are drawn (:func:`plant`), or the records themselves.
+        Number to draw (:func:`plant`), or the records themselves.
     seed : int
-        Of coins, canaries and generators.
+        For coins, canaries and generators.
     proved : Proved, optional
-        What the generator's ledger allows.
+        Bounds of the generator's ledger.
     level : float
-        Of the interval, in (0, 1).
+        Level of the interval, in (0, 1).
     folder, jobs, on_round
-        As :func:`~dpsynth.files.rounds.carry_out` takes them: the same call goes on where an interrupted one
-        ended.
+        As for :func:`~dpsynth.files.rounds.carry_out`: the same call continues an interrupted one.
     settings : dict, optional
-        What else the rounds depend on: the generator's own settings.
+        Other settings that change the rounds, such as the generator's own.
 
     Raises
     ------
@@ -261,7 +259,7 @@ def planted_rounds(
 ) -> tuple[NDArray[np.bool_], Floats]:
     """Fit a generator once for each label, with some of the canaries, and look at its tables.
 
-    ``kept`` is what :func:`~dpsynth.files.rounds.carry_out` takes.
+    ``kept`` is passed to :func:`~dpsynth.files.rounds.carry_out`.
     """
     source = np.random.default_rng([seed, 0])
     planted = plant(schema, whole("canaries", canaries), source) if isinstance(canaries, int) else canaries
@@ -275,11 +273,11 @@ def planted_rounds(
 
 
 def learned_guesses(coins: NDArray[np.bool_], looks: Floats, seen: Floats) -> NDArray[np.bool_]:
-    """Guess coins from how tables lie around the canaries, after having seen some with their coins.
+    """Guess coins from features of tables around the canaries, after training on some with their coins.
 
-    Of shapes (shadows, canaries), (shadows, canaries, features) and (targets, canaries, features). Each
-    canary's features are taken from their median over the shadow models that did not have it, so that one
-    logistic regression serves all canaries.
+    Shapes are (shadows, canaries), (shadows, canaries, features) and (targets, canaries, features). Each
+    canary's features are differences from their median over the shadow models that did not have it. One
+    logistic regression then serves all canaries.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
@@ -300,7 +298,7 @@ def learned_guesses(coins: NDArray[np.bool_], looks: Floats, seen: Floats) -> ND
 
 @dataclass(frozen=True)
 class _Round:
-    """One table with some of the canaries; sent to other processes."""
+    """One table with some of the canaries, sent to other processes."""
 
     fit_sample: FitSample
     base: pd.DataFrame
@@ -319,7 +317,7 @@ class _Round:
 
 
 def _interval(right: NDArray[np.bool_], level: float) -> Estimate:
-    """Over all guesses as coins, or over rounds where that is wider."""
+    """Interval over all guesses as coins, or over rounds if that is wider."""
     coins = share(int(right.sum()), right.size, level)
     rounds = mean_rate(right.mean(axis=1), level)
     if len(right) < 3 or rounds.upper - rounds.lower < coins.upper - coins.lower or right.all():

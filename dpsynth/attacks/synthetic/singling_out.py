@@ -1,17 +1,17 @@
 """Singling out: a description, read off the synthetic table, that fits exactly one real person.
 
 The attacker collects descriptions that fit exactly one *synthetic* record and guesses that they fit one real
-person. On one column: a value that occurs once, a smallest or largest value. On several columns at once: the
-values of a random synthetic record in random columns, numbers as "at least" above the median and as "at most"
-below it. A guess is right where exactly one training record fits.
+person. On one column: a value that occurs once, a smallest or largest value. On several columns: the values
+of a random synthetic record in random columns. Numbers become "at least" above the median and "at most" below
+it. A guess is right if exactly one training record fits.
 
-Whoever knows a distribution singles people out with no table at all: a description of weight 1/n fits exactly
-one of n people with a probability of 37 % (Cohen and Nissim 2020). Only the excess over held-out records says
-something about the table. Training and held-out records are compared in equal numbers k: a description that c
-of n records fit fits exactly one of a random k of them with the hypergeometric probability. One record can
-satisfy many descriptions, so that the interval of the excess comes from exchanges of training and held-out
-records (:mod:`dpsynth.evaluation.disclosure.copies`). Differences from anonymeter:
-benchmarks/results/synthetic_attacks.md.
+A distribution alone can single people out, without any table. A description of weight 1/n fits exactly one of
+n people with a probability of 37 % (Cohen and Nissim 2020). Only the excess over held-out records says
+something about the table. Training and held-out records are compared in equal numbers k. If c of n records
+fit a description, it fits exactly one of a random k of them with the hypergeometric probability. One record
+can satisfy many descriptions. The interval of the excess therefore comes from exchanges of training and
+held-out records (:mod:`dpsynth.evaluation.disclosure.copies`). benchmarks/results/synthetic_attacks.md gives
+the differences from anonymeter.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _DRAWS = 20
 
 @dataclass(frozen=True)
 class Condition:
-    """What a description says of one column: ``sign`` is ``==``, ``<=``, ``>=`` or ``missing``."""
+    """Condition of a description on one column: ``sign`` is ``==``, ``<=``, ``>=`` or ``missing``."""
 
     column: int
     sign: str
     value: float = np.nan
 
     def fits(self, points: Floats) -> Bools:
-        """Return whether each record fits, shape (n,); a missing value fits ``missing`` alone."""
+        """Return whether each record fits, shape (n,). A missing value fits ``missing`` alone."""
         values = points[:, self.column]
         if self.sign == "missing":
             return np.isnan(values)
@@ -65,9 +65,9 @@ def single_out(
     count: int = 500,
     level: float = 0.95,
 ) -> Risk | None:
-    """Attack with at most ``count`` descriptions of so many columns; of one column rare and extreme values.
+    """Attack with at most ``count`` descriptions of so many columns, or of rare and extreme values of one.
 
-    None where no description fits exactly one synthetic record.
+    None if no description fits exactly one synthetic record.
     """
     assert tables.test is not None
     schema = tables.schema.modelled
@@ -105,7 +105,7 @@ def single_out(
 
 
 def codes(frame: pd.DataFrame, schema: Schema) -> Floats:
-    """Return one number a column, in the order of its values, NaN where missing; shape (n, columns)."""
+    """Return one number a column, in the order of its values, NaN if missing, shape (n, columns)."""
     points = hamming_points(frame, schema)
     absent = frame[list(schema.names)].isna().to_numpy()
     return np.where(absent, np.nan, points)
@@ -150,7 +150,7 @@ def of_several(
 
 
 def of_schema(schema: Schema, columns: int, count: int, rng: np.random.Generator) -> list[Description]:
-    """Descriptions by whoever knows the public schema alone: random values, random directions."""
+    """Descriptions from the public schema alone: random values, random directions."""
     drawn = []
     for _ in range(count):
         chosen = np.sort(rng.choice(len(schema), size=columns, replace=False))

@@ -1,8 +1,8 @@
 """All attacks that need no generator, on plain tables of any tool, in bounded time.
 
-Large tables are cut to random parts before they are attacked. Of the real records, which are the targets,
-some thousands give intervals that are narrow enough; of the synthetic ones as many are searched as can be,
-since a copy is found only if it is among them.
+Large tables are cut to random parts before they are attacked. The real records are the targets, and some
+thousands of them give narrow intervals. As many synthetic ones as possible are searched, since a copy is
+found only among them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ COLUMNS = 3
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried: descriptions of each kind, records in which they are counted, records that are
-    attacked.
+    """Extent of the attacks: descriptions of each kind, records to count them in, records to attack.
 
-    ``work`` are numbers that one attack by distances may compare: targets x synthetic records x columns, for
-    inference times the columns that are guessed.
+    ``work`` is the count of numbers that one attack by distances may compare. It is targets x synthetic
+    records x columns, for inference times the columns that are guessed.
     """
 
     descriptions: int = 500
@@ -57,7 +56,7 @@ def check_request(
     linked: tuple[Sequence[str], Sequence[str]] | None,
     sensitive: Sequence[str] | None,
 ) -> None:
-    """Raise InputError, naming the column, unless what is asked for fits the schema; reads no records."""
+    """Raise InputError, naming the column, unless the request fits the schema. Reads no records."""
     if linked is not None:
         check_linked(linked, schema)
     if sensitive is not None and not sensitive:
@@ -77,31 +76,31 @@ def attack_tables(
     effort: Effort | None = None,
     stages: Stages | None = None,
 ) -> tuple[Risk, ...]:
-    """Attack a synthetic table. Internal.
+    """Attack a synthetic table. The result is confidential.
 
     Parameters
     ----------
     tables : Tables
         With held-out records as ``test``.
     rng : numpy.random.Generator
-        Of all draws.
+        For all random choices.
     linked : pair of sequences of str, optional
-        Columns in the hands of the linking attacker; every other one by default.
+        Columns of the linking attacker, by default every other one.
     sensitive : sequence of str, optional
-        Columns to infer; all by default.
+        Columns to infer, by default all.
     proved : Proved, optional
-        What the ledger of the table allows; without it no bound is shown.
+        Bounds of the table's ledger. Without it no bound is shown.
     level : float
-        Of the intervals, in (0, 1).
+        Level of the intervals, in (0, 1).
     effort : Effort, optional
-        How much is tried.
+        Extent of the attacks.
     stages : callable, optional
         Receives the name of a risk and the part of the work that is done.
 
     Returns
     -------
     tuple of Risk
-        Singling out, linkability, inference, membership; a risk that could not be tried is absent.
+        Singling out, linkability, inference, membership, without risks that could not be tried.
 
     Raises
     ------
@@ -109,7 +108,7 @@ def attack_tables(
         If there are no held-out records or a column is unknown.
     """
     if tables.test is None:
-        raise InputError("attacks need held-out records: nothing else tells memory from what is common")
+        raise InputError("attacks need held-out records: give rows that had no part in the synthetic table")
     check_request(tables.schema, linked, sensitive)
     proved, effort, tell = proved or Proved(), effort or Effort(), stages or (lambda stage, done: None)
     seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(4)
@@ -143,7 +142,7 @@ def quick(
     level: float = 0.95,
     stages: Stages | None = None,
 ) -> tuple[Attempt, ...]:
-    """Attack a table for the report of a run, in seconds: every risk, the columns as a mean. Internal.
+    """Attack a table for a report, in seconds: every risk, the columns as a mean. Confidential.
 
     Without held-out records nothing is attempted.
     """
@@ -153,7 +152,7 @@ def quick(
 
 
 def attempts(risks: Sequence[Risk]) -> tuple[Attempt, ...]:
-    """What a report has room for: every risk, and of inference the mean of the columns where there is one."""
+    """Attempts for a report: every risk, and for inference the mean of the columns if there is one."""
     means = {risk.attack for risk in risks if risk.risk == "inference" and risk.attack.startswith(MEAN)}
     shown = [risk for risk in risks if risk.risk != "inference" or not means or risk.attack in means]
     return tuple(attempt for risk in shown for attempt in risk.attempts())

@@ -1,4 +1,4 @@
-"""Attacks on a synthetic table in plain words, for whoever has to decide whether it may be shared."""
+"""Attacks on a synthetic table in plain words, for the decision whether it may be shared."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dpsynth.attacks.synthetic.risk import Risk
 from dpsynth.attacks.synthetic.shadow import Shadow
 from dpsynth.attacks.synthetic.suite import MEAN
-from dpsynth.errors import INTERNAL
 from dpsynth.evaluation.estimates import Estimate
 
 _QUESTIONS = {
     "singling out": "Can one person be described so that nobody else fits?",
     "linkability": "Can two files about the same people be joined by way of the table?",
-    "inference": "Can what is not known of a person be guessed?",
-    "membership": "Can it be told whether a person's record was used?",
+    "inference": "Can an unknown value of a person be guessed?",
+    "membership": "Can an attacker find out whether a person's record was used?",
 }
 _RIGHT = {
     "singling out": "descriptions that fit exactly one person",
@@ -32,11 +31,11 @@ _NO_BOUND = {
 
 
 def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
-    """Return what the attacks reached: one paragraph a risk, then the columns as a list.
+    """Return the results of the attacks: one paragraph a risk, then the columns as a list.
 
     Rates are in per cent with their intervals.
     """
-    lines = [f"Attacks on the synthetic table ({INTERNAL}: real records were read without payment)", ""]
+    lines = ["Attacks on the synthetic table (confidential: real records were read without noise)", ""]
     for name, question in _QUESTIONS.items():
         of_risk = [risk for risk in risks if risk.risk == name]
         if not of_risk:
@@ -62,9 +61,9 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
 
 
 def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
-    """Return in one to three sentences what all attacks together say.
+    """Return one to three sentences on all attacks together.
 
-    A table is said to remember where an attack finds it by an interval that holds for all attacks together.
+    Memorisation is reported if an attack finds it by an interval that is valid for all attacks together.
     """
     tried = [attempt for risk in risks for attempt in risk.attempts()]
     tried += () if shadow is None else shadow.attempts()
@@ -76,15 +75,15 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
             else ""
         )
         return (
-            f"An attack passed what is proved ({broken[0].attack}): {only}the proof or its code is wrong. Do "
-            "not share the table; --shadow fits again, many times, and tells."
+            f"An attack passed its proved bound ({broken[0].attack}): {only}the proof or its code is wrong. "
+            "Do not share the table. The option --shadow fits many more times, and shows which."
         )
     said = _of_table(risks)
     if shadow is not None and shadow.accuracy.lower > 0.5:
         most = "" if shadow.proved is None else f", of at most {100 * shadow.proved:.1f} % on average"
         said += (
-            " Whoever has the generator and all other records tells whether an unusual record was used with "
-            f"an accuracy of {_told(shadow.accuracy)}{most}."
+            " An attacker with the generator and all other records guesses whether an unusual record was "
+            f"used, with an accuracy of {_told(shadow.accuracy)}{most}."
         )
     return said
 
@@ -99,24 +98,24 @@ def _of_table(risks: Sequence[Risk]) -> str:
     caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found_among(together)))
     if caught:
         return (
-            f"The table remembers the people it was made from ({', '.join(caught)}): they are attacked with "
-            "more success than people who had no part in it."
+            f"Memorisation of training records was found ({', '.join(caught)}): attacks on their people "
+            "succeed more often than on people who had no part in the table."
         )
     alone = [f"{risk.risk}, {risk.attack}" for risk in risks if risk.found]
     if alone:
         return (
-            f"Of {together} attacks {len(alone)} ({'; '.join(alone)}) had more success on the people of the "
-            "table than on people who had no part in it, by so little that chance explains it among so many. "
-            "More held-out records would tell."
+            f"{len(alone)} of {together} attacks ({'; '.join(alone)}) had more success on the people of the "
+            "table than on people who had no part in it. The excess is so small that chance explains it "
+            "among so many. More held-out records would decide."
         )
     return (
         "No attack succeeds more often on the people of the table than on people who had no part in it. That "
-        "is no proof: other attacks may. The proof is the ledger's, where there is one."
+        "is no proof: other attacks may. The proof is the ledger's, if there is one."
     )
 
 
 def shadow_words(shadow: Shadow) -> list[str]:
-    """Return what the shadow models reached, as lines."""
+    """Return the results of the shadow models, as lines."""
     lines = [
         f"- shadow models with {shadow.canaries} planted canaries",
         "    attacker holds   the generator itself and all other records, and knows the canaries",
@@ -129,9 +128,9 @@ def shadow_words(shadow: Shadow) -> list[str]:
     lines.append(
         "    meaning          "
         + (
-            "whether an unusual record was used can be told better than by guessing"
+            "the attacker finds out better than by guessing whether an unusual record was used"
             if above
-            else "whether even a most unusual record was used was told no better than by guessing"
+            else "even for a most unusual record, the attacker did no better than guessing"
         )
     )
     return lines
@@ -156,27 +155,27 @@ def _paragraph(risk: Risk) -> list[str]:
 
 def _meaning(risk: Risk) -> str:
     if risk.found:
-        return "the table gives away people it was made from: they are attacked better than others"
+        return "the table discloses people it was made from: attacks on them succeed more often"
     if risk.excess.upper < 0:
         return "people of the table are attacked less often with success than others, which is chance"
     if risk.risk == "membership":
-        return "people who were used cannot be told from people who were not"
+        return "people who were used cannot be separated from people who were not"
     if risk.rate.lower > risk.without.upper:
-        return "the table teaches something about people in general, and no more about those it was made from"
+        return "the table informs about people in general, and no more about those it was made from"
     return "the table helps no attacker measurably"
 
 
 def _columns(risks: Sequence[Risk]) -> list[str]:
-    """One line a column, of everybody; the worst-off where the table gives them away."""
+    """One line a column, of everybody, and the worst-off if the table discloses them."""
     shown = [risk for risk in risks if not risk.attack.endswith(WORST)]
     width = max(len(risk.attack) for risk in shown)
     lines = [
-        f"  {'column':{width}}  training  held out  without  excess (intervals hold for all columns together)"
+        f"  {'column':{width}}  training  held out  without  excess (intervals for all columns together)"
     ]
     for risk in shown:
         lines.append(
             f"  {risk.attack:{width}}  {100 * risk.rate.value:6.1f} %  {100 * risk.held_out.value:6.1f} %"
-            f"  {100 * risk.without.value:5.1f} %  {_told(risk.excess)}{'  GIVEN AWAY' if risk.found else ''}"
+            f"  {100 * risk.without.value:5.1f} %  {_told(risk.excess)}{'  DISCLOSED' if risk.found else ''}"
         )
     for risk in risks:
         if risk.attack.endswith(WORST) and risk.found:

@@ -1,1 +1,1 @@
-"""What a synthetic table gives away about the records it was made from."""
+"""Disclosure: information that a synthetic table gives about its training records."""

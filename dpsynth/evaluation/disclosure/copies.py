@@ -1,15 +1,14 @@
-"""Synthetic records, and single values, that equal real ones, against what coincidence explains.
+"""Synthetic records, and single values, that equal real ones, compared with coincidence.
 
-In a table of few discrete columns honest synthetic records equal real ones all the time. A count of copies
-means something only beside two others: how many held-out records are "copied" as well, and how many copies a
-fresh draw of the real distribution would hold.
+In a table of few discrete columns synthetic records often equal real ones by chance. A count of copies needs
+two others for comparison: copies of held-out records, and copies expected in a fresh sample of the real
+distribution.
 
-If the synthetic table owes nothing to the particular training records, training and held-out records are
-exchangeable given the synthetic table: any way of sharing the real records out over the two tables was as
-likely as the one that happened. The spread of a statistic over such exchanges is therefore the spread that
-chance gives it, whatever the distribution, however discrete, and however often synthetic records agree with
-the same real one. Resampling synthetic records alone misses just that, and gives false alarms on small
-tables.
+Suppose that the synthetic table does not depend on the particular training records. Then training and
+held-out records are exchangeable given the synthetic table. Every division of the real records into the two
+tables was equally likely. The spread of a statistic over such exchanges is its spread by chance. This holds
+for any distribution, however discrete, and if synthetic records agree with one real record many times.
+Resampling synthetic records alone misses the latter, and gives false alarms on small tables.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ def exchanged(
     *,
     rng: np.random.Generator,
 ) -> Floats:
-    """Values of a statistic over random ways to share real records out over two tables.
+    """Values of a statistic over random divisions of real records into two tables.
 
-    ``statistic`` takes for each of the ``relevant`` of ``total`` records, on which alone it depends, whether
-    it is among the ``first`` records that make the first table.
+    ``statistic`` depends on ``relevant`` of ``total`` records. For each of these it takes whether the record
+    is in the first table, which has ``first`` records.
     """
     values = np.empty(DRAWS)
     for i in range(DRAWS):
@@ -54,7 +53,7 @@ def exchanged(
 
 
 def reach(null: Floats, centre: float, level: float = 0.95) -> float:
-    """Return how far from ``centre`` the null values stray at most, all but ``1 - level`` of them."""
+    """Return the distance from ``centre`` that only a share ``1 - level`` of the null values exceed."""
     strayed = np.sort(np.abs(null - centre))
     # The observed value counts as one more draw: the rank ceil(level (draws + 1)) makes the test exact.
     rank = min(math.ceil(level * (len(strayed) + 1) - 1e-9), len(strayed))
@@ -62,12 +61,12 @@ def reach(null: Floats, centre: float, level: float = 0.95) -> float:
 
 
 def closer_share(weights: Floats, n_train: int, level: float, *, rng: np.random.Generator) -> Estimate:
-    """Share of a synthetic table that lies closest to training records, and what chance allows.
+    """Share of a synthetic table that lies closest to training records, and its range by chance.
 
-    ``weights``, of shape (2 n_train,) and summing to 1, is the share of the synthetic records whose nearest
-    real record is each training record, then each held-out record; ties split evenly. The interval is the
-    value minus and plus the reach of the exchange distribution: 1/2 lies outside in at most a share ``1 -
-    level`` of the tables that owe the training records nothing.
+    ``weights``, of shape (2 n_train,), sums to 1. It is the share of the synthetic records whose nearest real
+    record is each training record, then each held-out record. Ties split evenly. The interval is the value
+    minus and plus the reach of the exchange distribution. For a table independent of its training records,
+    1/2 lies outside with probability at most ``1 - level``.
     """
     value = min(float(weights[:n_train].sum()), 1.0)  # a sum of shares may round to more
     nearest = np.flatnonzero(weights)
@@ -99,7 +98,7 @@ class Copies:
 
 
 def row_ids(frames: Sequence[pd.DataFrame]) -> list[Ids]:
-    """Number the distinct records of several conformed frames of one schema; missing values are equal.
+    """Number the distinct records of several conformed frames of one schema. Missing values are equal.
 
     Examples
     --------
@@ -127,10 +126,10 @@ def count_copies(
 ) -> Copies:
     """Count the synthetic records that equal real ones.
 
-    A larger table holds more coincidences, so the excess compares ``k = min(n, h)`` records of each: a
+    A larger table holds more coincidences, so the excess compares ``k = min(n, h)`` records of each. A
     synthetic record with c equals among n has one among a random part of k with probability ``1 - C(n - c, k)
-    / C(n, k)``. The interval of the excess adds two sources, as squares: which real records were the training
-    ones, by exchange, and which synthetic records were drawn, by Newcombe's interval of two shares.
+    / C(n, k)``. The interval of the excess adds the squares of two sources. One is which real records were
+    the training ones, by exchange. The other is which synthetic records were drawn, by Newcombe's interval.
     """
     frames = [synthetic, train] if test is None else [synthetic, train, test]
     made, real, *held = row_ids(frames)
@@ -152,7 +151,7 @@ def count_copies(
     equal = [float(per_id @ found_train[in_train]) / m, float(per_id @ found_test[in_test]) / m]
     expected = share(int((in_train[held[0]] > 0).sum()), h, level)
 
-    # Only real records that some synthetic one equals have a say.
+    # Only real records that some synthetic one equals count.
     wanted = per_id > 0
     place = np.cumsum(wanted) - 1
     pooled = np.concatenate([real, held[0]])
@@ -198,11 +197,11 @@ def lone_value_shares(
 ) -> dict[str, Estimate]:
     """Share of the synthetic records with a lone real value whose value is a training record's, by column.
 
-    A column on a fine scale, such as a time of admission, or a rare code may single a person out by itself.
-    Of the real records, as many training as held-out ones, each value that occurs once is looked up in the
-    synthetic table. By chance the share is 1/2, with the spread of an exchange of the two tables' labels,
-    here by its exact mean and variance and the normal distribution. ``level`` holds for all intervals
-    together (Bonferroni). Columns without 30 such values, that is most categories and coarse numbers, are
+    A column on a fine scale, such as a time of admission, or a rare code may identify a person by itself.
+    Equal numbers of training and held-out records are taken. Each value that occurs once among them is looked
+    up in the synthetic table. By chance the share is 1/2. Its spread is that of an exchange of the labels, by
+    exact mean and variance and the normal distribution. ``level`` holds for all intervals together
+    (Bonferroni). Columns with fewer than 30 such values, such as most categories and coarse numbers, are
     absent.
     """
     size = min(len(train), len(test))

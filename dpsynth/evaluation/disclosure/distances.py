@@ -1,14 +1,14 @@
 """Distance to the closest record (DCR), its ratio to the second distance (NNDR), and membership by distance.
 
-A synthetic record may lie close to a training record because it was copied from there or because records
-like it are common; held-out records tell the two apart. Distances are Euclidean on
-:func:`~dpsynth.evaluation.features.distance_features`, formed from differences, so that the distance of equal
-records is exactly 0; two different categories lie at distance 1 there, so that they are compared as codes.
+A synthetic record may lie close to a training record because it is a copy, or because such records are
+common. Held-out records separate the two cases. Distances are Euclidean on
+:func:`~dpsynth.evaluation.features.distance_features`. They are formed from differences: the distance of
+equal records is exactly 0. Two different categories lie at distance 1 there, so they are compared as codes.
 
-The attacker holds the synthetic table and a record, and says "member" where the record lies close to a
+The attacker holds the synthetic table and a record, and says "member" if the record lies close to a
 synthetic one. Members are training records, non-members held-out ones, as many of each. The area under the
-ROC curve is 1/2 where nothing is given away; the true positive rate at a small false positive rate says
-whether *some* records can be named with confidence, which an average over all records hides.
+ROC curve is 1/2 if nothing is disclosed. The true positive rate at a small false positive rate says whether
+*some* records can be named with confidence. An average over all records does not show that.
 
 References
 ----------
@@ -94,10 +94,10 @@ def record_distance(schema: Schema) -> Metric:
 class Closest:
     """Distances between m synthetic and k training (and k held-out) records, of shape (m, 2), (k, 2) or (k,).
 
-    Two distances are those to the nearest and the second nearest, infinite where there is no second one. The
-    references are the first ``k // 2`` held-out records, to which the training records and the rest of the
-    held-out ones have distances. ``weights``, of shape (2 k,), is the share of the synthetic records whose
-    nearest real record is each of the training, then of the held-out records, ties split evenly.
+    Two distances are those to the nearest and the second nearest, infinite if there is no second one. The
+    references are the first ``k // 2`` held-out records. Training records and the other held-out ones have
+    distances to them. ``weights``, of shape (2 k,), is the share of the synthetic records whose nearest real
+    record is each training, then each held-out record. Ties split evenly.
     """
 
     synthetic_train: Floats
@@ -118,7 +118,7 @@ def closest(
     metric: Metric,
     progress: Progress = silent,
 ) -> Closest:
-    """Measure how close synthetic records lie to training and to as many held-out records, in random order.
+    """Measure how close synthetic records lie to training and to equally many held-out records, shuffled.
 
     The tiles of ``metric`` hold squared distances, such as those of :func:`record_distance`.
     """
@@ -150,13 +150,13 @@ def closest(
 
 
 def distance_ratio(nearest: Floats) -> Floats:
-    """Nearest over second nearest distance of each record, in [0, 1]; 1 for two equal nearest records."""
+    """Nearest over second nearest distance of each record, in [0, 1], with 1 if both are 0."""
     first, second = nearest.T
     return np.where(second > 0, first / np.where(second > 0, second, 1.0), 1.0)
 
 
 def _smallest(points: Floats, others: Floats, metric: Metric, count: int, near: Nearest) -> Floats:
-    """The smallest distances of each point in ascending order, shape (n, count); infinite beyond the set."""
+    """The smallest distances of each point in ascending order, shape (n, count), infinite beyond the set."""
     values = np.full((len(points), count), np.inf)
     listed = near.distance[:, :count]
     values[:, : listed.shape[1]] = listed
@@ -199,14 +199,14 @@ def _weights(
 
 @dataclass(frozen=True)
 class Membership:
-    """Success of the distance attack; intervals are over real records, the synthetic table held fixed.
+    """Success of the distance attack. Intervals are over real records, the synthetic table held fixed.
 
-    The calibrated score compares the distance with that to the nearest of some reference records, which tells
-    a copied record from one in a crowd; it estimates the ratio of the two densities. Half of the held-out
-    records are the references and the other half the non-members: references that were members or non-members
-    themselves would tie all scores together. ``tpr_by_chance`` is what the rates stay below in a share
-    ``level`` of the tables that give nothing away; a threshold set by few non-members is uncertain, which the
-    interval of the rate leaves out.
+    The calibrated score compares the distance with that to the nearest of some reference records. It
+    separates a copied record from one among many similar ones, and estimates the ratio of the two densities.
+    Half of the held-out records are the references and the other half the non-members. References that were
+    members or non-members themselves would tie all scores together. ``tpr_by_chance`` is the limit of the
+    rates in a share ``level`` of the tables that disclose nothing. A threshold set by few non-members is
+    uncertain. The interval of the rate leaves that out.
     """
 
     auc: Estimate  # score: minus the distance to the nearest synthetic record
@@ -229,8 +229,7 @@ def membership(
     """Attack with the distance of each member and of each non-member to its nearest synthetic record.
 
     ``train_reference``, ``test_reference``: the distance of each member, and of each of the last non-members,
-    to its nearest reference record. ``rates`` are false positive rates; 1/rate non-members are needed to
-    measure one.
+    to its nearest reference record. ``rates`` are false positive rates. Each needs 1/rate non-members.
     """
     members, others = -train_synthetic, -test_synthetic
     calibrated = None
@@ -249,11 +248,11 @@ def membership(
 
 
 def tpr_at_fpr(members: Floats, non_members: Floats, rate: float, level: float = 0.95) -> Estimate | None:
-    """Share of members scored above all but a share ``rate`` of the non-members; None with too few of these.
+    """Share of members scored above all but a share ``rate`` of the non-members. None with too few of these.
 
-    The threshold is the score of the non-member number ``floor(rate m) + 1`` from the top, held fixed in the
-    interval, and only scores strictly above it count: of tied scores either all are called members or, if
-    that passed the rate, none.
+    The threshold is the score of the non-member number ``floor(rate m) + 1`` from the top. It is held fixed
+    in the interval. Only scores strictly above it count. Tied scores are all called members, or none if that
+    would exceed the rate.
     """
     m, allowed = len(non_members), _allowed(len(non_members), rate)
     if allowed < 1 or not len(members):
@@ -263,10 +262,10 @@ def tpr_at_fpr(members: Floats, non_members: Floats, rate: float, level: float =
 
 
 def chance_tpr(n_members: int, n_non_members: int, rate: float, level: float = 0.95) -> float | None:
-    """Return what :func:`tpr_at_fpr` stays at or below with probability ``level`` if scores say nothing.
+    """Return the bound on :func:`tpr_at_fpr` that holds with probability ``level`` for random scores.
 
-    The number of members above a given non-member is then negative hypergeometric (a beta-binomial): members
-    and non-members come in any order with equal probability. Ties only make the rate smaller.
+    The number of members above a given non-member is then negative hypergeometric (a beta-binomial). Every
+    order of members and non-members has equal probability. Ties only make the rate smaller.
     """
     from scipy.stats import betabinom
 
@@ -282,9 +281,9 @@ def _allowed(n_non_members: int, rate: float) -> int:
 
 
 def density_ratio(to_synthetic: Floats, to_reference: Floats) -> Floats:
-    """Distance to reference over distance to synthetic records; 1 where both are 0, infinite where one is.
+    """Distance to reference over distance to synthetic records: 1 if both are 0, infinite if the latter is.
 
-    A growing function of the ratio of the densities that the nearest neighbour estimates.
+    It increases with the ratio of the densities that the nearest neighbour estimates.
     """
     positive = to_synthetic > 0
     ratio = to_reference / np.where(positive, to_synthetic, 1.0)

@@ -1,10 +1,9 @@
-"""Does the synthetic table remember anyone? Copies, distances and membership, against held-out records.
+"""Memorisation of training records: copies, distances and membership, against held-out records.
 
-Every number has a control: held-out records of the same source that had no part in the synthetic table, as
-many of them as training records. What is found about training records but not about held-out ones was
-remembered. Without held-out records the numbers are still given, and each says that nothing tells how large
-it would be by chance. Real records are read without payment: all but the duplicates within the synthetic
-table is internal.
+Every number has a control: as many held-out records of the same source, without a part in the synthetic
+table. A finding about training records that held-out ones do not show is memorisation. Without held-out
+records the numbers are still given. Each then says that its size by chance is unknown. Real records are read
+without noise: all but the duplicates within the synthetic table is confidential.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ _measure = partial(Measure.estimated, GROUP)
 def disclosure(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
-    """Measure what a synthetic table gives away about its training records.
+    """Measure the information that a synthetic table gives about its training records.
 
-    Distances use a random part of each table, training and held-out part of equal size; copies are counted in
-    whole tables. Signs of memorising, each by its interval: ``copies_excess`` above 0,
-    ``dcr_closer_to_train`` above 1/2, ``membership_auc`` above 1/2. For a table that owes its training
-    records nothing each gives a false alarm, in either direction, with probability about ``1 - level`` or
-    less: at 0.95 in 0 to 7 % of 300 to 400 simulated tables, small discrete ones and random thirds of a real
-    one among them.
+    Distances use a random part of each table, with training and held-out part of equal size. Copies are
+    counted in whole tables. Signs of memorisation, each by its interval, are ``copies_excess`` above 0,
+    ``dcr_closer_to_train`` above 1/2 and ``membership_auc`` above 1/2. If a table is independent of its
+    training records, each gives a false alarm with probability about ``1 - level`` or less, in either
+    direction. At level 0.95 this happened in 0 to 7 % of 300 to 400 simulated tables. Small discrete tables
+    and random thirds of a real one were among them.
 
-    Intervals of medians and percentiles are order statistics over records taken as independent with the other
-    table held fixed; synthetic rows that were adjusted to match marginals are not quite independent.
+    Intervals of medians and percentiles are order statistics over records taken as independent, with the
+    other table held fixed. Synthetic rows that were adjusted to match marginals are not quite independent.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, COMPARED)
@@ -191,7 +190,7 @@ def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
                 "training records, the threshold held fixed"
             )
             yield _measure(name, estimate, what)
-            what = f"what {name} stays below in {100 * level:g} % of tables without memory"
+            what = f"what {name} stays below in {100 * level:g} % of tables without memorisation"
             yield Measure(GROUP, f"{name}_chance", chance, True, what)
 
 

@@ -1,23 +1,24 @@
 """Unbiased nearest-neighbour adversarial accuracy (Pedersen 2022, section 4.1).
 
 Is a record nearer to the others of its own table than to the records of the other table? If two tables come
-from one distribution, the accuracy is 1/2. Copied records push it towards 0, records that look nothing like
-the real ones towards 1.
+from one distribution, the accuracy is 1/2. Copied records push it towards 0, records unlike the real ones
+towards 1.
 
-A record of a table of n is compared with the n - 1 others of its own table and the m of the other table. As
-many neighbours are kept on either side, ``k = min(n - 1, m)``; where one side has more, a uniformly random
-subset of k is kept, and the average over all subsets is a ratio of binomial coefficients. For n = m this is
-the thesis's "one of the other table left out", which makes the expectation exactly 1/2 (Theorem 4.1.1), with
-strict and non-strict comparisons averaged for ties (4.5). (4.2), (4.6) and (4.7) as printed mix counts with
-means, and (4.8) lacks a factor 2.
+A record of a table of n is compared with the n - 1 others of its own table and the m of the other table.
+Either side keeps as many neighbours, ``k = min(n - 1, m)``. The side with more keeps a uniformly random
+subset of k, and the average over all subsets is a ratio of binomial coefficients. For n = m this leaves out
+one record of the other table, and the expectation is exactly 1/2 (Theorem 4.1.1). Strict and non-strict
+comparisons are averaged for ties (4.5). As printed, (4.2), (4.6) and (4.7) mix counts with means, and (4.8)
+lacks a factor 2.
 
-So every record needs the distance to its nearest in one table (the limit) and how many of the other table lie
-within it, ties told apart. Both are read off lists of the k nearest and, for the records that these leave
-open, off all distances. Counts beyond the number that can change the result are not resolved.
+Every record needs the distance to its nearest in one table, which is the limit. It also needs the number of
+records of the other table within the limit, with ties apart. Both come from lists of the k nearest. Records
+that these do not settle use all distances. Counts beyond the number that can change the result are not
+resolved.
 
-Whatever decides a comparison is a distance computed from differences, never as ``x**2 + y**2 - 2 x y``, whose
-rounding breaks ties. Distances that agree within ``tie_tolerance`` (relative) are ties, because columns
-scaled by their bounds make equal distances differ in their last digits.
+Comparisons use distances computed from differences, never as ``x**2 + y**2 - 2 x y``, whose rounding breaks
+ties. Distances that agree within ``tie_tolerance`` (relative) are ties. Columns scaled by their bounds make
+equal distances differ in their last digits.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _NEGLIGIBLE = 1e-16
 def none_kept(total: int, marked: Counts, kept: int) -> Floats:
     """Probability that a uniformly random subset of ``kept`` of ``total`` items avoids every marked one.
 
-    ``C(N - c, kept) / C(N, kept)`` by log-gamma; 0 where fewer than ``kept`` items are unmarked.
+    ``C(N - c, kept) / C(N, kept)`` by log-gamma, 0 if fewer than ``kept`` items are unmarked.
     """
     rest = total - np.asarray(marked, dtype=np.int64)
     possible = rest >= kept
@@ -71,7 +72,7 @@ def thins_the_other(n: int, m: int) -> bool:
 
 
 def contributions(closer: Counts, closer_or_tied: Counts, n: int, m: int) -> Floats:
-    """How probably a record's nearest kept neighbour is of its own table; a tie counts one half.
+    """Probability that a record's nearest kept neighbour is of its own table. A tie counts one half.
 
     ``closer`` and ``closer_or_tied`` count the thinned side strictly within, and within or at, the limit.
 
@@ -88,7 +89,7 @@ def contributions(closer: Counts, closer_or_tied: Counts, n: int, m: int) -> Flo
 
 
 def enough_counted(n: int, m: int) -> int:
-    """Count from which on the probability of avoiding all counted is negligible; more changes nothing."""
+    """Count above which the probability of avoiding all counted is negligible: more changes nothing."""
     total, kept = (m, n - 1) if thins_the_other(n, m) else (n - 1, m)
     # Each further marked item multiplies the probability by at most 1 - kept/total.
     ratio = 1.0 - kept / total
@@ -153,8 +154,8 @@ def one_side(
 def tie_band(limit: Floats, tolerance: float) -> tuple[Floats, Floats]:
     """Distances strictly below the first end are closer than ``limit``, those up to the second are tied.
 
-    Tied iff the larger of the two exceeds the smaller by at most a factor 1/(1 - tolerance): the same
-    relation whichever of the two is called the limit, so that the measure stays exactly unbiased.
+    Two are tied iff the larger exceeds the smaller by at most a factor 1/(1 - tolerance). The relation is
+    symmetric in the two, so the measure stays exactly unbiased.
     """
     return limit * (1.0 - tolerance), limit / (1.0 - tolerance)
 
@@ -176,7 +177,7 @@ def ranks(distances: Floats, limits: Floats, tolerance: float) -> tuple[Integers
 
 
 def running_counts(marks: NDArray[np.bool_], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """How many of the first c entries of each row are marked, for c = 0 to k; shape (n, k + 1).
+    """Number of marked entries among the first c of each row, for c = 0 to k, shape (n, k + 1).
 
     Examples
     --------
@@ -241,12 +242,12 @@ class AdversarialAccuracy:
     aa_synthetic : float
         The same with the roles exchanged.
     aa : float
-        Mean of the two; 1/2 in expectation when both tables come from the same distribution.
+        Mean of the two. Its expectation is 1/2 if both tables come from the same distribution.
     n_real, n_synthetic : int
         Number of records on each side.
     per_real, per_synthetic : ndarray of shape (n_real,), (n_synthetic,)
-        Contribution of each record, of which ``aa_real`` and ``aa_synthetic`` are the means; for confidence
-        intervals over records.
+        Contribution of each record, for confidence intervals over records. ``aa_real`` and ``aa_synthetic``
+        are the means.
     """
 
     aa_real: float
@@ -275,8 +276,8 @@ def adversarial_accuracy(
     synthetic : array_like of shape (m, d)
         Synthetic records S, m at least 2.
     tie_tolerance : float
-        Two distances (of the Euclidean metric: squared distances) are tied when they differ by at most this
-        part of the larger one; 0 compares the floating-point distances as they are.
+        Two distances are tied if they differ by at most this part of the larger one. Euclidean ones are
+        compared as squares. 0 compares the floating-point distances as they are.
     metric : {"euclidean", "gower", "hamming"} or Metric
         Between rows as they are: for Gower distances give
         :func:`~dpsynth.evaluation.neighbours.search.gower_points`.
@@ -286,7 +287,7 @@ def adversarial_accuracy(
     Returns
     -------
     AdversarialAccuracy
-        Internal when ``real`` holds private records: nothing here is paid for.
+        Confidential if ``real`` holds private records, because no noise is added.
 
     Raises
     ------
@@ -296,12 +297,12 @@ def adversarial_accuracy(
 
     Notes
     -----
-    With n real and m >= n - 1 synthetic records, and ``c_<``, ``c_<=`` the number of synthetic records
-    closer than, and at most as far as, the nearest other real record of record i,
+    Let n be the real and m >= n - 1 the synthetic records. Let ``c_<`` and ``c_<=`` count the synthetic
+    records closer than, and at most as far as, the nearest other real record of record i. Then
 
-    ``AA_i = [C(m - c_<=, n - 1) + C(m - c_<, n - 1)] / (2 C(m, n - 1))``;
+    ``AA_i = [C(m - c_<=, n - 1) + C(m - c_<, n - 1)] / (2 C(m, n - 1))``.
 
-    for m < n - 1 the other real records are thinned to m instead. For n = m this is the mean over the
+    For m < n - 1 the other real records are thinned to m instead. For n = m this is the mean over the
     left-out record of definition (4.5).
 
     References

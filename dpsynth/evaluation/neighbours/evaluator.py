@@ -1,7 +1,7 @@
 """Nearest neighbours of synthetic and of real records: accuracies, losses and the test, as measures.
 
-Nearest neighbours are compared at equal sizes, on random parts of the tables: the formulas allow any sizes,
-but where distributions differ the accuracy depends on them, and a privacy loss would compare unlike numbers.
+Nearest neighbours are compared at equal sizes, on random parts of the tables. The formulas allow any sizes.
+But if distributions differ, the accuracy depends on the sizes. A privacy loss would compare unlike numbers.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def neighbours(
 ) -> Findings:
     """Compare nearest neighbours of synthetic, training and test records.
 
-    A random part of each table is used, as large as the smaller of the two compared. ``privacy_loss`` is
-    computed on parts of one size for both comparisons; where the tables allow different sizes it is not the
-    difference of the two accuracies reported. Random parts hide copies: of c copied records, a part of share
-    q of both tables holds q**2 c, so that ``records`` should be no smaller than the tables if time allows.
+    A random part of each table is used, as large as the smaller of the two compared. ``privacy_loss`` uses
+    parts of one size for both comparisons. If the tables allow different sizes, it is not the difference of
+    the two accuracies reported. Random parts hide copies: a part of share q of both tables holds q**2 c of c
+    copied records. ``records`` should be at least the size of the tables if time allows.
     """
     limit, metric = settings.most(tables.schema, COMPARED), METRICS[settings.metric]
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)
@@ -98,7 +98,7 @@ def neighbours(
     real_sides = permuted(real, held_out)
     what = (
         f"p-value, small where held-out records differ from training ones: {real_sides.n_real} "
-        f"training and {real_sides.n_synthetic} test records; then they are no baseline for memory"
+        f"training and {real_sides.n_synthetic} test records; then they are no baseline for memorisation"
     )
     measures.append(Measure(GROUP, "nn_train_test_p", real_sides.p_apart, True, what))
     return told(measures, min(len(tables.train), len(tables.test)))

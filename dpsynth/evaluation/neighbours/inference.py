@@ -2,42 +2,40 @@
 
 A bootstrap over records is wrong for nearest neighbours: a record drawn twice is its own copy at distance 0.
 The jackknife is wrong too: an accuracy of nearest neighbours is not a smooth function of the records. Under
-equal distributions a single record has no first-order effect, and leaving out records overstates the
-variance, about 2.6 times in two dimensions. Nor are records independent terms, since those that are nearest
-to each other score together.
+equal distributions a single record has no first-order effect. Leaving out records overstates the variance,
+about 2.6 times in two dimensions. Nor are records independent terms: nearest neighbours score together.
 
-What holds without linearity: if each table is a sample of independent records, two disjoint halves of all
-tables are independent, so half the squared difference of their statistics has the variance of the statistic
-at half size as its expectation. It is averaged over random splits. From quarters comes the variance at a
-quarter of the size, and the variance at full size follows at the same rate:
-``V(n) = V(n/2) * V(n/2) / V(n/4)``. (The rate is 1/2 for continuous records; for records that often coincide
-the variance falls faster, as cells fill up.) The interval is the estimate and a t quantile, its degrees of
-freedom from the spread over splits and from the number of records. The accuracy of each part comes from lists
-of neighbours that are found once for the whole tables.
+Splits need no linearity. If each table is a sample of independent records, two disjoint halves of all tables
+are independent. Half the squared difference of their statistics then estimates the variance at half size
+without bias. It is averaged over random splits. Quarters give the variance at a quarter of the size. The
+variance at full size follows at the same rate: ``V(n) = V(n/2) * V(n/2) / V(n/4)``. The rate is 1/2 for
+continuous records. For records that often coincide the variance falls faster, as cells fill up. The interval
+is the estimate and a t quantile. Its degrees of freedom come from the spread over splits and the number of
+records. The accuracy of each part uses lists of neighbours that are found once for the whole tables.
 
-Resampled: which records are in the tables. Held fixed: the generator and its training. Rows of a synthetic
-table that was post-processed to match marginals are not quite independent, but taken so. Records copied from
-the other table are separated by a split: where each record is a copy by chance, coverage is about right;
-where the *number* of copies is fixed, the interval is too wide (about 98 % instead of 95 % at 30 % copies).
-It is also too wide, though narrow, where nearly every record coincides with many others.
+Records in the tables are resampled. The generator and its training are held fixed. Rows of a synthetic table
+that was post-processed to match marginals are not quite independent, but taken so. A split separates records
+from their copies in the other table. If each record is a copy by chance, coverage is about right. If the
+*number* of copies is fixed, the interval is too wide (about 98 % instead of 95 % at 30 % copies). It is also
+too wide, though narrow, if nearly every record coincides with many others.
 
-Resemblance and privacy losses are those of Pedersen (2022), section 2.4, after Yale et al. (2019):
+Resemblance and privacy losses are those of Pedersen (2022), section 2.4, after Yale et al. (2019).
 ``TrResembLoss`` (2.12) and ``TeResembLoss`` (2.13) are the accuracy of the training and of test records
-against synthetic ones, ``PrivacyLoss`` (2.14) the second minus the first. The thesis defines them as
-expectations over generated tables, with the biased accuracy (2.11); these are estimates from one table, with
-the unbiased one of section 4.1. The privacy loss is then 0 in expectation where all tables come from one
-distribution, also when train and test differ in size. Where distributions differ, the accuracy depends on the
-sizes, so that a privacy loss is best read at equal ones.
+against synthetic ones. ``PrivacyLoss`` (2.14) is the second minus the first. The source defines them as
+expectations over generated tables, with the biased accuracy (2.11). Here they are estimates from one table,
+with the unbiased accuracy of section 4.1. The privacy loss is then 0 in expectation if all tables come from
+one distribution, also if train and test differ in size. If distributions differ, the accuracy depends on the
+sizes, and a privacy loss needs equal ones.
 
-The permutation test: if both tables are samples of one distribution, the labels "real" and "synthetic" of the
-pooled records are exchangeable: every way to deal them out is equally probable. The accuracy under random
-labels is therefore the exact reference, for any sizes, dimensions and ties (Schilling, "Multivariate
-two-sample tests based on nearest neighbors", JASA 81, 1986, and Henze 1988 test so with a fixed number of
-neighbours). Small accuracies speak for copies of records, large ones for a different distribution.
+The permutation test assumes that both tables are samples of one distribution. Then the labels "real" and
+"synthetic" of the pooled records are exchangeable: every assignment is equally probable. The accuracy under
+random labels is therefore the exact reference, for any sizes, dimensions and ties. Schilling ("Multivariate
+two-sample tests based on nearest neighbors", JASA 81, 1986) and Henze (1988) use this test with a fixed
+number of neighbours. Small accuracies indicate copies of records, large ones a different distribution.
 
-The neighbours of the pooled records do not depend on the labels and are found once. A list of the nearest is
-long enough that nearly always it holds the first neighbour of either label and settles the counts; the few
-records for which it does not are compared with all others.
+The neighbours of the pooled records do not depend on the labels and are found once. A list of the nearest
+nearly always holds the first neighbour of either label, which settles the counts. The few other records are
+compared with all records.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ Labels = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its confidence interval; without one where a table has fewer than 8 records."""
+    """An estimate with its confidence interval, or without one if a table has fewer than 8 records."""
 
     value: float
     lower: float | None
@@ -95,8 +93,8 @@ def split_intervals(
 ) -> list[Interval]:
     """Return intervals of statistics of several tables of independent records.
 
-    ``statistic`` gives from the part of each record of each table (0 to parts - 1, -1 for none) and the
-    number of parts the statistics on every part, of shape (parts, len(values)).
+    ``statistic`` takes the part of each record of each table (0 to parts - 1, -1 for none) and the number of
+    parts. It returns the statistics on every part, of shape (parts, len(values)).
     """
     from scipy.stats import t as student
 
@@ -138,7 +136,7 @@ def clipped(interval: Interval, lowest: float, highest: float) -> Interval:
 
 
 def _quarters(size: int, rng: np.random.Generator) -> Labels:
-    """Four random parts of one size; up to three records are left over."""
+    """Four random parts of one size. Up to three records are left over."""
     labels = np.arange(size) % 4
     labels[4 * (size // 4) :] = -1
     return rng.permutation(labels).astype(np.int8)
@@ -170,9 +168,9 @@ def accuracy_intervals(
 ) -> AccuracyIntervals:
     """Compute the unbiased nearest-neighbour adversarial accuracy with confidence intervals.
 
-    Coverage of 95 % intervals in simulations is 92 to 98 % for 50 to 1000 records a side, equal and unequal
-    sizes, continuous and binary, same and shifted distributions; 90 % for one side of 200 against 50 shifted
-    binary records, and 98 to 100 % where there are many more records than different ones.
+    Coverage of 95 % intervals in simulations is 92 to 98 % for 50 to 1000 records a side. These had equal and
+    unequal sizes, continuous and binary records, same and shifted distributions. It is 90 % for one side of
+    200 against 50 shifted binary records, and 98 to 100 % if records repeat many times.
     """
     t, s = two_tables(real, synthetic)
     (found,), _ = _by_splits([t], s, metric, rng, level, splits, progress)
@@ -183,7 +181,7 @@ class Parted:
     """One side of a comparison, evaluated on disjoint parts of the tables.
 
     Within a part, a record's nearest are the first of its lists that belong to the part. A list of 32 holds
-    none of a part of a quarter once in ten thousand times; the limit is then the end of the list.
+    none of a part of a quarter once in ten thousand times. The limit is then the end of the list.
     """
 
     def __init__(self, side: Side) -> None:
@@ -200,8 +198,8 @@ class Parted:
     def means(self, own: Labels, other: Labels, parts: int) -> Floats:
         """Mean contribution of each part, of shape (parts,).
 
-        ``own`` and ``other`` hold the part of each record of the own and of the other table, -1 for none;
-        parts are of one size.
+        ``own`` and ``other`` hold the part of each record of the own and of the other table, -1 for none.
+        Parts are of one size.
         """
         limits, counted = (own, other) if self._own_limits else (other, own)
         mine = own[:, None]
@@ -221,7 +219,7 @@ class Parted:
     def _values(
         self, closer: NDArray[np.integer[Any]], tied: NDArray[np.integer[Any]], n: int, m: int
     ) -> Floats:
-        """Contributions, looked up by count; a part thins the side that the whole thins."""
+        """Contributions, looked up by count. A part thins the same side as the whole table."""
         counts = np.arange(self._counted.shape[1] + 1)
         total = m if self._own_limits else n - 1
         known = np.minimum(counts, total)
@@ -255,9 +253,9 @@ def losses(
 ) -> Losses:
     """Compute both resemblance losses and the privacy loss, with intervals.
 
-    One synthetic table serves both comparisons, so that their errors are correlated; every split is of all
-    three tables at once, and the interval of the difference respects it. A generator's training on ``train``
-    makes the tables dependent; the module says what copies do.
+    One synthetic table serves both comparisons, so their errors are correlated. Every split is of all three
+    tables at once, and the interval of the difference includes that. A generator's training on ``train``
+    makes the tables dependent. The module describes the effect of copies.
     """
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
@@ -343,7 +341,7 @@ def same_distribution(
 
     At most ``limit`` records of each table are used, a random part of it. p-values are
     ``(1 + #) / (1 + permutations)``, which is valid at any number of permutations. They presume independent
-    records in each table; those of a synthetic table made to match marginals are not quite.
+    records in each table. Those of a synthetic table adjusted to match marginals are not quite.
 
     Examples
     --------

@@ -6,28 +6,28 @@
 ``gower``
     Mean over the columns of the scaled |difference| of numbers and ranks, or 0/1 for equal and different
     categories (Gower 1971). Two missing values are at distance 0, a missing and a present one at distance 1.
-    Gower leaves such columns out of the mean instead; then a record with one value present could lie at
-    distance 0 from everything, and the distance would not obey the triangle inequality.
+    Gower leaves such columns out of the mean instead. Then a record with one value present could lie at
+    distance 0 from everything, which breaks the triangle inequality.
 ``hamming``
-    Share of the columns whose values differ, after numbers are rounded to the resolution of the schema;
-    missing equals missing. Numbers without a resolution differ unless they are the same.
+    Share of the columns whose values differ, after numbers are rounded to the resolution of the schema.
+    Missing equals missing. Numbers without a resolution differ unless they are the same.
 
 Each is a :class:`Metric`: how a conformed frame becomes points, and how two blocks of points become a tile of
 distances. Only the order of distances matters to nearest neighbours, so the Euclidean tile is squared.
 
-The nearest are exact, ties included. Where a metric has Euclidean coordinates, scikit-learn's brute force
-(blocked matrix products) proposes the nearest. Its expansion ``x**2 + y**2 - 2 x y`` breaks ties, so the
-distances of those it proposes are computed again from differences, and what it may have missed is bounded:
-``reach`` is a distance that no point outside the list lies below. Whoever decides by the lists compares with
-``reach`` as well, and looks at all distances (:func:`over_tiles`) where the lists do not settle the matter.
-Other metrics compute every distance in tiles.
+The nearest are exact, ties included. If a metric has Euclidean coordinates, scikit-learn's brute force
+(blocked matrix products) proposes the nearest. Its expansion ``x**2 + y**2 - 2 x y`` breaks ties. The
+distances of proposed points are therefore computed again from differences. Points that it may have missed
+have a bound: none outside the list lies below the distance ``reach``. Callers compare with ``reach`` as well.
+If the lists do not settle a comparison, they use all distances (:func:`over_tiles`). Other metrics compute
+every distance in tiles.
 
 Error of the expansion: points are shifted to the centre of the set and scaled by a power of two. A sum of
 p = d + 2 products, in any order, errs by at most ``p u / (1 - p u)`` times the sum of |terms| (Higham 2002,
-section 3.1), u the unit roundoff; for half a squared distance that sum is at most
-``|x| |y| + |x|**2/2 + |y|**2/2`` =: s. Rounding the factors adds less than ``4 u s`` and the differences that
-the result is compared with less than ``(p + 2) u s``, so ``4 (p + 4) u s`` bounds the error of a squared
-distance; a last term covers underflow.
+section 3.1). Here u is the unit roundoff. For half a squared distance that sum is at most
+``|x| |y| + |x|**2/2 + |y|**2/2`` =: s. Rounding the factors adds less than ``4 u s``. The differences that
+the result is compared with add less than ``(p + 2) u s``. The error of a squared distance is thus at most
+``4 (p + 4) u s``. A last term covers underflow.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Metric:
     tile : callable
         From points of shape (n, d) and (m, d) to distances of shape (n, m), monotone in the named distance.
     embed : callable, optional
-        From points to coordinates whose squared Euclidean distances are those of the tile up to rounding, so
-        that matrix products can propose the nearest.
+        From points to coordinates whose squared Euclidean distances are those of the tile up to rounding.
+        Matrix products can then propose the nearest.
     pairs : callable, optional
-        With ``embed``: from points of shape (n, d), a set and positions in it of shape (n, k), to the
-        distances of these pairs, those of the tile to the last bit.
+        From points of shape (n, d), a set and positions in it of shape (n, k), to their distances. These
+        equal the tile to the last bit. Required with ``embed``.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Metric:
 
 
 def metric_named(name: str | Metric) -> Metric:
-    """Return the metric of that name; a :class:`Metric` is returned as it is."""
+    """Return the metric of that name. A :class:`Metric` is returned as it is."""
     if isinstance(name, Metric):
         return name
     if name not in METRICS:
@@ -89,9 +89,9 @@ def metric_named(name: str | Metric) -> Metric:
 def gower_points(frame: pd.DataFrame, schema: Schema) -> Floats:
     """Encode a conformed frame so that city-block distances are Gower distances, shape (n, d).
 
-    A number v in [0, 1] becomes (v, 1 - v, 0)/2 and a missing one (0, 0, 1)/2, so that two numbers lie at
-    |v - w| and a missing one at distance 1 from all of them; categories become one-hot halves. All is divided
-    by the number of columns.
+    A number v in [0, 1] becomes (v, 1 - v, 0)/2 and a missing one (0, 0, 1)/2. Two numbers then lie at
+    distance abs(v - w), and a missing one at distance 1 from all of them. Categories become one-hot halves.
+    All is divided by the number of columns.
 
     Examples
     --------
@@ -117,10 +117,10 @@ def gower_points(frame: pd.DataFrame, schema: Schema) -> Floats:
 
 
 def hamming_points(frame: pd.DataFrame, schema: Schema) -> Floats:
-    """Encode a conformed frame as one code a column; equal codes are equal values at the public resolution.
+    """Encode a conformed frame as one code a column: equal codes are equal at the public resolution.
 
-    Category codes, steps above the lower bound, or values where there is no step, shape (n, columns); missing
-    is -1 for codes and the float below the lower bound for values.
+    Return category codes, steps above the lower bound, or values if there is no step, shape (n, columns).
+    Missing is -1 for codes and the float below the lower bound for values.
     """
     return np.stack([_codes(column, frame[column.name]) for column in schema.columns], axis=1)
 
@@ -250,8 +250,8 @@ def over_tiles(
 ) -> list[Result]:
     """Return ``work(rows, distances)`` of all distances, a tile of rows at a time.
 
-    The distances of a tile are to the whole set, infinite to the points themselves. What ``work`` returns is
-    kept, so that it should be small.
+    The distances of a tile are to the whole set, infinite to the points themselves. Results of ``work`` are
+    kept, and should be small.
     """
 
     def one(rows: slice) -> Result:
@@ -287,7 +287,7 @@ def _without(tile: Floats, own: Integers | None) -> Floats:
 def _proposer(
     points: Floats, others: Floats
 ) -> Callable[[slice, int, Integers | None], tuple[Integers, Floats]] | None:
-    """Search by scikit-learn; None where squares could overflow."""
+    """Search by scikit-learn, None if squares could overflow."""
     from sklearn.neighbors import NearestNeighbors
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -303,7 +303,7 @@ def _proposer(
     terms, numbers = points.shape[1] + 2, np.finfo(np.float64)
 
     def propose(rows: slice, k: int, own: Integers | None) -> tuple[Integers, Floats]:
-        """Return positions of shape (n, k), and what no other member is nearer than."""
+        """Return positions of shape (n, k), and a distance that no other member is nearer than."""
         squared, index = brute.kneighbors(left[rows], n_neighbors=k + (own is not None))
         size = np.sqrt(np.einsum("ij,ij->i", left[rows], left[rows]))
         total = size * largest + 0.5 * size**2 + 0.5 * largest**2

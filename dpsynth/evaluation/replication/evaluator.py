@@ -1,9 +1,9 @@
-"""Study replication: does a regression on the synthetic table say what it says on the real one?
+"""Study replication: does a regression give the same results on the synthetic as on the real table?
 
-The same regression (logistic, linear or Cox) is fitted to both tables with the same terms, and the estimates
-are put side by side (:mod:`~dpsynth.evaluation.replication.two_fits`). Where the study was declared before
-the fit, its private estimates stand beside them, matched by the terms' names. Half of every number here is
-read off real records without payment: internal.
+The same regression (logistic, linear or Cox) is fitted to both tables with the same terms. The estimates are
+compared (:mod:`~dpsynth.evaluation.replication.two_fits`). If the regression was pre-specified, its private
+estimates stand beside them, matched by the terms' names. Every number here uses real records without noise:
+it is confidential.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _DECLARED = {
         "share of terms that are significant in private and real estimates in one direction, or in neither"
     ),
     "covered": "share of private estimates inside the real interval",
-    "holds_real": "share of private intervals that hold the real estimate",
+    "holds_real": "share of private intervals that cover the real estimate",
     "overlap_mean": _OVERLAP,
     "standardised_difference_median": "median |private - real| in real standard errors",
 }
@@ -67,12 +67,12 @@ _DECLARED = {
 def replication(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
-    """Fit each study's regression to the synthetic and to the real records and report how it is replicated.
+    """Fit each regression to the synthetic and to the real records, and report the agreement.
 
-    Measures ``effects_...`` are over the terms that both tables tell; in ``effects_overlap_mean`` disjoint
-    intervals count as 0, while the rows of the detail keep the negative number. Names of the second study end
-    in ``[2]``, and so on. Where ``tables.declared`` holds estimates of the same formula, the same measures of
-    these begin with ``declared_``.
+    Measures ``effects_...`` are over the terms that both tables can estimate. In ``effects_overlap_mean``
+    disjoint intervals count as 0. The rows of the detail keep the negative number. Names of the second study
+    end in ``[2]``, and so on. If ``tables.declared`` holds estimates of the same formula, their measures
+    begin with ``declared_``.
     """
     studies = settings.studies(tables.schema)
     findings = Findings()
@@ -103,7 +103,7 @@ def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, su
     over = f"over {result.compared} of {len(rows)} terms of the {model.kind} model of {model.outcome}"
     if not result.compared:
         told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
-        over += f"; {'; '.join(told) or 'no term can be told from both tables'}"
+        over += f"; {'; '.join(told) or 'no term can be estimated from both tables'}"
     measures = _measures(result.rows, "effects", _EFFECTS, over)
     study = None
     if declared:
@@ -145,7 +145,7 @@ def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, su
 def _measures(
     rows: Sequence[Contrast], prefix: str, words: Mapping[str, str], over: str
 ) -> tuple[Measure, ...]:
-    """Shares and means over the terms that both sides tell."""
+    """Shares and means over the terms that both sides estimate."""
     shares = ("same_sign", "same_decision", "covered", "holds_real")
     values = {name: share(rows, attrgetter(name)) for name in shares}
     values["overlap_mean"] = mean([None if row.overlap is None else max(row.overlap, 0.0) for row in rows])
@@ -181,7 +181,7 @@ def _row(row: Contrast, ratio: bool) -> EffectRow:
 
 
 def _declared(row: Contrast, ratio: bool) -> DeclaredEffect | None:
-    """The private estimate of a term, and how it compares; the latter None where no real one is known."""
+    """The private estimate of a term, and its comparison, which is None if no real one is known."""
     effect = _side(row.synthetic, ratio)
     if effect is None:
         return None

@@ -1,26 +1,25 @@
 """One regression fitted to one table: the same terms for every table, and maximum likelihood.
 
 The terms are those of :mod:`dpsynth.studies.terms`. Records with a value missing among the columns of the
-model take no part (complete cases). What one table cannot tell is left out in that table only, each time with
-its reason: a column without any value, a constant column, a category that does not occur, and a category in
-which the outcome is always the same. In the last case (quasi-complete separation, Albert and Anderson 1984,
-"On the existence of maximum likelihood estimates in logistic regression models") the category's estimate is
-infinite, and at infinity its records have nothing to say about the other coefficients, so these are fitted
-without them.
+model take no part (complete cases). Terms that one table cannot estimate are left out in that table only,
+with the reason. These are a column without any value, a constant column, a category that does not occur, and
+a category with only one outcome. The last is quasi-complete separation (Albert and Anderson 1984, "On the
+existence of maximum likelihood estimates in logistic regression models"). The category's estimate is
+infinite. At infinity its records do not affect the other coefficients, which are fitted without them.
 
 The likelihoods are those of statsmodels. Predictors are standardised first, which keeps Newton's method in
-range whatever their units are, and the slopes are brought back exactly. Whatever cannot be estimated
-(separation, a singular design, no event, too few records, no convergence) is said in one sentence. Intervals
-are Wald's: normal for logistic and Cox models, Student's t for linear ones. Ties among event times are
-treated by Efron's method; without ties it is Breslow's, which is then quicker.
+range for any units. The slopes are scaled back exactly. A fit without estimates gives the reason in one
+sentence: separation, a singular design, no event, too few records, no convergence. Intervals are Wald's:
+normal for logistic and Cox models, Student's t for linear ones. Ties among event times use Efron's method.
+Without ties it equals Breslow's, which is quicker and used then.
 
-Under separation of a logistic regression the likelihood grows without end and no maximum exists. A normal
-prior on every slope then gives estimates in its place: ridge regression (le Cessie and van Houwelingen 1992,
-"Ridge estimators in logistic regression", Applied Statistics 41), with a scale that says little, 2.5 log odds
-a standard deviation (Gelman, Jakulin, Pittau and Su 2008, "A weakly informative default prior distribution
-for logistic and other regression models", Annals of Applied Statistics 2, with a Cauchy of that scale). The
-intercept is free. Firth's penalised likelihood is not concave: with the 30 terms of breast_cancer and its
-first 285 records, fits of it ended in twelve different maxima from twelve starts.
+Under separation of a logistic regression the likelihood grows without end and no maximum exists. Ridge
+regression then gives estimates instead (le Cessie and van Houwelingen 1992, "Ridge estimators in logistic
+regression", Applied Statistics 41). Its weak normal penalty on every slope has a standard deviation of 2.5
+log odds per standard deviation of the term. A Cauchy of that scale is in Gelman, Jakulin, Pittau and Su
+(2008), "A weakly informative default prior distribution for logistic and other regression models", Annals of
+Applied Statistics 2. The intercept is free. Firth's penalised likelihood is not concave. For the 30 terms of
+breast_cancer and its first 285 records, its fits ended in twelve different maxima from twelve starts.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ Flags = NDArray[np.bool_]
 class Design:
     """One table, ready to be fitted.
 
-    ``names`` holds the term of each column of ``x``; empty for a contrast that adjusts but is not reported,
-    because the reference category does not occur.
+    ``names`` holds the term of each column of ``x``. It is empty for a contrast that adjusts but is not
+    reported, because the reference category does not occur.
     """
 
     names: tuple[str, ...]
@@ -60,7 +59,7 @@ class Design:
     n_table: int  # records of the table
     n_incomplete: int  # those left out because a value is missing
     n_settled: int  # those left out because their category settles the outcome
-    dropped: tuple[tuple[str, str], ...]  # terms that this table cannot tell, and why
+    dropped: tuple[tuple[str, str], ...]  # terms that this table cannot estimate, and why
     problem: str = ""  # why nothing can be fitted, in one sentence; empty otherwise
 
 
@@ -95,7 +94,7 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
         plan, dropped = [], []
     elif not kept.any():
         settling = few(dict.fromkeys(name for name, _ in reasons))
-        problem = f"the outcome is perfectly separated: {settling} tells it for every record"
+        problem = f"the outcome is perfectly separated: {settling} gives it for every record"
         plan, dropped = [], []
     elif len(plan) > MAX_TERMS:
         problem = f"the model has {len(plan):,} terms, and at most {MAX_TERMS} are fitted"
@@ -125,7 +124,7 @@ def _plan(
 ) -> tuple[list[tuple[str, Term]], list[tuple[str, str]]]:
     """Choose the terms that are fitted, each with the name it is reported under, and those that are dropped.
 
-    ``reasons`` to drop are by column and category; those of a whole column have None for the category.
+    ``reasons`` to drop are by column and category. Those of a whole column have None for the category.
     """
     plan: list[tuple[str, Term]] = []
     dropped: list[tuple[str, str]] = []
@@ -156,7 +155,7 @@ def _plan(
 def _unsettled(
     values: dict[str, Floats], y: Floats, complete: Flags, schema: Schema, model: EffectsModel
 ) -> tuple[Flags, dict[tuple[str, int | None], str]]:
-    """Leave out the records of categories in which the outcome is always the same; say which and why.
+    """Leave out the records of categories with only one outcome, and return the reasons.
 
     A Cox coefficient is infinite only without any event: a category of events alone still has its times.
     """
@@ -217,7 +216,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Fit:
-    """What one table says about each term; nothing about terms that the design dropped.
+    """Estimates of one table for each term, without terms that the design dropped.
 
     ``separated`` says whether the problem is that no maximum of the likelihood of a logistic model was found.
     """
@@ -239,10 +238,10 @@ def fit(
 ) -> Fit:
     """Fit one regression to one table.
 
-    Intervals hold the predictors fixed and take the outcomes of the records as independent. ``rng`` chooses
-    the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times. ``priors`` are
-    standard deviations of normal priors of the slopes of a logistic model by term; errors and intervals are
-    then those of the curvature at the maximum, the prior's included.
+    Intervals take the predictors as fixed and the outcomes of the records as independent. ``rng`` chooses
+    the records of a Cox model with more than ``MAX_EVENT_TIMES`` distinct event times. ``priors`` are the
+    standard deviations of normal penalties, by term, on the slopes of a logistic model. Errors and intervals
+    then use the curvature at the maximum, the penalty's included.
     """
     remark = ""
     if kind == "cox" and not data.problem:
@@ -348,10 +347,10 @@ def _likelihood(z: Floats, data: Design, kind: Kind, precision: Floats | None) -
 
 
 def _newton(model: Any, start: Floats) -> tuple[Floats, Floats | None]:
-    """Maximise a likelihood of statsmodels; return the last point, and standard errors if it is a maximum.
+    """Maximise a likelihood of statsmodels. Return the last point, and standard errors if it is a maximum.
 
-    Newton's method with halved steps, as Cox regression in other packages has it: plain steps, which are
-    statsmodels' own, overshoot where a predictor has a long tail, and end in NaN.
+    The method is Newton's with halved steps, as in Cox regression of other packages. The plain steps of
+    statsmodels overshoot if a predictor has a long tail, and end in NaN.
     """
     point, height = start, float(model.loglike(start))
     for _ in range(_STEPS):
@@ -393,7 +392,7 @@ def _no_maximum(z: Floats, data: Design, slopes: Floats, kind: Kind) -> str:
     tractable = kind == "logistic" and len(z) <= _SEPARATION_RECORDS
     if tractable and separated(_with_intercept(z), data.y):
         return (
-            "the outcome is separated: a combination of the terms tells it without an error for some or "
+            "the outcome is separated: a combination of the terms gives it without an error for some or "
             "all records, and coefficients are infinite"
         )
     if np.abs(slopes).max() > _FAR:
@@ -406,17 +405,17 @@ def _with_intercept(z: Floats) -> Floats:
     return np.column_stack([np.ones(len(z)), z])
 
 
-#: standard deviation of the prior of a slope, in log odds a standard deviation of its term
+#: standard deviation of the penalty of a slope, in log odds a standard deviation of its term
 PRIOR_STD = 2.5
 
 
 def separated(x: Floats, y: Floats) -> bool:
-    """Whether some direction of the predictors tells the outcome of some records and is wrong for none.
+    """Whether some direction of the predictors gives the outcome of some records and is wrong for none.
 
     A linear program (Konis 2007, "Linear programming algorithms for detecting separated data in binary
-    logistic regression models"): maximise ``sum_i s_i x_i w`` over ``s_i x_i w >= 0`` and ``|w_j| <= 1``,
-    where ``s_i`` is 1 or -1 by the outcome. The logistic likelihood has a maximum if and only if the optimum
-    is 0. ``x``, of shape (n, p), holds the intercept; ``y`` is 0 and 1.
+    logistic regression models") maximises ``sum_i s_i x_i w`` over ``s_i x_i w >= 0`` and ``|w_j| <= 1``.
+    ``s_i`` is 1 or -1 by the outcome. The logistic likelihood has a maximum if and only if the optimum is 0.
+    ``x``, of shape (n, p), holds the intercept. ``y`` is 0 and 1.
     """
     from scipy.optimize import linprog
 
@@ -426,7 +425,7 @@ def separated(x: Floats, y: Floats) -> bool:
 
 
 def slope_priors(data: Design) -> dict[str, float]:
-    """Return the standard deviation of the prior of each slope, in log odds a unit of the term."""
+    """Return the standard deviation of the penalty of each slope, in log odds a unit of the term."""
     scales = data.x.std(axis=0)
     return {
         name: PRIOR_STD / float(scale)
@@ -436,14 +435,14 @@ def slope_priors(data: Design) -> dict[str, float]:
 
 
 def precisions(names: tuple[str, ...], scale: Floats, priors: Mapping[str, float]) -> Floats:
-    """Precision of the prior of each slope of *standardised* terms; of the scale 2.5 where none is given."""
+    """Precision of the penalty of each slope of *standardised* terms, by default of the scale 2.5."""
     known = (priors.get(name, PRIOR_STD / s) * s for name, s in zip(names, scale, strict=True))
     return np.array([1.0 / std**2 for std in known])
 
 
 @dataclass(frozen=True)
 class _Ridge:
-    """A likelihood of statsmodels times normal priors of the slopes; the first coefficient is free."""
+    """A likelihood of statsmodels times normal penalties of the slopes. The first coefficient is free."""
 
     model: Any
     precision: Floats

@@ -1,12 +1,12 @@
-"""One regression fitted to a real and to a synthetic table: both fits side by side, and what is unusual.
+"""One regression fitted to a real and to a synthetic table: both fits, and notes on unusual ones.
 
 All comparisons are on the additive scale (log odds, log hazard, or the outcome's unit), where the intervals
 are symmetric. See :mod:`~dpsynth.studies.terms` for the terms and
 :mod:`~dpsynth.evaluation.replication.one_fit` for the fits.
 
-A regression uses the records that have every value of its columns. With a laboratory panel that is missing
-in half of the records, a regression on all columns has few records left, or none; so the usual study, which
-nobody chose, leaves out the columns that cost it most. A study that somebody asked for is fitted as it is.
+A regression uses the records that have every value of its columns. A laboratory panel may be missing in half
+of the records. A regression on all columns then has few records left, or none. The default regression
+therefore leaves out the columns that remove most records. A requested regression is fitted as it is.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from dpsynth.table.schema import Schema
 
 @dataclass(frozen=True)
 class Contrast:
-    """One term in two tables; every comparison is None unless both tables tell it.
+    """One term in two tables. Every comparison is None unless both tables estimate it.
 
-    ``same_decision`` says whether a reader of the two p-values would report the same: above 0, below 0, or no
-    effect shown. ``overlap`` is :func:`interval_overlap`, negative for disjoint intervals.
+    ``same_decision`` says whether both p-values lead to the same report: above 0, below 0, or no effect
+    shown. ``overlap`` is :func:`interval_overlap`, negative for disjoint intervals.
     """
 
     term: str
@@ -68,10 +68,10 @@ def contrast(names: Sequence[str], real: Fit, synthetic: Fit, *, level: float = 
 def interval_overlap(first: tuple[float, float], second: tuple[float, float]) -> float | None:
     """Karr's overlap of two confidence intervals: the part they share, relative to each, averaged.
 
-    ``J = (u - l) / 2 * (1 / (u1 - l1) + 1 / (u2 - l2))`` with ``l = max(l1, l2)`` and ``u = min(u1, u2)``;
-    None where an interval has no length. For disjoint intervals ``u < l`` and the formula is left to become
-    negative, as in the R package synthpop. Karr, Kohnen, Oganian, Reiter and Sanil (2006), "A framework for
-    evaluating the utility of data altered to protect confidentiality", The American Statistician 60(3).
+    ``J = (u - l) / 2 * (1 / (u1 - l1) + 1 / (u2 - l2))`` with ``l = max(l1, l2)`` and ``u = min(u1, u2)``. It
+    is None if an interval has no length. For disjoint intervals ``u < l`` and J is negative, as in the R
+    package synthpop. Karr, Kohnen, Oganian, Reiter and Sanil (2006), "A framework for evaluating the utility
+    of data altered to protect confidentiality", The American Statistician 60(3).
 
     Examples
     --------
@@ -86,18 +86,18 @@ def interval_overlap(first: tuple[float, float], second: tuple[float, float]) ->
 
 
 def share(rows: Sequence[Contrast], of: Callable[[Contrast], bool | None]) -> float | None:
-    """Share of the rows for which something holds among those where it is defined; None without any."""
+    """Share of the rows for which something holds among those where it is defined, None without any."""
     return mean([None if value is None else float(value) for value in map(of, rows)])
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Mean of those that are defined; None without any."""
+    """Mean of those that are defined, None without any."""
     defined = [value for value in values if value is not None]
     return float(np.mean(defined)) if defined else None
 
 
 def median(values: Sequence[float | None]) -> float | None:
-    """Median of those that are defined; None without any."""
+    """Median of those that are defined, None without any."""
     defined = [value for value in values if value is not None]
     return float(np.median(defined)) if defined else None
 
@@ -135,8 +135,7 @@ def enough_complete(
 ) -> tuple[EffectsModel, str]:
     """Leave out predictors, the most costly first, until half of the records of each table are complete.
 
-    Returns the model, with at least one predictor, and one sentence on what was left out; empty if nothing
-    was.
+    Return the model, with at least one predictor, and a sentence naming those left out, or empty.
     """
     names = [column.name for column in model.columns(schema)]
     always = [name for name in (model.outcome, model.duration) if name is not None]
@@ -178,9 +177,9 @@ def enough_complete(
 
 @dataclass(frozen=True)
 class Replication:
-    """One regression on two tables: one contrast for each term, those that no table can tell included.
+    """One regression on two tables: one contrast for each term, also for terms that cannot be estimated.
 
-    ``separated`` holds the tables whose outcomes separate; if there are any, both fits are ridge regressions.
+    ``separated`` holds the tables whose outcomes separate. If there are any, both fits are ridge regressions.
     """
 
     rows: tuple[Contrast, ...]
@@ -201,7 +200,7 @@ class Replication:
 
     @property
     def compared(self) -> int:
-        """How many terms both tables tell."""
+        """Number of terms that both tables estimate."""
         return sum(row.same_sign is not None for row in self.rows)
 
     def notes(self) -> tuple[str, ...]:
@@ -209,7 +208,7 @@ class Replication:
         found: list[str] = [self.remark] if self.remark else []
         if self.separated:
             found.append(
-                f"A combination of the terms tells {self.model.outcome} without an error for some or all "
+                f"A combination of the terms gives {self.model.outcome} without an error for some or all "
                 f"of the {' and of the '.join(self.separated)} records, so that odds ratios without end "
                 "fit best. Both tables were fitted with a normal prior on every slope instead (ridge "
                 f"regression, standard deviation {PRIOR_STD:g} log odds a real standard deviation of the "
@@ -253,8 +252,8 @@ def replicate(
 ) -> Replication:
     """Fit one regression to two conformed frames and compare the coefficients.
 
-    Intervals hold the predictors fixed and take the outcomes of the records as independent draws. ``rng``
-    chooses the records that are used of a table with more than ``limit``.
+    Intervals take the predictors as fixed and the outcomes of the records as independent. ``rng`` chooses
+    the records that are used of a table with more than ``limit``.
     """
     frames = {"real": real, "synthetic": synthetic}
     used = {name: frame.iloc[random_rows(len(frame), limit, rng)] for name, frame in frames.items()}
@@ -286,7 +285,7 @@ def replicate(
 
 
 def _listed(dropped: tuple[tuple[str, str], ...]) -> str:
-    """Terms by reason; a reason that concerns many is given once."""
+    """Terms by reason. A reason that concerns many is given once."""
     by_reason: dict[str, list[str]] = {}
     for name, why in dropped:
         by_reason.setdefault(why, []).append(name)

@@ -1,19 +1,15 @@
-"""What a synthetic table keeps of the associations between the columns of a real one.
+"""Associations between the columns of a real table, and their errors in a synthetic one.
 
-How strongly any two columns go together, on one scale for all kinds of columns.
+Each pair of columns has one measure in [0, 1]:
 
-==========  ==========  ======================================================================
-one         other       measure in [0, 1]
-==========  ==========  ======================================================================
-ordered     ordered     absolute Pearson correlation (ordinal columns by rank)
-categories  categories  Cramér's V with Bergsma's bias correction
-categories  ordered     correlation ratio, corrected as Kelley's epsilon squared
-==========  ==========  ======================================================================
+* two ordered columns: absolute Pearson correlation (ordinal columns by rank)
+* two columns of categories: Cramér's V with Bergsma's bias correction
+* one of each: correlation ratio, corrected as Kelley's epsilon squared
 
 The mean absolute difference of the correlations of encoded columns is a first number, used by every
 comparison of generators. Each pair uses the records in which both values are present. Both corrections
-subtract what independent columns of so many categories would show by chance, so that tables of different
-sizes can be compared.
+subtract the value of independent columns with so many categories. Tables of different sizes can then be
+compared.
 
 References
 ----------
@@ -47,9 +43,9 @@ PEARSON, CRAMER, RATIO = "Pearson", "Cramér's V", "correlation ratio"
 class Association:
     """Associations of all pairs of columns of one table.
 
-    ``matrix`` is symmetric, 1 on the diagonal, and NaN where a column is constant among the complete records
-    of a pair, or where there are fewer than two of them; ``signs`` is 1 or -1, the direction of Pearson
-    correlations, 1 for the others.
+    ``matrix`` is symmetric with 1 on the diagonal. An entry is NaN if a column is constant among the complete
+    records of the pair, or if there are fewer than two of them. ``signs`` is 1 or -1, the direction of
+    Pearson correlations, and 1 for the others.
     """
 
     columns: tuple[str, ...]
@@ -97,7 +93,7 @@ def association(frame: pd.DataFrame, schema: Schema) -> Association:
 
 
 def cramers_v(table: NDArray[np.int64]) -> float:
-    """Cramér's V of a table of counts, shape (r, c); NaN where rows or columns are fewer than two.
+    """Cramér's V of a table of counts, shape (r, c), NaN if rows or columns are fewer than two.
 
     Rows and columns without any count are left out, corrected by Bergsma.
     """
@@ -112,12 +108,12 @@ def cramers_v(table: NDArray[np.int64]) -> float:
     phi2 = max(phi2 - (r - 1) * (c - 1) / (n - 1), 0.0)
     r_less, c_less = r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)
     least = min(r_less, c_less) - 1.0
-    # With as many categories as records nothing is left to tell association from chance.
+    # With as many categories as records, association cannot be separated from chance.
     return float(np.sqrt(min(phi2 / least, 1.0))) if least > 1e-12 else 0.0
 
 
 def _pearson(values: Floats, mask: Floats) -> Floats:
-    """Correlations over complete pairs; ``values`` are 0 where ``mask`` is."""
+    """Correlations over complete pairs. ``values`` are 0 where ``mask`` is."""
     n = mask.T @ mask
     count = np.maximum(n, 1.0)
     sums = values.T @ mask  # sums[i, j]: of column i where j is present
@@ -154,8 +150,8 @@ _WORST = 10
 def association_error(real: Association, synthetic: Association) -> float | None:
     """Mean absolute difference of associations over all pairs of different columns.
 
-    An association that is not defined (a constant column) counts as 0: such a column tells nothing about any
-    other. None where there is a single column.
+    An association that is not defined (a constant column) counts as 0: such a column gives no information
+    about any other. None for a single column.
     """
     upper = np.triu_indices(len(real.columns), k=1)
     if not len(upper[0]):
@@ -165,12 +161,12 @@ def association_error(real: Association, synthetic: Association) -> float | None
 
 
 def association_lost(real: Association, synthetic: Association) -> float | None:
-    """Part of the strength of the real associations that is not there: about 0 if all is, 1 if nothing is.
+    """Part of the strength of the real associations that is lost: about 0 if none is, 1 if all is.
 
-    What is missing of each pair's real association r, weighed by it: ``sum min(max(r - s, 0), r) r / sum
-    r^2``, where a synthetic association s of the opposite direction counts as negative, and one that is too
-    strong loses nothing. Independent columns have 1 but for chance, whatever the strength of the real
-    associations. None where no pair of real columns is associated.
+    It is ``sum min(max(r - s, 0), r) r / sum r^2`` over pairs with real association r and synthetic one s. An
+    s of the opposite direction counts as negative, and one that is too strong loses nothing. Independent
+    columns have 1 except for chance, for any real associations. None if no pair of real columns is
+    associated.
     """
     upper = np.triu_indices(len(real.columns), k=1)
     r, s = (np.nan_to_num(found.matrix, nan=0.0)[upper] for found in (real, synthetic))
@@ -235,9 +231,9 @@ def correlation_errors(
 ) -> tuple[float, ...]:
     """Mean absolute difference of Pearson correlations over all pairs of encoded columns, in [0, 2].
 
-    One for each of ``others`` against ``real``. The columns are those of
-    :func:`~dpsynth.evaluation.features.distance_features`; a column that is constant in a table has
-    correlation 0 with every other one there. 0 where there is only one encoded column.
+    There is one for each of ``others`` against ``real``. The columns are those of
+    :func:`~dpsynth.evaluation.features.distance_features`. A column that is constant in a table has
+    correlation 0 with every other one there. The result is 0 if there is only one encoded column.
     """
     first = _correlations(real, schema)
     upper = np.triu_indices(len(first), k=1)

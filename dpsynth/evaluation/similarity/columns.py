@@ -1,18 +1,17 @@
 """One column in two tables: distance of the distributions, coverage of its values, histogram.
 
-Two samples of one distribution never agree, so the total variation distance stands beside the value that two
-samples of these sizes from the pooled table would have on average. The distance of the samples differs from
-that of the populations by at most the distance of each sample from its own population (the triangle
-inequality), and the interval is the sample's distance plus and minus the quantile of that sum over
-multinomial resamples of both tables. Such an interval is wide but holds near 0 too, where a bootstrap
-percentile interval of a distance does not.
+Two samples of one distribution never agree. The total variation distance therefore stands beside its mean
+over two samples of these sizes from the pooled table. The distance of the samples and that of the populations
+differ by at most a sum: each sample's distance from its own population (triangle inequality). The interval is
+the samples' distance plus and minus a quantile of that sum over multinomial resamples of both tables. It is
+wide but valid near 0 too, unlike a bootstrap percentile interval of a distance.
 
-Generators forget what is rare first. Every share of categories that occur stands beside what a fresh draw of
-as many records would hold on average. The other way round, categories that the synthetic table holds more
-often than the real one explains were invented.
+Generators lose rare values first. Every share of categories that occur stands beside its mean in a fresh
+sample of as many records. Categories that are more frequent in the synthetic table than the real one explains
+were invented.
 
-The bins of a histogram come from the schema alone, never from records, so that a synthetic table's histogram
-may be shown wherever the table itself may.
+The bins of a histogram come from the schema alone, never from records. A synthetic table's histogram may
+therefore be shown wherever the table itself may.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _DRAWS = 200
 
 @dataclass(frozen=True)
 class Difference:
-    """One distance between two samples; the interval is for the populations, and conservative."""
+    """One distance between two samples. The interval is for the populations, and conservative."""
 
     estimate: Estimate  # of the distance between the populations; the interval is conservative
     chance: float  # its mean over two samples of these sizes from the pooled sample
@@ -46,7 +45,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ColumnDifference:
-    """How the distributions of one column differ; missing values only where the schema allows them."""
+    """Differences of the distributions of one column, for missing values only if the schema allows them."""
 
     column: str
     tvd: Difference
@@ -63,7 +62,7 @@ def compare_column(
     rng: np.random.Generator,
     level: float = 0.95,
 ) -> ColumnDifference:
-    """Compare one column of two tables; records of both taken as independent, cells held fixed."""
+    """Compare one column of two tables, with records taken as independent and cells held fixed."""
     tvd = _difference(cell_counts(real, synthetic, column), rng, level)
     if not column.missing:
         return ColumnDifference(column.name, tvd, None, None, None)
@@ -76,9 +75,8 @@ def cell_counts(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count the values of two columns in common cells, missing ones in the first.
 
-    Every declared category or number is a cell where there are at most ``bins`` of them; otherwise the cells
-    are cut at the quantiles of the real values, which makes the distance as sharp on a skewed column as on an
-    even one.
+    Every declared category or number is a cell if there are at most ``bins`` of them. Otherwise the quantiles
+    of the real values cut the cells. The distance is then as sensitive on a skewed column as on an even one.
     """
     cells = [_cells(column, series, real, bins) for series in (real, synthetic)]
     size = max(int(codes.max()) for codes in cells) + 1
@@ -87,7 +85,7 @@ def cell_counts(
 
 
 def _cells(column: Column, series: pd.Series, real: pd.Series, bins: int) -> NDArray[np.int64]:
-    """The cell of each value, 0 for a missing one; quantiles of ``real`` cut those of many numbers."""
+    """The cell of each value, 0 for a missing one. Quantiles of ``real`` cut those of many numbers."""
     if not column.is_numeric:
         return category_codes(column, series) + 1
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -133,9 +131,8 @@ _BINS = 30
 def marginal(frame: pd.DataFrame, column: Column, table: Table) -> Detail:
     """Count a column of a conformed table over its public bins.
 
-    Shares are of *all* records, so that they, ``missing`` and ``special`` (of all special codes together) sum
-    to 1. Bins of a column recorded in steps hold whole steps; edges lie half a step outside the recorded
-    values.
+    Shares are of *all* records: they, ``missing`` and ``special`` (of all special codes together) sum to 1.
+    Bins of a column recorded in steps hold whole steps. Edges lie half a step outside the recorded values.
     """
     # A number of cells that the schema gives is meant for the base model and may be too many to draw.
     plain = column.model_copy(update={"cells": None})
@@ -179,8 +176,8 @@ RARE = 0.01
 class CategoryCoverage:
     """Categories of one column: shares among the real records with a value, and whether each occurs.
 
-    ``chance`` is the probability that it occurs in a fresh draw of as many records with a value; ``invented``
-    holds categories with the real and the synthetic count.
+    ``chance`` is the probability that it occurs in a fresh sample of as many records with a value.
+    ``invented`` holds categories with the real and the synthetic count.
     """
 
     column: str
@@ -204,8 +201,8 @@ def category_coverage(
 ) -> tuple[CategoryCoverage, ...]:
     """Look up every declared category of every column of categories in both tables.
 
-    A category is called invented where its synthetic count exceeds what an exact binomial test of equal
-    shares allows, at ``1 - level`` over all categories of the table together (Bonferroni).
+    A category is called invented if its synthetic count is too high in an exact binomial test of equal
+    shares. The test is at ``1 - level`` over all categories of the table together (Bonferroni).
     """
     from scipy.stats import binom
 
@@ -229,9 +226,9 @@ def category_coverage(
 def covered(
     found: Sequence[CategoryCoverage], *, weighted: bool = False, rare: bool = False
 ) -> Covered | None:
-    """Sum coverage up over the columns; None where there is no such category.
+    """Sum coverage up over the columns, None if there is no such category.
 
-    ``weighted`` weighs each category by its share of the real records; otherwise all that occur in the real
+    ``weighted`` weighs each category by its share of the real records. Otherwise all that occur in the real
     table count alike. ``rare`` counts only categories of less than one percent of the real records of their
     column.
     """

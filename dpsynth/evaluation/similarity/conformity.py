@@ -1,7 +1,7 @@
 """Values that the public schema does not allow, counted in a table as it came, and rules that records break.
 
-Conforming a table refuses such values or clips them; the counts say how often a generator made them. They
-need no real record, so that they may be released with the table. The language of rules is
+Conforming a table refuses such values or clips them. The counts say how often a generator produced them. They
+need no real record, so they may be shared with the table. The language of rules is
 :mod:`dpsynth.table.rules`.
 """
 
@@ -72,10 +72,10 @@ def conformity_measures(raw: pd.DataFrame, schema: Schema) -> Iterator[Measure]:
 
 
 def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
-    """Say of which columns a table that fits its schema holds numbers between the declared steps.
+    """List columns of a table that fits its schema with numbers between the declared steps.
 
-    A file may hold 1.199951 for 1.2. Such digits tell tables apart without saying anything about patients, so
-    that they are rounded before comparison.
+    A file may hold 1.199951 for 1.2. Such digits separate tables without information about patients. They are
+    rounded before comparison.
     """
     rows = []
     for column, numbers in _numeric(raw, schema):
@@ -88,10 +88,10 @@ def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findin
 
 
 def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
-    """Say of which columns a real table holds numbers outside the declared bounds.
+    """List columns of a real table with numbers outside the declared bounds.
 
-    They are clipped before fitting and before any comparison, so that no other measure sees what was lost.
-    Half a step outside is rounding.
+    They are clipped before fitting and before any comparison, so no other measure shows the loss. Half a step
+    outside is rounding.
     """
     rows = []
     for column, numbers in _numeric(raw, schema):
@@ -108,7 +108,7 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
 
 
 def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArray[np.float64]]]:
-    """Numeric columns of a table as it came, NaN where there is no number; a derived one may be absent."""
+    """Numeric columns of a table as it came, NaN if there is no number. A derived one may be absent."""
     for column in schema.columns:
         if column.is_numeric and column.name in raw:
             numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)

@@ -1,23 +1,23 @@
-"""Can a classifier tell synthetic from real records, by all columns or by one alone?
+"""Real-versus-synthetic classifiers, of all columns or of one alone.
 
-Real and synthetic records, as many of each, are labelled and mixed. Scores come from models that have not
-seen the record (cross-fitting), so that an AUC of 1/2 is what a fresh draw gives.
+Real and synthetic records, as many of each, are labelled and mixed. Scores come from models that were not
+trained on the record (cross-fitting). A fresh sample therefore gives an AUC of 1/2.
 
 pMSE is the mean squared distance of fitted propensity scores from 1/2. Snoke et al. (2018) compare it with
-its expectation under a null hypothesis. Theirs is a synthetic table drawn from the right model *fitted to
-the same records*, ``(k - 1)(1 - c)**2 c / N``; here it is a *fresh draw*, ``(k - 1)(1 - c) c / N``, which at
-equal sizes (c = 1/2) is twice as much and is what two samples of one population give.
+its expectation under a null hypothesis. Theirs is a sample of the right model *fitted to the same records*,
+``(k - 1)(1 - c)**2 c / N``. Here it is a *fresh sample*, ``(k - 1)(1 - c) c / N``, as for two samples of one
+population. At equal sizes (c = 1/2) this is twice as much.
 
-Permutation importance (Breiman 2001, "Random forests", Machine Learning 45, section 10) on records that the
-model has not seen: one column is shuffled over real and synthetic records alike; the fall of the AUC is what
-the model owed to it, alone or with others. Columns that say the same thing stand in for one another.
+Permutation importance (Breiman 2001, "Random forests", Machine Learning 45, section 10) uses records outside
+the training part. One column is shuffled over real and synthetic records alike. The fall of the AUC is the
+column's part in it, alone or with others. Columns with the same information replace one another.
 
 People write numbers down by habit: blood pressures on tens, heights converted from inches. The best score of
-one value is the ratio of its probabilities in both tables. It is estimated in three steps, each shrunk
-towards the one before by some pseudo-records: the share of synthetic records in an interval (between
-quantiles), times how the value's last digits shift it (its number of steps modulo 20, which holds twos,
-fours, fives and tens; the number of decimals where no step is declared), then in the value itself. All steps
-are counts of distinct values: the time is that of sorting a column.
+one value is the ratio of its probabilities in both tables. Three steps estimate it. Pseudo-records shrink
+each towards the one before. First comes the share of synthetic records in an interval between quantiles. The
+value's last digits then shift it: its number of steps modulo 20, which holds twos, fours, fives and tens.
+Without a declared step, it is the number of decimals. Last comes the share at the value itself. All steps are
+counts of distinct values: the time is that of sorting a column.
 
 References
 ----------
@@ -52,7 +52,7 @@ def shuffled_losses(
 ) -> Floats:
     """Fall of a fitted model's AUC when each column in turn of new records is shuffled.
 
-    ``scores`` are what the model gives to the records as they are.
+    ``scores`` are the model's scores of the records as they are.
     """
     whole = _auc(scores, label)
     losses = np.empty(points.shape[1])
@@ -64,7 +64,7 @@ def shuffled_losses(
 
 
 def over_folds(losses: Floats, level: float = 0.95) -> list[Estimate]:
-    """Mean loss of each column over at least two folds of a cross-fit; ``losses`` of shape (folds, columns).
+    """Mean loss of each column over at least two folds of a cross-fit. ``losses``: shape (folds, columns).
 
     The interval is Student's t over folds, widened for training parts that overlap (Nadeau and Bengio 2003).
     """
@@ -94,7 +94,7 @@ _MOST_CATEGORIES = 255
 
 @dataclass(frozen=True)
 class Propensity:
-    """Mean squared error of fitted propensity scores, and its ratio to what a fresh draw has.
+    """Mean squared error of fitted propensity scores, and its ratio to that of a fresh sample.
 
     ``standardised`` is ``pmse`` minus ``expected`` in standard deviations of the null distribution (a scaled
     chi-squared).
@@ -109,12 +109,12 @@ class Propensity:
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well classifiers tell synthetic from real records.
+    """Accuracy of real-versus-synthetic classifiers.
 
-    The AUC is a mean over folds; the interval takes DeLong's variance within folds, over records taken as
-    independent, and widens it by Nadeau and Bengio's correction for training parts that overlap. It is below
-    1/2 where synthetic records are copies: their originals, labelled real, mislead the model. ``importance``
-    is what boosting loses of its AUC when a column is shuffled.
+    The AUC is a mean over folds. The interval takes DeLong's variance within folds, over records taken as
+    independent. Nadeau and Bengio's correction for overlapping training parts widens it. The AUC is below 1/2
+    if synthetic records are copies: their originals, labelled real, mislead the model. ``importance`` is the
+    loss in AUC of boosting when a column is shuffled.
     """
 
     auc: dict[str, Estimate]
@@ -133,7 +133,7 @@ def discriminate(
     level: float = 0.95,
     progress: Progress = silent,
 ) -> Discrimination:
-    """Train classifiers to tell synthetic from real records, at least five of each.
+    """Train real-versus-synthetic classifiers, with at least five records of each.
 
     A random part of each table is used, as large as the smaller one and at most ``limit`` records.
     """
@@ -179,7 +179,7 @@ def discriminate(
 def _propensity(points: Floats, label: NDArray[np.int64]) -> Propensity | None:
     """Fit logistic regression without penalty and compare its scores with the null distribution.
 
-    Categories make the design collinear; its left singular vectors span the same scores with as many
+    Categories make the design collinear. Its left singular vectors span the same scores with as many
     parameters as the design has rank.
     """
     n = len(points)
@@ -232,7 +232,7 @@ def _boosting(nominal: list[bool], seed: int) -> Estimator:
 def _tree_features(frame: pd.DataFrame, schema: Schema) -> Floats:
     """One coordinate a column: numbers and ranks in [0, 1], codes of categories.
 
-    Missing values get a value of their own, for histogram binning fails where a fold holds NaN alone.
+    Missing values get a value of their own, because histogram binning fails if a fold holds NaN alone.
     """
     blocks = []
     for column in schema.columns:
@@ -256,11 +256,11 @@ _PSEUDO = 5.0
 
 @dataclass(frozen=True)
 class SingleColumn:
-    """How well one column tells synthetic from real records.
+    """How well one column separates synthetic from real records.
 
-    ``last_digits`` is the AUC of the last digits alone: near ``auc`` where habits of recording give the
-    column away; None where the column has too few values. ``beyond_chance`` says whether the AUC lies above
-    1/2 although the best of all columns was looked for (Bonferroni).
+    ``last_digits`` is the AUC of the last digits alone. It is near ``auc`` if habits of recording separate
+    the column, and None if the column has too few values. ``beyond_chance`` says whether the AUC lies above
+    1/2 even as the best of all columns (Bonferroni).
     """
 
     column: str
@@ -279,9 +279,9 @@ def single_columns(
     limit: int = 10_000,
     level: float = 0.95,
 ) -> tuple[SingleColumn, ...]:
-    """Tell synthetic from real records by the present values of each numeric column alone.
+    """Separate synthetic from real records by the present values of each numeric column alone.
 
-    Of each table a random part is used, as many values as the table with fewer has, at most ``limit``.
+    A random part of each table is used, as many values as the table with fewer has, at most ``limit``.
     Columns with fewer present values than folds are left out.
     """
     found = []
@@ -322,8 +322,8 @@ def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: 
 def _shifted(parent: Floats, counts: Floats, group: NDArray[np.int64]) -> Floats:
     """Share of synthetic records at each value, shape (folds, values), corrected group by group.
 
-    In each group the odds of the parent are multiplied by found over expected records of both tables, with
-    as many pseudo-records of each on both sides: a group that the parent explains is left as it is.
+    In each group the odds of the parent are multiplied by found over expected records of both tables. Both
+    sides have equally many pseudo-records. A group that the parent explains is therefore unchanged.
     """
     n_groups = int(group.max()) + 1
     total = counts.sum(axis=0)
@@ -339,7 +339,7 @@ def _shifted(parent: Floats, counts: Floats, group: NDArray[np.int64]) -> Floats
 
 
 def _intervals(count: Floats) -> NDArray[np.int64]:
-    """The interval of each value in ascending order, as many records in each as can be."""
+    """The interval of each value in ascending order, with equally many records in each if possible."""
     middle = np.cumsum(count) - 0.5 * count
     return np.unique((middle / count.sum() * _INTERVALS).astype(np.int64), return_inverse=True)[1]
 

@@ -1,8 +1,9 @@
 """Does the synthetic table look like the real one? Columns, pairs of columns, whole records, and rules.
 
-Each distance stands beside what is small: its value between training and held-out records (``_baseline``),
-where these are given, and the mean over two samples of one distribution (``_chance``). Real records are read
-without payment; what needs the synthetic table and the public schema alone is not internal.
+Each distance has two values for comparison. One is its value between training and held-out records
+(``_baseline``), if given. The other is its mean over two samples of one distribution (``_chance``). Real
+records are read without noise. Numbers of the synthetic table and the public schema alone are not
+confidential.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def similarity(
 ) -> Findings:
     """Compare a synthetic table with the real one it stands for.
 
-    Values outside the schema are counted in the synthetic table as it came. The discriminator uses a random
-    part of each table, everything else whole tables.
+    Values outside the schema are counted in the synthetic table as it came. The real-versus-synthetic
+    classifier uses a random part of each table, everything else whole tables.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, COMPARED)

@@ -9,7 +9,7 @@ both variances (Austin 2009). Columns with median and quartiles have the same. T
 last category's indicator. More categories have Mahalanobis' distance of the shares, under the mean of both
 multinomial covariances (Yang and Dalton 2012). Missing values and special codes take no part.
 
-The summaries of the synthetic table are read from that table and the schema. All else is internal.
+The summaries of the synthetic table are read from that table and the schema. All else is confidential.
 
 References
 ----------

@@ -1,19 +1,19 @@
-"""Would somebody who knows patients believe the columns? Spread, tails, point masses, habits of recording.
+"""Plausibility of columns for a clinician: spread, tails, point masses, habits of recording.
 
-Distances between distributions hardly see one record in a hundred at a hundred times the value that a
-clinician knows, nor zeros that were spread around zero. Four plain numbers do: the ratio of the standard
-deviations, the errors of the 1st and of the 99th percentile in standard deviations of the real column, and
-the share of records at each value that holds many of them. Panels that a laboratory measures together are
-missing together: then the number of missing cells a record varies more than its columns' rates say.
+Distances between distributions hardly show one record in a hundred at a hundred times its usual value. They
+also miss zeros that were spread around zero. Four plain numbers show both. One is the ratio of the standard
+deviations. Two are the errors of the 1st and 99th percentile, in real standard deviations. One is the share
+of records at frequent values. Panels that a laboratory measures together are missing together. The number of
+missing cells a record then varies more than its columns' rates suggest.
 
-Training records are the reference; what held-out records give beside them is what chance gives.
+Training records are the reference. Values of held-out records beside them show the size by chance.
 
-The interval of a ratio of standard deviations takes ``log s`` of each table as normal with variance
-``(kurtosis - 1) / (4 n)`` (the delta method); that of a difference of percentiles joins the order-statistic
-intervals of both, which hold for any distribution, by the sum of squares (Zou and Donner 2008, "Construction
-of confidence limits about effect measures", Statistics in Medicine 27; the real standard deviation is held
-fixed; where a table is too small for an end, the public bound is it); that of a difference of shares is
-Newcombe's from two Clopper-Pearson ones. All are over independent records of both tables.
+All intervals are over independent records of both tables. For a ratio of standard deviations, ``log s`` of
+each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). For a difference of
+percentiles, the sum of squares joins both order-statistic intervals (Zou and Donner 2008, "Construction of
+confidence limits about effect measures", Statistics in Medicine 27). These are valid for any distribution.
+The real standard deviation is held fixed. If a table is too small for an end, it is the public bound. For a
+difference of shares it is Newcombe's from two Clopper-Pearson ones.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def missing_cells(
 
 
 def spread_ratio(real: Floats, synthetic: Floats, level: float = 0.95) -> Estimate | None:
-    """Ratio of two standard deviations, synthetic over real; None where real values are constant."""
+    """Ratio of two standard deviations, synthetic over real, None if real values are constant."""
     from scipy.stats import norm
 
     (a, var_a), (b, var_b) = (_deviation(values) for values in (real, synthetic))
@@ -115,7 +115,7 @@ def spread_ratio(real: Floats, synthetic: Floats, level: float = 0.95) -> Estima
 
 
 def _deviation(values: Floats) -> tuple[float, float]:
-    """Standard deviation, and the variance of its logarithm; zeros for values that do not vary."""
+    """Standard deviation, and the variance of its logarithm, zeros for values that do not vary."""
     moved = values - values.mean()
     variance = float((moved**2).mean())
     # rounding leaves a constant column with a deviation of a few ulp
@@ -201,9 +201,9 @@ def columns_believed(
 ) -> Findings:
     """Compare spread, tails, point masses and habits of recording, column by column.
 
-    Single columns are told from held-out records where they are given, since a table whose counts were fitted
-    to the training records is a little closer to these. ``records`` limits these alone; everything else reads
-    whole tables.
+    Single columns are compared with held-out records if given: a table whose counts were fitted to the
+    training records is a little closer to these. ``records`` limits these alone. Everything else reads whole
+    tables.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, SORTED)
@@ -327,7 +327,7 @@ def _masses_believable(found: Sequence[ColumnTails]) -> float | None:
 
 
 def _row(column: ColumnTails, held_out: dict[str, ColumnTails] | None, schema: Schema) -> TailsRow:
-    """What a report tells of one column, in its unit."""
+    """Entry of a report for one column, in its unit."""
     fresh = None if held_out is None else held_out.get(column.column)
     chance: dict[str, Any] = {}
     for name in ("spread", "low", "high"):

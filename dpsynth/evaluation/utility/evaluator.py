@@ -1,13 +1,13 @@
 """Is the synthetic table as useful as the real one? Predictions, their scores, and how often outcomes occur.
 
 Models trained on the synthetic records (TSTR) and on the real training records (TRTR) predict the outcome of
-the same real test records. Each score is given for both, and as the difference synthetic minus real; the
-differences, and the means over the models, are formed within each resample of the test records. See Pedersen
+the same real test records. Each score is given for both, and as the difference synthetic minus real.
+Differences and means over the models are formed within each resample of the test records. See Pedersen
 (2022), section 3.4.2.
 
-Scores, and rates of real records, are not paid for: internal. Rates of the synthetic table are read from that
-table and the public schema alone. Rates have Wilson's interval and means Student's, both for independent
-records; see :mod:`~dpsynth.evaluation.utility.outcomes` on rows of a post-processed synthetic table.
+Scores and rates of real records have no noise: they are confidential. Rates of the synthetic table are read
+from that table and the public schema alone. Rates have Wilson's interval and means Student's, both for
+independent records. :mod:`~dpsynth.evaluation.utility.outcomes` describes post-processed synthetic rows.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _TRAINED_ON = {
 class Scoreboard:
     """Scores of predictions of the same test records.
 
-    ``point`` holds the score of each (trained on, model, score), arrays of shape (1,), NaN where it is not
-    defined; a key is absent where the model cannot have the score. ``resampled`` holds the same of each
-    resample; it is empty before :meth:`resample`, or if there are too few records.
+    ``point`` holds the score of each (trained on, model, score), arrays of shape (1,), NaN if not defined. A
+    key is absent if the model cannot have the score. ``resampled`` holds the same of each resample. It is
+    empty before :meth:`resample`, or if there are too few records.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Scoreboard:
         return found
 
     def resample(self, resamples: int, rng: np.random.Generator, progress: Progress = silent) -> None:
-        """Score resamples of the test records; nothing if they are too few."""
+        """Score resamples of the test records, unless they are too few."""
         if self._scorers and enough_records(self.y, self.kind):
             self.resampled = bootstrap(self._scores, len(self.y), resamples, rng, progress)
         else:
@@ -131,7 +131,7 @@ class Scoreboard:
         return Measure(self.group, name, float(self.point[key][0]), True, detail, lower, upper)
 
     def _why_undefined(self, key: Key) -> str:
-        """One reason why a score has no value; empty if it has one."""
+        """One reason why a score has no value, empty if it has one."""
         table, model, score = key
         if model == "mean":
             reasons = {name: self._why_undefined((table, name, score)) for name in self.models}
@@ -259,13 +259,13 @@ _TRAINING = 0.9
 def utility(
     tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
 ) -> Findings:
-    """Compare what models learn from synthetic and from real records; nothing is measured without an outcome.
+    """Compare models trained on synthetic and on real records. Nothing is measured without an outcome.
 
-    Also gives the AUC of each column that gives the outcome away in the training records, see
-    :mod:`dpsynth.table.leaks`. Intervals are percentiles over resamples of the *test records*; the models are
-    held fixed, so neither the randomness of training nor that of the synthetic table is covered. There is no
-    interval for fewer than 10 test records or, for categories, fewer than 5 test records in each of two. A
-    mean is over the models that can have the score: a model without probabilities has no Brier score.
+    Also gives the AUC of each column that reveals the outcome in the training records, see
+    :mod:`dpsynth.table.leaks`. Intervals are percentiles over resamples of the *test records*. The models are
+    held fixed: the randomness of training and of the synthetic table is left out. Fewer than 10 test records,
+    or of categories fewer than 5 in each of two, have no interval. A mean is over the models that can have
+    the score: a model without probabilities has no Brier score.
     """
     schema, test = tables.schema, tables.test
     outcome = settings.predicted(schema)

@@ -1,9 +1,9 @@
 """Models that predict an outcome: three classifiers, three regressors, and whatever the user gives.
 
-Three kinds each: a linear model, gradient boosting and a random forest. All see the coordinates of
-:class:`~dpsynth.evaluation.features.ClassifierEncoding`; classifiers learn the positions of the outcome's
-categories (0, 1, ...), regressors the outcome in its own unit. What a model predicts for records that it has
-not seen is checked, and a model that fails gives a sentence in place of predictions.
+Three kinds each: a linear model, gradient boosting and a random forest. All use the coordinates of
+:class:`~dpsynth.evaluation.features.ClassifierEncoding`. Classifiers learn the positions of the outcome's
+categories (0, 1, ...), regressors the outcome in its own unit. Predictions for new records are checked. A
+model that fails gives a sentence in place of predictions.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ REGRESSORS: dict[str, Model] = {
 
 
 def as_models(given: object) -> dict[str, Model] | None:
-    """Return what a user gives in place of our models, ready to be made; None for None.
+    """Return a user's models in place of ours, ready to be made, or None for None.
 
     Parameters
     ----------
     given : mapping of str to estimator, factory or Model, or None
         Scikit-learn estimators (cloned, every ``random_state`` set), functions from a seed to an estimator,
-        or :class:`Model`; ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours.
+        or :class:`Model`. ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def as_models(given: object) -> dict[str, Model] | None:
 def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) -> dict[str, Model]:
     """Return the models to train: our three, or those given instead.
 
-    Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks; regressors
+    Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks. Regressors need
     ``predict``.
     """
     if models is None:
@@ -157,7 +157,7 @@ PARALLEL_RECORDS = 5_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says about the test records: a number a category, or the outcome in its unit."""
+    """Predictions of a model for the test records: a number a category, or the outcome in its unit."""
 
     predicted: Floats | None = field(repr=False)
     probabilities: bool = True  # whether these are probabilities; otherwise they only rank the records
@@ -171,7 +171,7 @@ def fit_and_predict(
     test: Floats,
     n_categories: int | None,
 ) -> Prediction:
-    """Fit a model and let it predict; whatever it raises becomes the failure of the prediction.
+    """Fit a model and let it predict. An exception becomes the failure of the prediction.
 
     ``n_categories`` is None for a numeric outcome. A category that the training records lack has probability
     0, or ranks last, everywhere.
@@ -259,7 +259,7 @@ def _checked(values: Floats, shape: tuple[int, ...]) -> Prediction:
 
 @dataclass(frozen=True)
 class Learned:
-    """What models trained on one table predict for another."""
+    """Predictions for one table of models trained on another."""
 
     predictions: dict[str, Prediction]  # by model
     note: str  # what is unusual about the training records, in one sentence; empty if nothing is
@@ -282,8 +282,8 @@ def learn_and_predict(
 ) -> Learned:
     """Train models on the records of one frame with a known outcome, and let them predict another frame.
 
-    Where the training records hold one category only, no model is trained: that category has probability 1
-    for every record, which makes every AUC 0.5.
+    If the training records hold one category only, no model is trained. The category has probability 1 for
+    every record, which makes every AUC 0.5.
     """
     column = schema.column(outcome)
     kind = outcome_kind(column)

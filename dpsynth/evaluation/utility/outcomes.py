@@ -2,11 +2,11 @@
 
 An outcome is *binary* (two declared categories), one of several *categories*, or *numeric*. The first two are
 classified, the last one is regressed. A generator that collapses gives one of the outcomes hardly ever or
-never, which the area under a curve may hide: the rates are therefore reported beside it.
+never. The area under a curve may hide that, so the rates are reported beside it.
 
 Intervals of rates are Wilson's (1927, Journal of the American Statistical Association 22) and take the
-records as independent. Rows of a synthetic table that was post-processed to match marginals are not; their
-interval then says only how much as many independent rows would vary.
+records as independent. Rows of a synthetic table that was post-processed to match marginals are not. Their
+interval then only says how much as many independent rows would vary.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def known_outcomes(
 
 
 def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float, float] | None:
-    """Student's confidence interval of a mean over independent records; None for fewer than two."""
+    """Student's confidence interval of a mean over independent records, None for fewer than two."""
     from scipy.special import stdtrit
 
     if len(values) < 2:
@@ -73,9 +73,9 @@ def mode_collapse(
 ) -> tuple[bool | None, str]:
     """Say whether outcomes of the real records got lost in the synthetic table, and why, in one sentence.
 
-    A category is lost if it does not occur among the synthetic records, or if its rate there is below a fifth
-    of the real rate and the two Wilson intervals are disjoint. A numeric outcome is lost if its standard
-    deviation is below a fifth of the real one. None where one of the tables has no known outcome.
+    A category is lost if it does not occur among the synthetic records. It is also lost if its rate there is
+    below a fifth of the real rate and the two Wilson intervals are disjoint. A numeric outcome is lost if its
+    standard deviation is below a fifth of the real one. None if one of the tables has no known outcome.
     """
     made, real = (known_outcomes(frame, schema, outcome)[1] for frame in (synthetic, train))
     if not len(made) or not len(real):
@@ -103,7 +103,7 @@ def mode_collapse(
 
 
 def _lost(made: NDArray[np.bool_], real: NDArray[np.bool_], what: str, level: float) -> str:
-    """Say how a category was lost; empty if it was not."""
+    """Say how a category was lost, empty if it was not."""
     n_made, n_real = int(made.sum()), int(real.sum())
     if not n_real:
         return ""

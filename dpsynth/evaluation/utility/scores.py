@@ -1,25 +1,25 @@
-"""How good predictions are, for many weightings of the test records at once, and intervals by the bootstrap.
+"""Scores of predictions, for many weightings of the test records at once, and intervals by the bootstrap.
 
-Every score takes non-negative weights of shape (n, k) and returns k values: the score itself for a column of
-ones, its bootstrap resamples for columns of counts. Records are sorted once for each prediction; a resample
+Every score takes non-negative weights of shape (n, k) and returns k values. A column of ones gives the score
+itself, columns of counts its bootstrap resamples. Records are sorted once for each prediction. A resample
 then costs a few sums. With weights the scores are those of :mod:`sklearn.metrics` with ``sample_weight``.
 
-Calibration: the outcome is regressed on the logit of the predicted probability, without penalty (Cox 1958,
-Biometrika 45; Van Calster et al. 2019, BMC Medicine 17). The *slope* is 1 for calibrated predictions, below 1
-for predictions that are too extreme, 0 for useless ones. The *intercept* is that of the regression whose
-slope is held at 1: above 0 the outcome is more frequent than predicted. Probabilities are clipped to
+Calibration regresses the outcome on the logit of the predicted probability, without penalty (Cox 1958,
+Biometrika 45, Van Calster et al. 2019, BMC Medicine 17). The *slope* is 1 for calibrated predictions,
+below 1 for predictions that are too extreme, 0 for useless ones. The *intercept* is that of the regression
+with slope 1: above 0 the outcome is more frequent than predicted. Probabilities are clipped to
 [1e-6, 1 - 1e-6] first, because a forest may predict 0 and 1, whose logits are infinite.
 
-Test records are drawn with replacement, and every score of every model is computed on the same draws, so that
-the difference of two models is resampled in pairs. The models are held fixed: an interval says how the score
-would vary with other test records of the same population. It does not cover the randomness of training, nor
-that of the synthetic table, whose rows may differ as much from one run of the generator to the next.
+Test records are drawn with replacement. Every score of every model uses the same resamples: the difference of
+two models is resampled in pairs. The models are held fixed: an interval says how the score would vary with
+other test records of the same population. It does not cover the randomness of training, nor that of the
+synthetic table. Its rows may differ as much from one run of the generator to the next.
 
-A draw in which a score is not defined (one outcome only) is left out of that score's interval.
-See Efron and Tibshirani (1993), chapter 13 (percentile intervals). These are too short for few records: in
-simulations with a third of positive outcomes, 95 % intervals of the scores of two categories held the truth
-in 88 to 94 % of tables of 60 records, 91 to 94 % of 120 and 93 to 97 % of 500, calibration slope and average
-precision the least often.
+A resample in which a score is not defined (one outcome only) is left out of that score's interval. Efron and
+Tibshirani (1993), chapter 13, describe percentile intervals. These are too short for few records. Simulations
+had two categories, with a third of positive outcomes. 95 % intervals of the scores covered the truth in 88 to
+94 % of tables of 60 records. For 120 it was 91 to 94 %, for 500 93 to 97 %. Coverage was lowest for
+calibration slope and average precision.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Recalibration:
         return self._fitted(self._line, np.zeros(len(self._y)), self._start_line, weights)[:, 1]
 
     def intercept(self, weights: Floats) -> Floats:
-        """Intercept of the regression whose slope is 1; NaN where one outcome only has weight."""
+        """Intercept of the regression whose slope is 1, NaN if one outcome only has weight."""
         return self._fitted(self._line[:, :1], self._logit, self._start_shift, weights)[:, 0]
 
     def _fitted(self, design: Floats, offset: Floats, start: Floats, weights: Floats) -> Floats:
@@ -103,8 +103,8 @@ def _fit(
 ) -> Floats:
     """Maximise the likelihood of logistic regressions by Newton's method, one for each column of weights.
 
-    ``start`` has shape (1, p), the result (k, p), NaN where the iterations do not settle. The last step taken
-    is below ``tolerance``; its error is of the order of its square.
+    ``start`` has shape (1, p), the result (k, p), NaN if the iterations do not settle. The last step taken
+    is below ``tolerance``. Its error is of the order of its square.
     """
     k, p = weights.shape[1], design.shape[1]
     beta = np.repeat(start, k, axis=0)
@@ -183,7 +183,7 @@ RANKING = ("auc", "average_precision", "accuracy")
 
 
 class Ranking:
-    """Records sorted by a score, ready to tell the AUC and average precision of any weights."""
+    """Records sorted by a score, ready for the AUC and average precision of any weights."""
 
     def __init__(self, y: NDArray[np.bool_], score: Floats) -> None:
         self._order = np.argsort(score, kind="stable")
@@ -219,7 +219,7 @@ class Ranking:
 def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Prediction) -> Scorer:
     """Prepare the scores of one prediction, which has not failed.
 
-    Where it only ranks the records, only the scores in :data:`RANKING` are given.
+    If it only ranks the records, only the scores in :data:`RANKING` are given.
     """
     values = prediction.predicted
     assert values is not None
@@ -302,7 +302,7 @@ def _is_constant(values: Floats) -> bool:
 def roc_points(y: NDArray[np.bool_], score: Floats, points: int = 200) -> tuple[list[float], list[float]]:
     """False and true positive rates of at most ``points`` points, spread evenly along a ROC curve.
 
-    Of every point that is left out, one that is kept lies within ``2 / (points - 1)`` along the curve.
+    Every point that is left out lies within ``2 / (points - 1)`` of a kept one along the curve.
     """
     from sklearn.metrics import roc_curve
 
@@ -327,8 +327,8 @@ FEWEST_OF_A_CATEGORY = 5
 def enough_records(y: NDArray[np.int64 | np.float64], kind: OutcomeKind) -> bool:
     """Whether there are enough test records for a bootstrap interval.
 
-    At least 10, and for categories at least 5 in each of two of them: a resample of two records only repeats
-    them, and its interval would be far too short.
+    There must be at least 10, and for categories at least 5 in each of two. A resample of two records only
+    repeats them, and its interval would be far too short.
     """
     if len(y) < FEWEST_RECORDS:
         return False
@@ -347,8 +347,8 @@ def bootstrap(
 ) -> dict[Key, Floats]:
     """Evaluate statistics on ``resamples`` resamples of n records.
 
-    ``statistic`` maps counts of shape (n, k), how often each record was drawn in each of k resamples, to
-    values of shape (k,) by name; the names are the same at every call.
+    ``statistic`` maps counts of shape (n, k) to values of shape (k,) by name, with the same names at every
+    call. The counts say how often each record was drawn in each of k resamples.
     """
     width = max(1, min(resamples, _BLOCK // n))
     parts: list[dict[Key, Floats]] = []

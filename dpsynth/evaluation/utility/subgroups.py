@@ -9,7 +9,7 @@ A subgroup with fewer than 20 held-out records with the event, or without it, ha
 would say nothing. The intervals are over records, with the model held fixed. AUCs have DeLong's, shares
 Wilson's and differences of shares Newcombe's. Calibration has Student's interval of a mean.
 
-Everything here reads real records without payment: internal.
+Everything here reads real records without noise: it is confidential.
 
 References
 ----------

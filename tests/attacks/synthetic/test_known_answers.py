@@ -73,7 +73,7 @@ def test_fresh_records_raise_no_alarm(sizes):
         columns = [risk for risk in found if risk.risk == "inference" and not risk.attack.startswith("mean")]
         alarms["columns"] += any(risk.found for risk in columns if "worst-off" not in risk.attack)
         alarms["columns, worst-off"] += any(risk.found for risk in columns if "worst-off" in risk.attack)
-        alarms["the verdict"] += "remembers" in verdict(found)
+        alarms["the verdict"] += "Memorisation" in verdict(found)
         for risk in set(found) - set(columns):
             alarms[f"{risk.risk}, {risk.attack}"] += risk.found
     # at a true rate of 5 % more than 6 of 50 happen once in 80 times; attacks are meant to stay below

@@ -26,7 +26,7 @@ def attacked():
 
 def test_the_verdict_says_what_was_found(attacked):
     """A verdict that does not follow from the numbers."""
-    assert "remembers the people" in verdict(attacked[0])
+    assert "Memorisation of training records" in verdict(attacked[0])
     assert all(
         risk in verdict(attacked[0]) for risk in ("singling out", "linkability", "inference", "membership")
     )
@@ -37,7 +37,7 @@ def test_the_verdict_says_what_was_found(attacked):
 def test_every_risk_is_told_with_its_three_rates(attacked):
     """A risk that is left out, or a bound claimed where there is none."""
     text = in_words(attacked[1])
-    assert text.startswith("Attacks on the synthetic table (internal: not for release")
+    assert text.startswith("Attacks on the synthetic table (confidential: ")
     for title in ("SINGLING OUT", "LINKABILITY", "INFERENCE", "MEMBERSHIP"):
         assert title in text
     assert text.count("without table") == text.count("people held out") == text.count("training people") == 7
@@ -50,7 +50,7 @@ def test_a_passed_bound_comes_first():
     """A broken proof hidden behind the usual sentence."""
     proved = Proved(Profile.promised(0.1, 0.0, 1.0))
     risks = attack_tables(copying(100), rng=np.random.default_rng(0), effort=SMALL, proved=proved)
-    assert verdict(risks).startswith("An attack passed what is proved")
+    assert verdict(risks).startswith("An attack passed its proved bound")
 
 
 def test_shadow_models_count(attacked):
@@ -60,7 +60,7 @@ def test_shadow_models_count(attacked):
     assert verdict(attacked[1], caught).startswith("No attack succeeds more often")
     assert "at most 95.0 %" in in_words(attacked[1], caught)
     broken = Shadow(Estimate(0.9, 0.85, 0.95), 400, 20, 20, proved=0.6)
-    assert verdict(attacked[1], broken).startswith("An attack passed what is proved")
+    assert verdict(attacked[1], broken).startswith("An attack passed its proved bound")
 
 
 def test_one_attack_of_many_is_not_enough(attacked):
@@ -71,7 +71,7 @@ def test_one_attack_of_many_is_not_enough(attacked):
     assert not one.found_among(8)
     assert sure.found_among(8)
     assert "chance explains it among so many" in verdict((one, *attacked[1][1:]))
-    assert "remembers the people" in verdict((sure, *attacked[1][1:]))
+    assert "Memorisation of training records" in verdict((sure, *attacked[1][1:]))
 
 
 def test_an_interval_for_many_is_that_of_bonferroni():

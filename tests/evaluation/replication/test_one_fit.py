@@ -438,7 +438,7 @@ def test_a_settled_reference() -> None:
         (table([1, None], [None, "b"], ["I", "I"], ["no", "yes"]), "no record has all values of the model"),
         (
             table([1, 2, 3, 4], ["a", "b", "a", "b"], ["I"] * 4, ["no", "yes", "no", "yes"]),
-            "the outcome is perfectly separated: race tells it for every record",
+            "the outcome is perfectly separated: race gives it for every record",
         ),
     ],
 )

@@ -182,7 +182,7 @@ def test_separation() -> None:
     data = result.details[0].data.to_dict()
     assert all(row["synthetic"] is not None and row["real"] is not None for row in data["rows"])
     assert data["separated"] == ["synthetic"] and data["problems"] == {}
-    assert "tells died without an error for some or all of the synthetic records" in data["note"]
+    assert "gives died without an error for some or all of the synthetic records" in data["note"]
     assert "normal prior on every slope" in data["note"]
     plain = found(real, real, MODELS[0]).details[0].data.to_dict()
     assert plain["separated"] == [] and "prior" not in plain["note"]
