@@ -271,7 +271,7 @@ def test_a_part_that_kills_every_worker_ends_in_one_sentence(tmp_path, processes
     (tmp_path / "grave").mkdir()
     dying = DyingAxis(make_grids(SCHEMA)[0], 99, tmp_path / "grave", lives=99)
     records = PartitionedRecords(table, SCHEMA, processes)
-    with pytest.raises(RunError, match="workers died of the same part of the table. Give each more memory"):
+    with pytest.raises(RunError, match=r"workers died of the same part of the table. Give each more memory"):
         counts(records, [(dying,)])
 
 

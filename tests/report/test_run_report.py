@@ -227,7 +227,7 @@ def test_every_plot_is_drawn_by_its_name() -> None:
         figure.savefig(io.BytesIO(), dpi=20)  # outside the style of the page, as a notebook does
     with pytest.raises(InputError, match=r"no plot 'roc'. It has: costs, trade_off"):
         report.plot("roc")
-    with pytest.raises(InputError, match="it has: none"):
+    with pytest.raises(InputError, match="It has: none"):
         RunReport().plot("auc")
 
 

@@ -238,7 +238,7 @@ def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:
         read_table(path, ignoring, CsvFormat(decimal="."))
     with pytest.raises(DataError, match=r"column 'age', row 2 .*line 3.: 'no' is not a number"):
         read_table(path, WRITTEN, CsvFormat(decimal=","))
-    with pytest.raises(DataError, match="seem to be separated by a comma. Say so with --sep"):
+    with pytest.raises(DataError, match=r"seem to be separated by a comma. Say so with --sep"):
         read_table(path, None, CsvFormat(sep=";"))
     for wrong in ({"sep": ";;"}, {"decimal": ";"}, {"encoding": "utf-9"}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))} .*{next(iter(wrong.values()))}"):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tableone import TableOne
 
 COLUMNS = ("age", "crea", "sex", "ward")
 
@@ -31,6 +30,8 @@ def made(n: int, rng: np.random.Generator, shift: float) -> pd.DataFrame:
 
 def main() -> None:
     """Write the table and what ``tableone`` makes of it."""
+    from tableone import TableOne  # where these values are made alone
+
     rng = np.random.default_rng(2012)
     groups = {"real": made(140, rng, 0.0), "synthetic": made(90, rng, 0.3)}
     data = pd.concat([frame.assign(group=name) for name, frame in groups.items()], ignore_index=True)
