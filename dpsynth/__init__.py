@@ -1,7 +1,6 @@
-"""Differentially private synthetic health tables, with a ledger of what they cost.
+"""Differentially private synthetic health tables, with a privacy ledger.
 
-The public names are loaded when they are first used, so that ``import dpsynth`` is quick and loads no
-TensorFlow.
+Public names are loaded at first use. ``import dpsynth`` is therefore quick and loads no TensorFlow.
 """
 
 from __future__ import annotations

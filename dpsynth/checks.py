@@ -1,8 +1,8 @@
-"""Checks of arguments at the boundary of the package, and words of the one clear sentence for each fault.
+"""Check arguments at the boundary of the package, with one clear sentence for each fault.
 
-The one place that knows how TensorFlow Privacy is imported, which an installation may lack. A plain
-``import tensorflow_privacy`` fails on TensorFlow 2.16 and later, because it loads estimators that are gone;
-the flag below makes the package's ``__init__`` load nothing, and submodules are imported by path.
+TensorFlow Privacy, which an installation may lack, is imported here only. A plain ``import
+tensorflow_privacy`` fails on TensorFlow 2.16 and later, because it loads estimators that are gone. The flag
+below makes the package's ``__init__`` load nothing. Submodules are imported by path.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def inside(name: str, value: object, low: float, high: float) -> float:
 
 
 def positive(name: str, value: object) -> float:
-    """Return ``value`` as a float after checking that it is greater than 0; infinity is allowed."""
+    """Return ``value`` as a float after checking that it is greater than 0. Infinity is allowed."""
     return in_range(name, value, 0.0, math.inf, low_open=True)
 
 
@@ -120,7 +120,7 @@ def together(names: Sequence[str]) -> str:
 
 
 def tf_privacy_module(path: str) -> ModuleType:
-    """Import ``tensorflow_privacy.privacy.<path>``; raise ImportError where it is not installed.
+    """Import ``tensorflow_privacy.privacy.<path>``, or raise ImportError if it is not installed.
 
     Its Keras models and optimizers need ``TF_USE_LEGACY_KERAS=1`` in the environment before TensorFlow is
     imported, and tf-keras.

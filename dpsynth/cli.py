@@ -1,8 +1,8 @@
 """The command line: ``dpsynth run | fit | sample | study | evaluate | report | registry | data | ...``.
 
-Results go to stdout, one JSON object with ``--json``; progress, logs and errors go to stderr. Exit status: 0
-success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. What is
-heavy is imported by the command that needs it.
+Results go to stdout, one JSON object with ``--json``. Progress, logs and errors go to stderr. Exit status: 0
+success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. Each
+command imports the heavy modules that it needs.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Without the program's name; those of the process by default.
+        Without the program's name. The default is those of the process.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Work on the parts of a table, done by Dask workers: of a local cluster, or of one that runs already.
+"""Work on the parts of a table with Dask workers, of a local cluster or of one that runs already.
 
-Nothing here knows what a table is. `each` hands every part to a worker and gives the results back as they
-come; a worker that dies is survived, for its parts are handed to another.
+Nothing here depends on what a table is. `each` hands every part to a worker and yields the results as they
+come. If a worker dies, its parts go to another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATIENCE = 15
 def connected(
     scheduler: str | None = None, *, workers: int | None = None, memory: str = "auto"
 ) -> Iterator[Client]:
-    """A client of Dask workers; those that it starts itself end with the block.
+    """Connect to Dask workers. Those started here end with the block.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ def connected(
         Address of a running scheduler (``tcp://host:8786``). Its workers need dpsynth installed, and the
         table's folder under the same name. By default workers are started on this machine.
     workers : int, optional
-        Worker processes to start, of one thread each; by default one for each core.
+        Worker processes to start, of one thread each. The default is one for each core.
     memory : str
-        Of each worker that is started (``"2GB"``): one that needs more is ended; by default its share of the
-        machine's.
+        Memory of each worker that is started (``"2GB"``). One that needs more is ended. The default is its
+        share of the machine's.
 
     Raises
     ------
@@ -50,8 +50,8 @@ def connected(
 
     Notes
     -----
-    Whoever can reach a scheduler can run code on its workers. One started here listens on this machine only,
-    but to all its users; ``tls://`` addresses take their certificates from Dask's configuration.
+    Anyone who can reach a scheduler can run code on its workers. One started here listens on this machine
+    only, but to all its users. ``tls://`` addresses take their certificates from Dask's configuration.
     """
     if scheduler is not None and workers is not None:
         raise InputError(f"workers is {workers}, but the scheduler at {scheduler} has workers of its own")
@@ -83,16 +83,16 @@ def connected(
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C to the process that started this worker, which ends it; Dask calls it in each of them."""
+    """Leave Ctrl-C to the process that started this worker, which ends it. Dask calls this in each worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
     """Yield ``work(part)`` once for every part, in the order in which workers finish.
 
-    ``work`` must be pure, but for files that it would write the same again: a part whose worker dies is
-    worked on once more, and still yields one result. Raises RunError if workers die of the same part again
-    and again, or the scheduler is lost.
+    ``work`` must be pure, but for files that it would write the same again. If a worker dies, its part is
+    worked on again, and still yields one result. Raises RunError if workers die of the same part again and
+    again, or the scheduler is lost.
     """
     from distributed import KilledWorker, as_completed
 
@@ -126,7 +126,7 @@ def _carried(work: Callable[[Part], Result]) -> Callable[[Part], Result]:
 
 
 def _apply(part: Part, work: Callable[[Part], Result]) -> Result | DpsynthError:
-    """What a part gives, or what is wrong with it: raised here, a record's value would be in Dask's logs."""
+    """Return the result or the error of a part. Raised, it would put a record's value in Dask's logs."""
     try:
         return work(part)
     except DpsynthError as problem:

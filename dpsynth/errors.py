@@ -1,16 +1,18 @@
-"""Every exception that dpsynth raises on purpose.
+"""Exceptions of dpsynth, one class a kind of fault.
 
 ::
 
     DpsynthError
-    ├── InputError (ValueError)      the caller can mend it; the command line exits with 2
-    │   ├── SchemaError              a schema is wrong or incomplete
-    │   ├── DataError                a table does not fit its schema, or a file cannot be read
-    │   └── ConfigError              a run configuration is wrong
-    ├── PrivacyError                 the request would void or exceed the guarantee; exits with 2
+    ├── InputError (ValueError)
+    │   ├── SchemaError
+    │   ├── DataError
+    │   └── ConfigError
+    ├── PrivacyError
     ├── NotFittedError (ValueError, AttributeError)
-    └── RunError                     a run failed although its input was right; exits with 1
-        └── RejectionError           a rule refuses nearly every record that the model draws
+    └── RunError
+        └── RejectionError
+
+The command line exits with 2 after an InputError or a PrivacyError, and with 1 after others.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class DpsynthError(Exception):
 
 
 class InputError(DpsynthError, ValueError):
-    """An argument, a column or a row is wrong; the message names it and its value."""
+    """An argument, a column or a row is wrong. The message names it and its value."""
 
 
 class SchemaError(InputError):
@@ -56,7 +58,7 @@ class RunError(DpsynthError):
 
 
 class RejectionError(RunError):
-    """A rule refuses nearly every record that the model draws; the message names it."""
+    """A rule refuses nearly every record that the model generates. The message names it."""
 
 
 def of_records(message: str) -> DataError:

@@ -8,14 +8,14 @@ from typing import Any
 
 
 def first_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose names stand in these modules (PEP 562).
+    """Make the ``__getattr__`` of a package whose names stand in these modules (PEP 562).
 
     Parameters
     ----------
     package : str
         Its ``__name__``.
     homes : mapping of str to str
-        Module of each name, in full; a name that is a module itself has its own.
+        Module of each name, in full. A name that is a module itself has its own.
     """
 
     def load(name: str) -> Any:

@@ -28,6 +28,7 @@ PLAIN_ROOMS = (
     "accounting",
     "attacks",
     "audits",
+    "datasets",
     "evaluation",
     "files",
     "mechanism",
@@ -35,7 +36,12 @@ PLAIN_ROOMS = (
     "releases",
     "studies",
 )
-MODULES = [path for room in PLAIN_ROOMS for path in sorted((ROOT / "dpsynth" / room).rglob("*.py"))]
+MODULES = sorted(
+    [
+        *(ROOT / "dpsynth").glob("*.py"),
+        *(path for room in PLAIN_ROOMS for path in (ROOT / "dpsynth" / room).rglob("*.py")),
+    ]
+)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=[str(path.relative_to(ROOT)) for path in MODULES])

@@ -1,7 +1,7 @@
-"""The card of a data set: what it is, where it comes from, how its file becomes a table.
+"""Card of a data set: what it is, where it comes from, how its file becomes a table.
 
 Cards are the YAML files of the project's ``datasets`` folder. An installed package carries them as
-``dpsynth/datasets/cards``; a checkout, or an editable installation, reads the folder itself.
+``dpsynth/datasets/cards``. A checkout, or an editable installation, reads the folder itself.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _RAW = "https://raw.githubusercontent.com"
 
 
 class Origin(BaseModel):
-    """Where a data set was taken from.
+    """The source of a data set.
 
     Attributes
     ----------
     repository, commit, path : str, optional
-        Of the file in a public repository of GitHub.
+        The file in a public repository of GitHub.
     member, archive_sha256 : str, optional
-        Where that file is a zip archive: the member that is the data set, and the archive's checksum.
+        If that file is a zip archive: the member that is the data set, and the archive's checksum.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,7 +56,7 @@ class Origin(BaseModel):
 
     @property
     def address(self) -> str | None:
-        """Where the file, or the archive that holds it, is downloaded; None where nothing is known.
+        """Address of the file, or of the archive that holds it. None if unknown.
 
         Examples
         --------
@@ -74,13 +74,13 @@ class Card(BaseModel):
     Attributes
     ----------
     name, title, description : str
-        The name as commands take it; title and description are for people.
+        The name as commands take it, then texts for people.
     origin : Origin
         Citation, and repository, commit and path of the file the checksum is of.
     licence : str
-        Of the data.
+        Licence of the data.
     licence_page : str, optional
-        Where the licence can be read, or is signed.
+        Page on which the licence can be read, or is signed.
     credentials : bool
         Whether the file is given to persons only, who sign for it on ``licence_page``.
     source : {"file", "scikit-learn", "statsmodels"}
@@ -89,18 +89,18 @@ class Card(BaseModel):
         Its name: a CSV file's within the data folder, scikit-learn's ``load_<file>`` or the module
         ``statsmodels.datasets.<file>``.
     sha256 : str
-        Of the file's bytes; of a package of the values (float64; scikit-learn's int64 target after them), all
-        little-endian.
+        Checksum of the file's bytes. For a package: of the values (float64, then scikit-learn's int64
+        target), all little-endian.
     bounds : str
         How the schema's bounds, categories and cells are known without reading the records.
     one_row : str
-        How many rows a patient has in the file, how one is chosen, and why a patient adds or removes at most
-        one row of the table; in short it stands in the schema's ``unit``, and so in the ledger.
+        How many rows a patient has in the file, and how one is chosen. Why a patient adds or removes at most
+        one row of the table. The schema's ``unit``, and so the ledger, has it in short.
     leaking : dict of str to str
         Columns of the file that are left out because they say the outcome or who somebody is, each with the
         reason.
     preparation : str, optional
-        One of :data:`dpsynth.datasets.preparations.NAMES`; what follows acts on its outcome.
+        One of :data:`dpsynth.datasets.preparations.NAMES`. The fields below act on its outcome.
     columns : dict of str to str
         For renamed columns, the schema's name to the file's.
     recode : dict of str to dict
@@ -108,7 +108,7 @@ class Card(BaseModel):
     required : tuple of str
         Records in which one of these is missing are left out, record by record.
     fill : dict of str to float
-        A public constant that takes the place of a missing value, a column; applied record by record.
+        A public constant that takes the place of a missing value, a column, record by record.
     table : Schema
         Written ``schema`` in the file.
     """
@@ -169,7 +169,7 @@ class Card(BaseModel):
 
     @classmethod
     def from_yaml(cls, text: str, *, origin: str = "data card") -> Card:
-        """Read a card from YAML text; raise DataError with one sentence that starts with ``origin``."""
+        """Read a card from YAML text, or raise DataError with one sentence that starts with ``origin``."""
         data = load_yaml(text, origin=origin, error=DataError)
         if not isinstance(data, dict):
             raise DataError(f"{origin}: a mapping is required, got {type(data).__name__}")

@@ -1,7 +1,7 @@
-"""Files of data sets from where their cards say, through pooch: wholly there and checked, or not at all.
+"""Download the files of data sets, with pooch, from their cards' addresses: complete and checked, or absent.
 
-What has come of a file is kept under a hidden name beside it, so that the next attempt goes on from there;
-the file has its own name only once its checksum is the card's.
+An incomplete file is kept under a hidden name, and the next attempt continues it. The file gets its own name
+only when its checksum is the card's.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ _PIECE = 1 << 16
 def fetch(
     name: str, folder: str | Path | None = None, *, say: Callable[[str], None] = lambda line: None
 ) -> Path | None:
-    """Make the file of a data set be there, and return its path; None if it comes with a package.
+    """Return the path of a data set's file, downloaded if needed. None if it comes with a package.
 
     Parameters
     ----------
     name : str
         A data set, or the path of a card of one's own.
     folder : path, optional
-        Where the file shall be; it is copied there if it is found already, in the folder that
-        ``DPSYNTH_DATA_DIR`` names or in the cache folder. By default a file that is found is enough, and one
-        that is not is put into the cache folder.
+        Folder to put the file in. A file found in ``DPSYNTH_DATA_DIR`` or the cache folder is copied there.
+        By default a file that is found stays where it is, and another goes into the cache folder.
     say : callable
         Receives a line before something is downloaded.
 
     Raises
     ------
     DataError
-        If there is no such data set or no address of its file, it needs credentials, a file of another
+        If there is no such data set or no address of its file, or it needs credentials. If a file of another
         checksum is in the way, or the folder is in use or cannot be written to.
     RunError
         If the address cannot be reached, or what it gives is not the card's file.
@@ -80,16 +79,16 @@ def fetch(
 
 
 def _write(target: Path, work: Callable[[], None]) -> None:
-    """Do what writes ``target``, alone, in a folder that is made."""
+    """Call what writes ``target``, alone, in a folder that is made."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target):
             work()
     except InputError as problem:
-        raise DataError(f"{problem}; --dir names another folder") from None
+        raise DataError(f"{problem}. --dir names another folder") from None
     except OSError as problem:
         raise DataError(
-            f"{target.parent} cannot be written to ({problem.strerror}); --dir names another folder"
+            f"{target.parent} cannot be written to ({problem.strerror}). --dir names another folder"
         ) from None
 
 
@@ -116,7 +115,7 @@ def _download(found: Card, address: str, target: Path) -> None:
 
 
 def _retrieve(found: Card, address: str, target: Path, expected: str) -> None:
-    """Download a file whose checksum is known; go on from what is there of it."""
+    """Download a file whose checksum is known, or continue its download."""
     import pooch
     from requests import RequestException
 
@@ -136,7 +135,7 @@ def _retrieve(found: Card, address: str, target: Path, expected: str) -> None:
 
 
 class _Resumed:
-    """Downloads for pooch that go on from the part that is there, where the server can do that."""
+    """Downloads for pooch that continue an incomplete file, if the server can do that."""
 
     def __init__(self, part: Path) -> None:
         self.part = part

@@ -1,10 +1,12 @@
-"""From a published file to a table of one row a patient, for data sets whose file is not one already.
+"""Make tables of one row a patient from published files that are not one already.
 
-One function a data set, named as the data set: the file's cells as text (None where a value is absent) in, a
-frame with the columns that the card names out. What a function does is part of what the card's unit says: a
-row of its outcome is a function of one patient's rows of the file and of nothing else, so that a patient more
-or less in the file is at most one row more or less in the table. A file that says nobody's row, as randhie's,
-has one row a line, and the card's unit says that this is no person.
+One function a data set, named as the data set. It takes the file's cells as text (None if a value is absent).
+It returns a frame with the columns that the card names.
+
+Functions are part of what the card's unit promises. A row of the outcome depends on one patient's rows of the
+file and on nothing else. One patient more or less in the file is therefore at most one row more or less in
+the table. A file that says nobody's row, as randhie's, has one row a line. Its card's unit says that this is
+no person.
 """
 
 from __future__ import annotations
@@ -87,12 +89,12 @@ def diabetes130(raw: pd.DataFrame) -> pd.DataFrame:
     """Diabetes in 130 hospitals of the United States, prepared as in the study that published it.
 
     Strack et al., "Impact of HbA1c measurement on hospital readmission rates", BioMed Research International
-    2014, 781670, section 2: one row a patient, the first encounter; those that ended in death or in a hospice
-    are removed, since such a patient is not readmitted; diagnoses in the nine groups of Table 2; the levels
-    of admission, discharge and specialty that the study compares.
+    2014, 781670, section 2. One row a patient, the first encounter. Encounters that ended in death or in a
+    hospice are removed, since such a patient is not readmitted. Diagnoses are in the nine groups of Table 2.
+    Admission, discharge and specialty have the levels that the study compares.
 
-    Encounters are numbered in the order of time. First the first encounter is chosen, then it is asked how it
-    ended, so that a patient's row, or its absence, follows from that patient's own encounters.
+    Encounters are numbered in the order of time. The first encounter is chosen before its end is looked at. A
+    patient's row, or its absence, therefore follows from that patient's own encounters.
     """
     require(raw, _READ)
     first = first_encounters(raw)
@@ -126,7 +128,7 @@ def first_encounters(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def diagnosis_group(code: str) -> str | None:
-    """The group of an ICD-9 code in Table 2; None for the file's ``?``.
+    """The group of an ICD-9 code in Table 2, or None for the file's ``?``.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def diagnosis_group(code: str) -> str | None:
 
 
 def _measured_in(made: pd.DataFrame) -> pd.Series:
-    """In whom HbA1c was measured: the primary diagnosis, or ``not measured``; an unknown one is other."""
+    """The primary diagnosis (an unknown one is other), or ``not measured`` for HbA1c."""
     diagnosis = made["diag_1"].where(made["diag_1"].isin(_COMPARED), "other")
     return diagnosis.where(made["A1Cresult"] != "not measured", "not measured")
 
@@ -170,8 +172,8 @@ _LEAST = {"Temp_median": 25.0, "NISysABP_lowest": 20.0}
 def physionet2012(raw: pd.DataFrame) -> pd.DataFrame:
     """PhysioNet/Computing in Cardiology Challenge 2012, set A: one row a stay, as it is in the file.
 
-    The flags of the unit become one column, the start of a ventilation a yes or no, and values with which
-    nobody is alive (negative ones among them: the challenge writes -1 for unknown) are taken for missing.
+    The flags of the unit become one column, the start of a ventilation a yes or no. Values with which nobody
+    is alive are taken for missing. So are negative ones: the challenge writes -1 for unknown.
 
     Examples
     --------
@@ -241,5 +243,5 @@ NAMES = tuple(_PREPARED)
 
 
 def prepared(name: str, raw: pd.DataFrame) -> pd.DataFrame:
-    """Prepare the file of one of :data:`NAMES`; raise DataError if a column that it reads is absent."""
+    """Prepare the file of one of :data:`NAMES`, or raise DataError if a column that it reads is absent."""
     return _PREPARED[name](raw)

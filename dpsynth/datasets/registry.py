@@ -1,13 +1,14 @@
 """Data sets by name: the card, the checked file, the table.
 
 Files are not part of the package. They are looked for in the folder that the environment variable
-``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data fetch`` puts them; they are used
-only if their checksum is the card's.
+``DPSYNTH_DATA_DIR`` names, then in the cache folder, where ``dpsynth data fetch`` puts them. Their checksum
+must be the card's.
 
-What is done to the file's records before they are a table is the card's: a preparation
-(:mod:`dpsynth.datasets.preparations`), renames, recodes, constants in place of missing values. It reads
-records before any ledger does, by a public rule of which one patient's records decide about that patient's
-row alone. So a guarantee about one row is one about one patient of the file, unless the card says otherwise.
+The card says what is done to the file's records before they are a table. It may name a preparation
+(:mod:`dpsynth.datasets.preparations`), renames, recodes, and constants in place of missing values. These
+steps read records before any ledger does. Their public rules derive a patient's row from that patient's
+records alone. So a guarantee about one row is one about one patient of the file, unless the card says
+otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def cache_folder() -> Path:
 
 
 def file_of(card: Card, data_dir: str | Path | None = None) -> Path | None:
-    """The file of a card: in ``data_dir`` alone if given, else as above; None where there is none.
+    """Find a card's file, in ``data_dir`` alone if given, else as above. None if there is none.
 
     Its checksum has not been looked at.
     """
@@ -141,7 +142,7 @@ def card(name: str) -> Card:
 
 
 def credentials_needed(what: str, licence: str, page: str | None) -> str:
-    """What to tell somebody who asks for data that are given to persons only."""
+    """Error for data that are given to persons only."""
     return (
         f"{what} is given only to persons who have signed for it ({licence}): apply and download it at {page}"
         ", and keep it where that licence allows"
@@ -156,14 +157,14 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
     name : str
         One of :func:`names`, or the path of a card of one's own, which ends with ``.yaml``.
     data_dir : path, optional
-        The folder of the data files; by default the one that ``DPSYNTH_DATA_DIR`` names, then the cache
+        The folder of the data files. The default is the one that ``DPSYNTH_DATA_DIR`` names, then the cache
         folder of ``dpsynth data fetch``. Nothing is downloaded.
 
     Returns
     -------
     Table
-        The frame has the schema's columns and canonical dtypes. Values outside the public bounds are there
-        as they were recorded; what encodes the records clips and rounds them.
+        The frame has the schema's columns and canonical dtypes. Values outside the public bounds stay as they
+        were recorded. They are clipped and rounded when records are encoded.
 
     Raises
     ------
@@ -186,7 +187,7 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
 
 
 def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
-    """Make a card's table of its file's cells: text, or values of a package's data; None where absent.
+    """Make a card's table of its file's cells: text, values of a package's data, or None if absent.
 
     ``path`` is the file, so that an error can name its line.
     """

@@ -1,9 +1,9 @@
 """A table, that is a frame together with its schema, and its splits into a training and a test part.
 
-`independent_split` decides each record by itself, so that one record more or less in the table is one record
-more or less in the training part, and a guarantee about the training part is one about the table.
-`train_test` splits in exact numbers and in proportion to the outcome, as experiments want it; there, one
-record less reshuffles the halves, and a guarantee is about the training half as it is.
+`independent_split` decides each record by itself. One record more or less in the table is therefore one more
+or less in the training part. So a guarantee about the training part is one about the table. `train_test`
+splits in exact numbers and in proportion to the outcome, as experiments want it. There, one record less
+reshuffles the halves. A guarantee is then about the training half as it is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Table:
     frame : pandas.DataFrame of shape (n, columns)
         With the canonical dtypes of the schema.
     schema : Schema
-        Of the frame's columns, in their order.
+        Schema of the frame's columns, in their order.
     name : str
         For messages and reports.
     card : Card or None
@@ -60,12 +60,12 @@ def open_table(
 ) -> Table:
     """Read a CSV or Parquet file of one's own and its schema (an object or a YAML file).
 
-    ``csv_format`` says how a CSV file is written; what it leaves open is guessed.
+    ``csv_format`` describes how a CSV file is written. Anything it leaves open is guessed.
 
     Warns
     -----
     OwnerWarning
-        What was guessed; and where a column that is not declared shows a person in several rows.
+        If something was guessed, or a column that is not declared shows a person in several rows.
 
     Raises
     ------
@@ -150,15 +150,15 @@ def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple
     table : Table
         To be split.
     test_fraction : float
-        In (0, 1): of the records that go to the test half.
+        Share of the records that go to the test half, in (0, 1).
     seed : int
-        Of the split. It protects nobody: a split is part of the design of an experiment.
+        Seed of the split. It protects nobody: a split is part of the design of an experiment.
 
     Returns
     -------
     train, test : Table
         Rows in their old order, indices from 0. Each half's ``schema.n_public`` follows from the table's
-        public number of records and the fraction, never from the frame; None where the table has none.
+        public number of records and the fraction, never from the frame. It is None if the table has none.
 
     Raises
     ------
@@ -169,9 +169,9 @@ def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple
 
     Notes
     -----
-    The privacy guarantee of a run is about the training half as it is: two training tables that differ in
-    one record. Without an outcome the split is a plain random one. The number of test records is
-    ``round(test_fraction * n)`` exactly; among outcome values it is shared out by largest remainders.
+    The privacy guarantee of a run is about the training half as it is: two training tables that differ in one
+    record. Without an outcome the split is a plain random one. The number of test records is
+    ``round(test_fraction * n)`` exactly. Outcome values share it by largest remainders.
 
     Examples
     --------

@@ -288,7 +288,7 @@ def test_a_folder_that_cannot_be_written(
     """A read-only cache that ends in a traceback, or an answer that does not say what to do."""
     card = write_card(tmp_path, server.url)
     cache.parent.write_text("a file where a folder should be")
-    with pytest.raises(DataError, match=r"cannot be written to \(.*\); --dir names another folder"):
+    with pytest.raises(DataError, match=r"cannot be written to \(.*\)\. --dir names another folder"):
         fetch(card)
     assert fetch(card, tmp_path / "other").read_bytes() == FILE
 
@@ -297,7 +297,7 @@ def test_a_folder_that_cannot_be_written(
 
     monkeypatch.setattr("dpsynth.files.atomic.os.open", refuse)  # chmod does not stop root
     with pytest.raises(
-        DataError, match=r"cannot be written: .*Permission denied; --dir names another folder"
+        DataError, match=r"cannot be written: .*Permission denied\. --dir names another folder"
     ):
         fetch(card, tmp_path / "read_only")
 

@@ -1,9 +1,9 @@
-"""A study's cohort out of MIMIC-III's files: stays are chosen step by step, then measured.
+"""Make a study's cohort from MIMIC-III's files: stays are chosen step by step, then measured.
 
-Small tables choose the stays. Of the two large ones, LABEVENTS is read once for the stays that remain when a
-step first needs it, CHARTEVENTS once for the stays of the cohort. Every query is about one patient at a time,
-so a patient's records decide one row and no other. A cohort is saved as its table, with the schema as YAML
-beside it, both or none.
+Small tables choose the stays. Each of the two large ones is read once. LABEVENTS is read for the stays that
+remain when a step first needs it, CHARTEVENTS for the stays of the cohort. Every query is about one patient
+at a time, so a patient's records decide one row and no other. A cohort is saved as its table, with the schema
+as YAML beside it, both or none.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Cohort:
 
     @property
     def positive_rate(self) -> float:
-        """The share of rows with the outcome, 0 to 1; NaN of an empty cohort."""
+        """Share of rows with the outcome, 0 to 1, or NaN if there are none."""
         return float(self.frame[self.study.schema.outcome].astype(float).mean())
 
 
@@ -78,7 +78,7 @@ def needed_tables(study: CohortStudy) -> tuple[str, ...]:
 def extract(study: CohortStudy, folder: str | Path, *, scratch: str | Path | None = None) -> Cohort:
     """Choose a study's stays in MIMIC-III's CSV or CSV.gz files and measure them.
 
-    What does not fit in memory goes to a hidden folder in ``scratch``, by default that of temporary files.
+    Data too large for memory go to a hidden folder in ``scratch``, by default that of temporary files.
     """
     folder = Path(folder)
     tables = find_tables(folder, needed_tables(study))
@@ -159,7 +159,7 @@ def _conformed(study: CohortStudy, frame: pd.DataFrame, folder: Path) -> pd.Data
 
 
 def schema_path(out: Path) -> Path:
-    """Where the schema of the cohort ``out`` is written."""
+    """Path of the schema of the cohort ``out``."""
     return out.with_suffix(".yaml")
 
 

@@ -1,7 +1,7 @@
-"""The thesis's three studies on MIMIC-III: who is in, when predictors are known, and what is predicted.
+"""Three studies of Pedersen (2022) on MIMIC-III: who is in, when predictors are known, and what is predicted.
 
-Pedersen (2022), section 3.4, names three publications and the sizes of their tables (Table 3.2); what their
-authors did beyond what they published is ours, and ``docs/how-to/mimic-cohorts.md`` says which is which.
+Section 3.4 names three publications and the sizes of their tables (Table 3.2). Some steps were not published
+and are ours: see ``docs/how-to/mimic-cohorts.md``.
 
 References
 ----------
@@ -33,7 +33,7 @@ RESOURCES: Traversable = files("dpsynth.datasets.cohorts")
 class Step:
     """A condition that a stay must meet, as people and as SQL read it.
 
-    ``condition`` is a Boolean SQL expression over the table ``stay``; ``on`` is a table that must be loaded
+    ``condition`` is a Boolean SQL expression over the table ``stay``. ``on`` is a table that must be loaded
     first (``diagnosis``, ``laboratory``), or nothing.
     """
 
@@ -48,8 +48,8 @@ class CohortStudy:
 
     ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its query. ``window_start`` and
     ``prediction_time`` are SQL expressions over a stay: predictors are measured between the two, both ends
-    included. ``steps`` say who is kept, in order; the first eligible stay of each patient is taken after the
-    last one.
+    included. ``steps`` say who is kept, in order. After the last one, each patient's first eligible stay is
+    taken.
     """
 
     name: str
@@ -68,7 +68,7 @@ class CohortStudy:
 
     @property
     def query(self) -> str:
-        """The query that gives the cohort's table; its first column is the stay."""
+        """Query of the cohort's table. Its first column is the stay."""
         return sql(self.name.replace("-", "_"))
 
 

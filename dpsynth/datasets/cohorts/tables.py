@@ -1,8 +1,8 @@
-"""MIMIC-III's tables as they are downloaded: a folder of CSV or CSV.gz files, names in any case.
+"""Read MIMIC-III's tables as they are downloaded: a folder of CSV or CSV.gz files, names in any case.
 
-Files are found and their headers read before anything else, so that a table or a column that is not there is
-one sentence. DuckDB then reads the files directly, through views that have our names and types; a value that
-is not what its column says is an error that names table and column.
+Files are found and their headers read before anything else, so that an absent table or column gives one
+sentence. DuckDB then reads the files directly, through views with our names and types. A value that does not
+fit its column's type gives an error that names table and column.
 
 Reference: Johnson A. E. W. et al. (2016). MIMIC-III, a freely accessible critical care database. Scientific
 Data 3, 160035; the tables' descriptions at https://mimic.mit.edu/docs/iii/tables/.
@@ -155,7 +155,7 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a DuckDB database in memory that spills to ``scratch``, and tell its errors in one sentence."""
+    """Open a DuckDB database in memory that spills to ``scratch``. Its errors become one sentence."""
     try:
         import duckdb
     except ImportError:
@@ -184,7 +184,7 @@ def database(folder: Path, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]
 
 
 def _of_a_row(message: str, folder: Path) -> str:
-    """What our views say of a value; what DuckDB says of a line, without its advice and the line."""
+    """Our views' message about a value, or DuckDB's about a line, without its advice and the line."""
     message = message.removeprefix("Invalid Input Error: ")
     if message.startswith(str(folder)):
         return message

@@ -126,7 +126,7 @@ def test_a_figure_that_fails_leaves_no_half_file(tmp_path, monkeypatch):
 
 def test_an_unknown_beginning_is_named_before_anything_is_drawn(tmp_path):
     """A typing error that draws nothing, or the rest, in silence."""
-    with pytest.raises(InputError, match=r"'jai'; the papers are jia, ghazi-issa, mosaicrown, lowy"):
+    with pytest.raises(InputError, match=r"'jai'. The papers are jia, ghazi-issa, mosaicrown, lowy"):
         figures.write(tmp_path / "out", ["jia-02", "jai"])
     assert not (tmp_path / "out").exists()
 

@@ -228,7 +228,7 @@ def test_a_damaged_trial_is_named(small: Protocol, finished: Path, damage: str) 
         encoding="utf-8",
     )
     with pytest.raises(
-        DataError, match=r"real\.split-0\.restart-0\.json is no record of that trial; remove it"
+        DataError, match=r"real\.split-0\.restart-0\.json is no record of that trial\. Remove it"
     ):
         run_study(small.changed(seeds=2), out)
     assert len(trials(out)) == 2  # told before the second seed is begun
