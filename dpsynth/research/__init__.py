@@ -1,1 +1,1 @@
-"""What rests on the package and is no part of it: papers, replications, experiments of attackers."""
+"""Uses of the package that are no part of it: papers, replications, experiments of attackers."""

@@ -1,6 +1,5 @@
-"""The adversary A_DI against DP-SGD classifiers: rounds of runs, side by side and resumable, and what they
-say.
+"""Play the adversary A_DI against DP-SGD classifiers, in resumable rounds of runs side by side.
 
 Our own critic is played in :mod:`dpsynth.audits.adversary_critic`. Everything here reads real records without
-payment, so that its results are internal.
+using privacy budget, so its results are confidential.
 """

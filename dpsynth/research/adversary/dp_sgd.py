@@ -1,10 +1,10 @@
-"""A small DP-SGD classifier that writes down what A_DI sees, many runs side by side.
+"""Train many runs of a small DP-SGD classifier side by side, and write down what A_DI sees.
 
-Abadi et al. 2016, "Deep learning with differential privacy", Algorithm 1, with Poisson sampling: softmax
-regression or a network of one hidden layer, each record's gradient clipped to a norm C, normal noise on the
-sum. NumPy only; the gradients of a layer are outer products, so that their norms need no per-record gradient
-(Goodfellow 2015). It exists to be attacked: it trains without paying, and what it writes down is as secret
-as the records.
+Abadi et al. 2016, "Deep learning with differential privacy", Algorithm 1, with Poisson sampling. It is
+softmax regression or a network of one hidden layer. Each record's gradient is clipped to a norm C, and the
+sum has normal noise. NumPy only. The gradients of a layer are outer products, so their norms need no
+per-record gradient (Goodfellow 2015). It exists to be attacked. It trains without using privacy budget, and
+its records of a run are as secret as the table.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TRIALS = 4
 
 @dataclass(frozen=True)
 class DpSgd:
-    """How a classifier is trained, by T plain gradient steps on the mean over the expected batch.
+    """Settings of a training: T plain gradient steps on the mean over the expected batch.
 
     ``noise_multiplier`` is the noise std over the clipping norm C, the sensitivity to one record more or
     less, as in the event of the run. For a replaced record, which moves a sum by up to 2C, it is twice the
-    noise over the sensitivity. ``hidden`` is the width of the hidden layer (tanh); 0 for softmax regression.
-    Noise is in proportion to C, or ("local") to how far the two candidates' clipped gradients are apart in
-    this very step: that is **not private**, it protects no record but these two (D5.3, Definition 3).
+    noise over the sensitivity. ``hidden`` is the width of the hidden layer (tanh), 0 for softmax regression.
+    Noise is in proportion to C, or ("local") to the distance of the two candidates' clipped gradients in this
+    very step. Local noise is **not private**: it protects no record but these two (D5.3, Definition 3).
     """
 
     steps: int
@@ -96,7 +96,7 @@ class Network:
 
     @classmethod
     def drawn(cls, inputs: int, hidden: int, classes: int, rngs: Sequence[np.random.Generator]) -> Network:
-        """Zeros for softmax regression; Glorot's uniform draw for hidden layers, zeros for their biases."""
+        """Zeros for softmax regression. Glorot's uniform samples for hidden layers, with biases of zero."""
         if not hidden:
             return cls(np.zeros((len(rngs), (inputs + 1) * classes)), inputs, 0, classes)
         rows = []
@@ -144,7 +144,7 @@ class Network:
     def clipped_sum(self, records: Records, clip_norm: float, taken: Floats | None = None) -> Floats:
         """Sum of the clipped gradients of the loss of the records that each run takes, shape (R, P).
 
-        ``taken`` (R, n) is 1 where a run takes a record, 0 elsewhere; all by default.
+        ``taken`` (R, n) is 1 where a run takes a record, 0 elsewhere. All are taken by default.
         """
         *inputs, probabilities = self.activations(records.points)
         deltas = [probabilities - np.eye(self.classes)[records.labels]]
@@ -172,7 +172,7 @@ def watch(
 ) -> tuple[list[Transcript], Network]:
     """Train once for each generator, on D (world 0) or D' (world 1), and write down what is released.
 
-    Both tables have ``others``; D has the record ``first``, D' the record ``second`` in its place, or
+    Both tables have ``others``. D also has the record ``first``, and D' has ``second`` in its place, or
     nothing. A run's generator is for initial weights, samples and noise.
     """
     runs, q, clip = len(rngs), settings.sampling_prob, settings.clip_norm
@@ -220,7 +220,7 @@ def gradients(network: Network, records: Records, clip_norm: float) -> Floats:
 class ClassifierSubject:
     """A classifier and the two tables, as :func:`watch` takes them.
 
-    ``test`` are records on which accuracy is measured, if any; ``distance`` is that of the two tables, as the
+    ``test`` are records on which accuracy is measured, if any. ``distance`` is that of the two tables, as the
     choice of the record measures it.
     """
 
@@ -272,7 +272,7 @@ def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
 
     schema = train.schema
     if schema.outcome is None or not schema.column(schema.outcome).is_categorical:
-        raise InputError(f"{train.name} has no outcome of categories for a classifier; name another table")
+        raise InputError(f"{train.name} has no outcome of categories for a classifier. Name another table")
     outcome = schema.column(schema.outcome)
     frames = [schema.conform(part.frame).frame for part in (train, test)]
     encoding = ClassifierEncoding.fit(frames[0], schema, outcome.name)
@@ -331,7 +331,7 @@ def _made_up(
 
 
 def _corners(train: Records, classes: int, pairs: bool) -> Iterator[tuple[Records, Records | None]]:
-    """Corners of the cube with a label each, or with two labels; random ones, and those of each class."""
+    """Corners of the cube with a label each, or with two labels: random ones, and those of each class."""
     width = train.points.shape[1]
     rng = np.random.default_rng(0)
     points = [np.ones(width), np.zeros(width), *(rng.random((4, width)) < 0.5).astype(np.float64)]

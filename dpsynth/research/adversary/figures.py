@@ -1,4 +1,4 @@
-"""What an adversary came to believe: distributions of belief, and games beside the curves that bound them."""
+"""Draw an adversary's beliefs: their distributions, and games beside the curves that bound them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Point:
 
 
 def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Figure:
-    """Distribution of the belief, at the end of a run, in the table that was used; one line a game.
+    """Draw the distribution of the belief in the used table at the end of a run, one line a game.
 
-    Labels say so where a game is not private; ``limit`` is rho_beta, drawn as a line.
+    Labels name games that are not private. ``limit`` is rho_beta, drawn as a line.
     """
     figure, (axis,) = panels(width=5.0, height=3.6)
     edges = np.linspace(0.0, 1.0, 41)
@@ -62,10 +62,10 @@ def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Fi
 def draw_bounds(
     points: Mapping[str, Sequence[Point]], games: Mapping[str, Game], profile: Profile, limit: float
 ) -> Figure:
-    """Advantage against the epsilon of the noise; exceedance of any limit under one noise.
+    """Draw advantage against the epsilon of the noise, and exceedance of any limit under one noise.
 
-    Labels of ``points`` (left) and ``games`` (right) say so where a game is not private; ``profile`` is that
-    of one run of each game, ``limit`` is rho_beta.
+    Labels of ``points`` (left) and ``games`` (right) name games that are not private. ``profile`` is that of
+    one run of each game. ``limit`` is rho_beta.
     """
     figure, (left, right) = panels(1, 2, width=3.7, height=3.2)
     exact = sorted({(point.epsilon, point.exact) for known in points.values() for point in known})
@@ -99,7 +99,7 @@ def draw_bounds(
 
 
 def draw_steps(curves: Mapping[str, Floats], ylabel: str, title: str = "") -> Figure:
-    """Curves along the steps of a run, such as how far the two tables are apart (figures 5.1 (b) and 5.3)."""
+    """Draw curves along the steps of a run, such as the distance of the two tables (figures 5.1 (b), 5.3)."""
     figure, (axis,) = panels(width=5.0, height=3.6)
     for number, (label, curve) in enumerate(curves.items()):
         axis.plot(np.arange(1, len(curve) + 1), curve, label=label, **line(number))
@@ -110,7 +110,7 @@ def draw_steps(curves: Mapping[str, Floats], ylabel: str, title: str = "") -> Fi
 
 
 def draw_accuracies(accuracies: Mapping[str, Floats], title: str = "") -> Figure:
-    """Distribution of test accuracy over runs, one box a game (figure 5.2); whiskers hold 90 % of them."""
+    """Draw the distribution of test accuracy over runs, one box a game (figure 5.2). Whiskers hold 90 %."""
     figure, (axis,) = panels(width=5.0, height=0.8 + 0.45 * len(accuracies))
     axis.boxplot(
         list(accuracies.values()),

@@ -1,4 +1,4 @@
-"""Rounds of runs against A_DI, side by side and resumable, and what they say."""
+"""Play resumable rounds of runs against A_DI, side by side, and sum them up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Played:
     """Outcome of a game of N runs of T steps.
 
     ``log_odds`` (N, T + 1) are those of D against D' before the first step and after each. ``moved`` (T,) is
-    how far apart the two tables' means were in each step, as a part of the bound; mean over runs.
+    the distance of the two tables' means in each step, as a part of the bound, averaged over runs.
     ``accuracy`` (N,) is that of the trained classifiers on records that are not in D, if any. ``belief`` is
     rho_beta.
     """
@@ -57,20 +57,20 @@ class Played:
 
     @property
     def name(self) -> str:
-        """What was attacked and how, with the label of what is not private."""
+        """Name of the target and the attack, with a label if it is not private."""
         setting = self.subject.setting
         name = f"A_DI against {self.subject.told()}, {setting.steps} steps, record {setting.neighbour}"
         return name if self.private else f"{name} ({NOT_PRIVATE})"
 
     def attempts(self, level: float = 0.95) -> tuple[Attempt, ...]:
-        """Advantage and exceedance for a report; none of runs that are not private: nothing is proved."""
+        """Advantage and exceedance for a report. None for runs that are not private: nothing is proved."""
         if not self.private:
             return ()
         about = f"the record {CHOSEN[self.subject.setting.choice]}; {self.moved.mean():.0%} of the bound"
         return self.game.attempts(self.profile, self.belief, attack=self.name, about=about, level=level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return plain data: what was played, what was found, what is proved."""
+        """Return plain data: the game, its results, and the proved bounds."""
         game, epsilon = self.game, epsilon_of_belief(self.belief)
         found = {
             "advantage": game.advantage(level),
@@ -101,7 +101,7 @@ class Played:
         }
 
     def lines(self, level: float = 0.95) -> list[str]:
-        """Return what the game says to whoever answers for the records; each line has the label, if any."""
+        """Return the results for the owner of the records. Each line has the label, if any."""
         record, setting = self.to_dict(level), self.subject.setting
         found, exact = record["found"], record["exact"]
         interval = "{value:.4f} ({lower:.4f} to {upper:.4f})"
@@ -145,10 +145,10 @@ def play(
     folder: str | Path | None = None,
     on_round: OnRound = silent,
 ) -> Played:
-    """Carry out what is missing of a game, half of whose runs are on D'; ``belief`` is rho_beta.
+    """Carry out what is missing of a game, half of whose runs are on D'. ``belief`` is rho_beta.
 
     The same call on the same folder, or one with more runs, goes on with what is there. The seed is that of
-    the whole experiment, which releases nothing.
+    the whole experiment, which publishes nothing.
     """
     inside("belief", belief, 0.5, 1.0)
     whole("runs", runs, 2)

@@ -1,4 +1,4 @@
-"""Commands of the research room; `dpsynth.cli` adds them to its groups."""
+"""Commands of the research room, which `dpsynth.cli` adds to its groups."""
 
 from __future__ import annotations
 

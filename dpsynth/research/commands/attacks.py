@@ -322,7 +322,7 @@ def _table(
         raise InputError("give either --dataset, or --data with --schema")
     if dataset is not None:
         if schema is not None:
-            raise InputError("--schema goes with --data; a table of --dataset has its own")
+            raise InputError("--schema goes with --data. A table of --dataset has its own")
         return load(dataset)
     if data is None or schema is None:
         raise InputError(needed)

@@ -79,7 +79,7 @@ def run_protocol(
         done = run_study(protocol, out, source=source, jobs=jobs, force=force, log=console.say)
     except KeyboardInterrupt:
         raise console.Interrupted(
-            f"interrupted: complete trials are kept in {out}; the same command goes on with the others"
+            f"interrupted: complete trials are kept in {out}. The same command goes on with the others"
         ) from None
     result = {
         "out": str(done.out),

@@ -1,4 +1,4 @@
-"""Trainers with finitely many outcomes, attacked exactly (Pedersen 2022, sections 5.1 to 5.2.3).
+"""Attack trainers with finitely many outcomes exactly (Pedersen 2022, sections 5.1 to 5.2.3).
 
 Random bits are a list of equally likely seeds, probabilities are fractions, and nothing is estimated. The
 attack is the Bayes-optimal one. Theorems 5.2.1 and 5.2.2 can be checked by enumeration.
@@ -37,7 +37,7 @@ def law(
 
 
 def posterior(first: Law, second: Law, model: Hashable) -> Fraction:
-    """``Pr(u_1 was trained on | M = m)`` from the laws of M_1 and M_2, (5.6); 1/2 for an impossible model."""
+    """``Pr(u_1 was trained on | M = m)`` from the distributions of M_1, M_2, (5.6). 1/2 if impossible."""
     one, two = first.get(model, Fraction(0)), second.get(model, Fraction(0))
     return one / (one + two) if one + two else Fraction(1, 2)
 
@@ -59,7 +59,7 @@ def optimal_accuracy(first: Law, second: Law) -> Fraction:
 
 
 def average_law(laws: Iterable[tuple[Law, Fraction]]) -> dict[Hashable, Fraction]:
-    """Law of M in (5.11): of a model that was trained with a record drawn at random."""
+    """Distribution of M in (5.11): of a model that was trained with a record drawn at random."""
     found: dict[Hashable, Fraction] = {}
     for one, weight in laws:
         for model, probability in one.items():
@@ -70,9 +70,10 @@ def average_law(laws: Iterable[tuple[Law, Fraction]]) -> dict[Hashable, Fraction
 def risk(trained: Law, others: Iterable[tuple[Law, Fraction]]) -> Fraction:
     """Probability that the attacker is better than a coin against the record that was trained on.
 
-    ``trained`` is the law of M_1, with the record; ``others`` are the law of M_i and the probability of u_i
-    for every record that the partner can be. It is ``sum_i Pr(u_i) sum_{m: Pr(M_1 = m) > Pr(M_i = m)} Pr(M_1
-    = m)``. Theorem 5.2.1: it is 0 if and only if every M_i of positive probability has the law of M_1.
+    ``trained`` is the distribution of M_1, with the record. ``others`` are the distribution of M_i and the
+    probability of u_i for every record that the partner can be. The risk is ``sum_i Pr(u_i) sum_{m: Pr(M_1 =
+    m) > Pr(M_i = m)} Pr(M_1 = m)``. Theorem 5.2.1: it is 0 if and only if every M_i of positive probability
+    has the distribution of M_1.
     """
     total = Fraction(0)
     for one, weight in others:
@@ -84,10 +85,10 @@ def risk(trained: Law, others: Iterable[tuple[Law, Fraction]]) -> Fraction:
 def seen_from_outside(
     models: Law, ask: Callable[[Hashable, Any], Hashable], questions: Sequence[Any]
 ) -> dict[Hashable, Fraction]:
-    """Law of what a black box says: models as the tuple of their answers to every question.
+    """Distribution of a black box's answers: models as the tuple of their answers to every question.
 
-    Theorem 5.2.2: where no two models give the same answers everywhere, the attack on the answers is as
-    good as that on the models.
+    Theorem 5.2.2: if no two models give the same answers everywhere, the attack on the answers is as good as
+    that on the models.
     """
     found: dict[Hashable, Fraction] = {}
     for model, probability in models.items():
@@ -97,7 +98,7 @@ def seen_from_outside(
 
 
 def privacy_parameter(laws: Iterable[Law]) -> float:
-    """``max |gamma|`` over all pairs of laws and models, (5.9): the epsilon for replacing a record."""
+    """``max |gamma|`` over pairs of distributions and models, (5.9): the epsilon for replacing a record."""
     everything = list(laws)
     models = {model for one in everything for model in one}
     return max(

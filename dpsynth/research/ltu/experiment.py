@@ -1,4 +1,4 @@
-"""An experiment: a trainer attacked in many rounds, kept in a folder, and what came out."""
+"""Attack a trainer in many rounds, kept in a folder, and sum up the results."""
 
 from __future__ import annotations
 
@@ -51,27 +51,26 @@ def attack_trainer(
     Parameters
     ----------
     trainer : callable
-        ``trainer(x, y, seed) -> model``; with several jobs it must be picklable.
+        ``trainer(x, y, seed) -> model``. With several jobs it must be picklable.
     sides : Sides
         The records of both sides.
     design : Design, optional
-        What is done in each round.
+        Work of each round.
     rounds : int
         At least 1. A folder may hold fewer from before.
     name : str, optional
-        The trainer in words; a folder that was begun with another is refused.
+        The trainer in words. A folder that was begun with another is refused.
     folder : path, optional
-        Where rounds are kept; see :func:`dpsynth.files.rounds.carry_out`.
+        Folder of the rounds, see :func:`dpsynth.files.rounds.carry_out`.
     jobs : int
         Rounds at a time.
     on_round : callable, optional
         Called after each round.
     proved : float, optional
-        A bound on the accuracy over the trainer's randomness, such as
-        :func:`dpsynth.accounting.membership_bounds.dp_accuracy` gives for the replacement of a record; with a
-        defender that trains anew only.
+        A bound on the accuracy over the trainer's randomness, for a defender that trains anew only. For the
+        replacement of a record :func:`dpsynth.accounting.membership_bounds.dp_accuracy` gives one.
     level : float
-        Of the intervals.
+        Level of the intervals.
 
     Raises
     ------

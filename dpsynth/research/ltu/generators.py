@@ -1,12 +1,12 @@
-"""Generators, attacked through a score: for instance their critic (Pedersen 2022, section 6.2).
+"""Attack generators through a score, for instance their critic (Pedersen 2022, section 6.2).
 
-A critic was trained to tell real records from generated ones, and may have learned its training records. A
+A critic was trained to separate real from generated records, and may have learned its training records. A
 generator reaches this attack as a function of a frame and a seed that trains it and returns a score of
 records. The strategy is that of Theorem 4.2.1.
 
 `CriticTrainer` is such a function for our own synthesizer. The critic's weights are made from noisy sums
-alone: giving them away costs nothing beyond the ledger. Its scores of *real* records read them without
-payment. They are internal.
+alone: publishing them costs nothing beyond the ledger. Its scores of *real* records read these without using
+privacy budget. They are confidential.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ ScoreTrainer = Callable[[pd.DataFrame, int], Score]
 
 @dataclass(frozen=True)
 class GeneratorResult:
-    """What a score of a generator gives away, over trainings on other draws of both sides; internal.
+    """Results of a generator's score over trainings on other samples of both sides. Confidential.
 
-    ``accuracy`` is the median over trainings of the accuracy over all pairs, with the interval of order
-    statistics, which is the whole range below six trainings. ``records`` is their number on each side.
+    ``accuracy`` is the median over trainings of the accuracy over all pairs. Its interval is that of order
+    statistics, the whole range below six trainings. ``records`` is their number on each side.
     """
 
     name: str
@@ -115,26 +115,26 @@ def attack_scores(
     proved: float | None = None,
     level: float = 0.95,
 ) -> GeneratorResult:
-    """Train a score on random halves of a frame, and see whether it tells them from the others.
+    """Train a score on random halves of a frame, and measure how well it separates them from the others.
 
     Parameters
     ----------
     trainer : callable
-        ``trainer(frame, seed)`` returns ``score(frame) -> array``, larger for records that it knows.
+        ``trainer(frame, seed)`` returns ``score(frame) -> array``, larger for members.
     frame : pandas.DataFrame (n, columns)
-        Real records; at least ``2 * records``.
+        Real records, at least ``2 * records``.
     records : int
-        On each side: trained on, kept aside.
+        Number on each side: trained on, kept aside.
     seeds : int
-        Trainings, each with another draw of both sides.
+        Trainings, each with another sample of both sides.
     name : str
-        Of the score.
+        Name of the score.
     folder, jobs, on_round
         As in :func:`dpsynth.files.rounds.carry_out`.
     proved : float, optional
         A bound on the accuracy over the trainer's randomness.
     level : float
-        Of the intervals.
+        Level of the intervals.
 
     Raises
     ------
@@ -152,8 +152,8 @@ def attack_scores(
     whole("seeds", seeds)
     if len(frame) < 2 * records:
         raise of_records(
-            f"the frame has {len(frame)} records, two sides of {records} need {2 * records}; "
-            f"ask for at most {len(frame) // 2}"
+            f"the frame has {len(frame)} records, two sides of {records} need {2 * records}. "
+            f"Ask for at most {len(frame) // 2}"
         )
     if not name:
         raise InputError("name must be a text that is not empty, not ''")
@@ -174,7 +174,7 @@ def attack_scores(
 class CriticScore:
     """A trained critic, larger for records that it takes for real.
 
-    ``model`` is what `DPWGANGP.fit` would have released, ``critic`` a list of (W, b), ``ledger`` that of the
+    ``model`` is what `DPWGANGP.fit` would have published, ``critic`` a list of (W, b), ``ledger`` that of the
     training.
     """
 
@@ -184,7 +184,7 @@ class CriticScore:
     ledger: Ledger
 
     def __call__(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Scores of records of the schema, shape (n,); internal if they are real."""
+        """Scores of records of the schema, shape (n,). Confidential if the records are real."""
         load_tensorflow_quietly()
         import tensorflow as tf
 
@@ -207,7 +207,7 @@ class CriticTrainer:
     Parameters
     ----------
     estimator : DPWGANGP
-        Not fitted, with critic steps and no declared studies.
+        Not fitted, with critic steps and no pre-specified regressions.
     schema : Schema
         Its public number of records is set to that of the frame that is trained on.
     """
@@ -221,7 +221,7 @@ class CriticTrainer:
         Raises
         ------
         InputError
-            If the synthesizer has no critic steps, or declared studies.
+            If the synthesizer has no critic steps, or has pre-specified regressions.
         """
         own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
         options = own.validate()
@@ -237,7 +237,9 @@ class CriticTrainer:
         released = fit_releases(records, plan, rng, ledger)
         releases, settings = plan.releases, plan.blueprint.training
         if releases.plan is None:
-            raise InputError("the budget leaves no critic steps; give more epsilon or fewer other releases")
+            raise InputError(
+                "the budget leaves no steps of the WGAN critic. Give more epsilon or fewer other statistics"
+            )
         training = Training(released, settings, np.random.default_rng([seed]), dict)
 
         def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:

@@ -1,7 +1,7 @@
-"""What an attack reached: privacy (4.9), all pairs of a score, single records, low false positive rates.
+"""Results of an attack: privacy (4.9), all pairs of a score, single records, low false positive rates.
 
 Also the result of an experiment, as attempts for a report and as text for a terminal. Everything is about the
-records and, unless the defender trains anew in each round, about this one model. It is internal.
+records and, unless the defender trains anew in each round, about this one model. It is confidential.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RATES = (0.1, 0.01, 0.001)
 
 @dataclass(frozen=True)
 class Privacy:
-    """Global membership privacy: 1 where the attacker does no better than a coin, 0 where it is always right.
+    """Global membership privacy: 1 if the attacker does no better than a coin, 0 if it is always right.
 
     ``error`` is the standard error. It is 0 for an attack that was always right: see the accuracy's interval
     then.
@@ -54,7 +54,7 @@ def privacy(accuracy: float, rounds: int) -> Privacy:
 
 @dataclass(frozen=True)
 class RoundsResult:
-    """A strategy's guesses over the rounds, ties by a coin; the interval is Clopper and Pearson's."""
+    """A strategy's guesses over the rounds, ties by a coin. The interval is Clopper and Pearson's."""
 
     strategy: str
     theorem: str
@@ -85,7 +85,7 @@ class PairsResult:
     (1 - A), 1}`` of it. ``per_record`` is that of the same attack on records one by one, as many of each
     side, by a threshold. ``individual`` and ``individual_reserved`` are the accuracies on each record of one
     side against all of the other. ``low_rates`` go as low as the sample supports. ``p_in`` has the predicted
-    probability of membership of every record, the defender's first; it is empty for a score that is no
+    probability of membership of every record, the defender's first. It is empty for a score that is no
     log-odds.
     """
 
@@ -130,7 +130,7 @@ def pairs_result(
 
 
 def _balanced(called: Bools, members: Bools, level: float) -> Estimate:
-    """Accuracy at even odds; the sides' intervals added as variances (Newcombe's squares)."""
+    """Accuracy at even odds, with the sides' intervals added as variances (Newcombe's squares)."""
     sides = [share(int((called == members)[of].sum()), int(of.sum()), level) for of in (members, ~members)]
     value = sum(side.value for side in sides) / 2
     ours, others = sides
@@ -152,7 +152,7 @@ def low_rates(members: Floats, others: Floats, level: float = 0.95) -> tuple[Low
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """Effective privacy loss ``gamma(u)`` of the defender's records, (5.11); no differential privacy.
+    """Effective privacy loss ``gamma(u)`` of the defender's records, (5.11). It is no differential privacy.
 
     ``upper`` is the 95th percentile, ``most_probable`` the largest ``P_IN = 1 / (1 + exp(-gamma))``.
     """
@@ -193,7 +193,7 @@ _KNOWS = {
 
 @dataclass(frozen=True)
 class Utility:
-    """Shares of records of either side that the model classifies right; share of the commonest class."""
+    """Shares of records of either side that the model classifies right, and that of the commonest class."""
 
     trained: Estimate
     reserved: Estimate
@@ -202,28 +202,28 @@ class Utility:
 
 @dataclass(frozen=True)
 class LtuResult:
-    """What the leave-two-unlabeled attacker reached on one trainer; internal.
+    """Results of the leave-two-unlabeled attacker on one trainer. Confidential.
 
     Attributes
     ----------
     trainer : str
         The trainer in words.
     design : Design
-        What was done in each round.
+        Work of each round.
     n_defender, n_reserve : int
         Number of records on each side.
     utility : Utility or None
-        None where the defender trains anew in each round.
+        None if the defender trains anew in each round.
     rounds : tuple of RoundsResult
         By strategy, over the rounds.
     pairs : tuple of PairsResult
-        Scores of the one model over all pairs; empty where the defender trains anew.
+        Scores of the one model over all pairs. Empty if the defender trains anew.
     loss : PrivacyLoss or None
         Effective privacy loss, with shadow models.
     proved : float or None
         Bound of the accuracy.
     level : float
-        Of the intervals.
+        Level of the intervals.
     """
 
     trainer: str
@@ -239,7 +239,7 @@ class LtuResult:
 
     @property
     def strongest(self) -> RoundsResult:
-        """The strategy that was right most often; of several the largest is a little too large by chance."""
+        """The strategy that was right most often. The largest of several is a little too large by chance."""
         return max(self.rounds, key=lambda found: found.right)
 
     @property
@@ -250,8 +250,8 @@ class LtuResult:
     def attempts(self) -> tuple[Attempt, ...]:
         """Return every strategy beside the bound, and the strongest score at the lowest false positive rate.
 
-        Each interval has its level by itself: of twelve strategies on a trainer that reaches its bound, one
-        passes it by chance now and then.
+        Each interval has its level by itself. If a trainer reaches its bound, one of twelve strategies passes
+        it by chance now and then.
         """
         design = self.design
         model = "a model trained anew in each" if design.defender == "anew" else "one model"

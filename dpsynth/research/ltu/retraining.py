@@ -1,13 +1,13 @@
-"""Retraining (Pedersen 2022, Theorem 4.2.4) and the Bayes attack on outputs of models ((5.8) and (5.13)).
+"""Attack by retraining (Pedersen 2022, Theorem 4.2.4) and by Bayes' rule on outputs ((5.8), (5.13)).
 
-*Retraining* trains with each of the two records. For a trainer that is deterministic, does not mind the order
-and learns another model from another record, one of the two models *is* the defender's. Where order or seed
-are unknown, the nearer one is guessed. Models are compared by their outputs for all records, by those for the
-two records alone (a projection as in (5.13)), or by their parameters.
+*Retraining* trains with each of the two records. A trainer may be deterministic, ignore the order and learn
+another model from another record. Then one of the two models *is* the defender's. If order or seed are
+unknown, the nearer one is guessed. Models are compared by their outputs for all records, by those for the two
+records alone (a projection as in (5.13)), or by their parameters.
 
-The *Bayes attack* trains candidates with each of the two records many times, which is (5.8) itself, projected
-on the outputs for the pair; or shadow models on random halves of all records (section 5.4): Gaussians fitted
-to their outputs give each record's effective privacy loss gamma(u), (5.11).
+The *Bayes attack* trains candidates with each of the two records many times. This is (5.8) itself, projected
+on the outputs for the pair. Or it trains shadow models on random halves of all records (section 5.4).
+Gaussians fitted to their outputs give each record's effective privacy loss gamma(u), (5.11).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SCENARIOS: tuple[str, ...] = get_args(Scenario)
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """What is compared of a model: its probabilities (n, classes) for all records, and its parameters."""
+    """Compared parts of a model: its probabilities (n, classes) for all records, and its parameters."""
 
     outputs: Floats
     parameters: tuple[Floats, ...] = ()
@@ -47,7 +47,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Procedure:
-    """How a model is trained: the order of the defender's positions (None: the original one) and the seed."""
+    """Order of the defender's positions in a training (None: the original one), and its seed."""
 
     order: tuple[int, ...] | None
     seed: int
@@ -77,7 +77,7 @@ def candidate_rows(n_defender: int, missing: int, candidate: int) -> Ints:
 
 
 def parameter_distance(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> float:
-    """Root of the sum of squared differences of parameters; infinite for models of different shapes."""
+    """Root of the sum of squared differences of parameters. Infinite for models of different shapes."""
     if [a.shape for a in first] != [b.shape for b in second]:
         return float("inf")
     differences = (
@@ -87,7 +87,7 @@ def parameter_distance(first: tuple[Floats, ...], second: tuple[Floats, ...]) ->
 
 
 def distances(released: Fingerprint, candidate: Fingerprint, pair: tuple[int, int]) -> dict[str, float]:
-    """How far a candidate's model is from the released one, by each comparison."""
+    """Distance of a candidate's model from the published one, by each comparison."""
     squares = (released.outputs - candidate.outputs) ** 2
     return {
         "retraining_predictions": float(np.sqrt(squares.sum())),
@@ -99,10 +99,10 @@ def distances(released: Fingerprint, candidate: Fingerprint, pair: tuple[int, in
 def shadow_pair(
     trainer: Train, sides: Sides, scenario: Scenario, defender_seed: int, rng: np.random.Generator
 ) -> tuple[Floats, Bools]:
-    """Train on both random halves of the pool; return logits of all records' labels, and the members.
+    """Train on both random halves of the pool. Return logits of all records' labels, and the members.
 
-    The defender's order means nothing for other records; its seed is used where the attacker knows it. Both
-    arrays have shape (2, n).
+    The defender's order means nothing for other records. Its seed is used if the attacker has it. Both arrays
+    have shape (2, n).
     """
     order = rng.permutation(len(sides))
     logits, members = [], []

@@ -1,7 +1,7 @@
-"""One round: two records without labels, every strategy's guess.
+"""Carry out one round: two records without labels, every strategy's guess.
 
-The draws of a round follow from the experiment's seed and the round's number. More rounds never change those
-that are there.
+A round's samples follow from the experiment's seed and the round's number. More rounds never change earlier
+ones.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ STRATEGIES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Design:
-    """What an experiment does in each round.
+    """Work of each round of an experiment.
 
     Parameters
     ----------
     scenario : {"original", "random", "unseeded"}
         Whether the attacker knows order and seed of the defender's training, the seed, or neither.
     defender : {"once", "anew"}
-        One model for all rounds, as in the thesis, or a training for each. Only with the second is the
+        One model for all rounds, as in Pedersen (2022), or a training for each. Only with the second is the
         accuracy an average over the trainer's randomness, which differential privacy bounds.
     retrainings : int
-        How often the attacker trains with each candidate. 0: not at all; from 2 on the Bayes attack (5.8) is
+        How often the attacker trains with each candidate. 0: not at all. From 2 on the Bayes attack (5.8) is
         tried beside the comparison of Theorem 4.2.4.
     splits : int
-        Pairs of shadow models on random halves, for (5.13); 0, or at least 2.
+        Pairs of shadow models on random halves, for (5.13): 0, or at least 2.
     record : int, optional
         One of the defender's records (from 0), which is shown in every round: its individual score.
     seed : int
-        Seed of the experiment. It decides about draws and protects nobody.
+        Seed of the experiment. It decides about samples and protects nobody.
 
     Raises
     ------
@@ -99,7 +99,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What is done for a task ``("round", number)`` or ``("split", number)``; the record is plain data."""
+    """Work for a task ``("round", number)`` or ``("split", number)``. Its record is plain data."""
 
     sides: Sides
     trainer: Train
@@ -139,7 +139,7 @@ class Work:
     def _score_differences(
         self, released: Fingerprint, pair: tuple[int, int], rng: np.random.Generator
     ) -> dict[str, float]:
-        """Return how far each strategy that needs the model alone favours the right guess; 0 is a tie."""
+        """Return how far each strategy that needs the model alone favours the right guess. 0 is a tie."""
         sides, rows = self.sides, list(pair)
         outputs, labels = released.outputs[rows], sides.y[rows]
         favour = {name: _difference(score(outputs, labels)) for name, score in scores.SCORES.items()}

@@ -2,9 +2,9 @@
 
 *Best score function* (Theorem 4.2.1): guess that the record with the smaller score was trained on. Any
 function f of a record serves. The attacker is right as often as f is larger on the reserved side. Each score
-here is larger where a model seems not to know a record. The learned combination is a logistic regression on
-the scores, their ranks and the record's class, fitted to the records whose labels the attacker knows (section
-4.2.2).
+here is larger if a record seems not to be a training record. The learned combination (section 4.2.2) is a
+logistic regression on the scores, their ranks and the record's class. It is fitted to the records whose
+labels the attacker has.
 
 *Bounded loss* (Theorem 4.2.2): look at the first record of the pair only, and guess "reserved" with its loss
 as probability. Neither strategy is always the better one (Theorem 4.2.3).
@@ -93,7 +93,7 @@ class Favours(NamedTuple):
 
 
 def favours(defender: ArrayLike, reserve: ArrayLike) -> Favours:
-    """Count all pairs of scores f, infinite ones allowed; InputError for NaN or an empty side.
+    """Count all pairs of scores f, infinite ones allowed. InputError for NaN or an empty side.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _checked(defender: ArrayLike, reserve: ArrayLike) -> tuple[Floats, Floats]:
     if not len(d) or not len(r):
         raise of_records(f"both sides must have scores, got {len(d)} and {len(r)}")
     if np.isnan(d).any() or np.isnan(r).any():
-        raise InputError("a score is not a number; give one for each record")
+        raise InputError("a score is not a number. Give one for each record")
     return d, r
 
 
@@ -150,12 +150,12 @@ def absolute_loss(probabilities: Floats, labels: Ints) -> Floats:
 
 
 def gap(defender: ArrayLike, reserve: ArrayLike) -> float:
-    """``e_R - e_D``, the difference of the mean losses; InputError if a loss is outside [0, 1]."""
+    """``e_R - e_D``, the difference of the mean losses. InputError if a loss is outside [0, 1]."""
     means = []
     for losses in (reserve, defender):
         given = np.asarray(losses, dtype=np.float64).ravel()
         if not len(given) or not ((given >= 0) & (given <= 1)).all():
-            raise InputError("losses must lie in [0, 1], at least one on each side; scale them first")
+            raise InputError("losses must lie in [0, 1], at least one on each side. Scale them first")
         means.append(float(given.mean()))
     return means[0] - means[1]
 
@@ -183,7 +183,7 @@ def guess_reserved(first_loss: float, rng: np.random.Generator) -> bool:
 
 
 def features(probabilities: Floats, labels: Ints) -> Floats:
-    """Return what the combination is learned from: ranks of scores in [0, 1], the class, and their products.
+    """Return features of the combination: ranks of scores in [0, 1], the class, and their products.
 
     Ranks are among all records of both sides, which the attacker holds without their labels too.
     """
@@ -211,7 +211,7 @@ def reserved_log_odds(known: Floats, members: Bools, asked: Floats) -> Floats:
 
 
 def _folds(members: Bools, seed: int) -> Iterator[tuple[Ints, Ints]]:
-    """Known and asked positions of ten folds, or fewer; of none where a side has one record."""
+    """Known and asked positions of ten folds, or fewer. None if a side has one record."""
     from sklearn.model_selection import StratifiedKFold
 
     fewest = int(min(members.sum(), (~members).sum()))

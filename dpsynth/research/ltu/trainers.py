@@ -106,7 +106,7 @@ class Sides:
         return np.arange(len(self.x)) < self.n_defender
 
     def fingerprint(self) -> str:
-        """A text that differs for other records or another split; says nothing else about them."""
+        """A text that differs for other records or another split, and says nothing else about them."""
         digest = hashlib.blake2b(digest_size=12)
         for part in (self.x, self.y, np.array([self.n_defender])):
             digest.update(np.ascontiguousarray(part).tobytes())
@@ -140,19 +140,19 @@ def sides_of_table(table: Table, records: int, seed: int) -> Sides:
 
     schema = table.schema
     if schema.outcome is None:
-        raise InputError(f"{table.name} has no outcome to classify; name one in its schema")
+        raise InputError(f"{table.name} has no outcome to classify. Name one in its schema")
     outcome = schema[schema.outcome]
     if outcome.is_numeric:
         raise InputError(
-            f"the outcome {schema.outcome!r} is a number, a classifier needs categories; "
-            "declare it as binary or categorical"
+            f"the outcome {schema.outcome!r} is a number, a classifier needs categories. "
+            "Declare it as binary or categorical"
         )
     codes = category_codes(outcome, table.frame[schema.outcome])
     known = np.flatnonzero(codes >= 0)
     if len(known) < 2 * records:
         raise of_records(
             f"{table.name} has {len(known)} records with an outcome, two sides of {records} need "
-            f"{2 * records}; ask for at most {len(known) // 2}"
+            f"{2 * records}. Ask for at most {len(known) // 2}"
         )
     chosen = np.random.default_rng(seed).permutation(known)[: 2 * records]
     predictors = schema.select(name for name in schema.names if name != schema.outcome)
@@ -174,7 +174,8 @@ class Trainer:
     Parameters
     ----------
     estimator : classifier
-        Not fitted; copied for each training. Every ``random_state`` in it, nested ones too, is the seed.
+        Not fitted. It is copied for each training. Every ``random_state`` in it, nested ones too, is the
+        seed.
 
     Examples
     --------
@@ -187,7 +188,7 @@ class Trainer:
     estimator: Any
 
     def __call__(self, x: Floats, y: Ints, seed: int) -> Any:
-        """Train a copy; warnings of an optimiser that has not converged are part of the procedure."""
+        """Train a copy. Warnings of an optimiser that has not converged are part of the procedure."""
         from sklearn.base import clone
         from sklearn.exceptions import ConvergenceWarning
 
@@ -208,7 +209,8 @@ class Trainer:
 def classifiers() -> dict[str, Trainer]:
     """Return ten classifiers of scikit-learn with its default parameters, as in figure 4.2, by name.
 
-    The thesis's text names the first seven. The last three stand in for those that the text leaves out.
+    The text of Pedersen (2022) names the first seven. The last three stand in for those that the text leaves
+    out.
     """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
@@ -233,7 +235,7 @@ def classifiers() -> dict[str, Trainer]:
 
 
 def classifier(name: str) -> Trainer:
-    """Return one of :func:`classifiers`; raise InputError with the names of all for another."""
+    """Return one of :func:`classifiers`. InputError with the names of all for another."""
     known = classifiers()
     one_of("model", name, known)
     return known[name]

@@ -82,7 +82,7 @@ def _chosen(only: Sequence[str]) -> list[Drawing]:
     every = drawings()
     for prefix in only:
         if not any(drawing.name.startswith(prefix) for drawing in every):
-            raise InputError(f"no figure's name begins with {prefix!r}; the papers are {', '.join(_PAPERS)}")
+            raise InputError(f"no figure's name begins with {prefix!r}. The papers are {', '.join(_PAPERS)}")
     return [drawing for drawing in every if not only or drawing.name.startswith(tuple(only))]
 
 

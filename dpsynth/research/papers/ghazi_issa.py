@@ -146,7 +146,7 @@ def _triple(epsilon: float, delta: float, tv: float) -> Parameters:
     if tv < delta:
         raise InputError(
             f"tv must be at least delta = {delta:.10g}, not {tv:.10g}: a mechanism with this tv is "
-            "(0, tv)-DP, so a delta above it says nothing; pass delta=tv"
+            "(0, tv)-DP, so a delta above it says nothing. Pass delta=tv"
         )
     spare = (1 - delta) * math.tanh(epsilon / 2)
     if tv - delta > spare * (1 + _SLACK) + 1e-15:

@@ -35,7 +35,7 @@ def checked_channel(channel: ArrayLike) -> NDArray[np.float64]:
     wrong = np.flatnonzero(np.abs(rows.sum(axis=1) - 1) > 1e-9)
     if wrong.size:
         raise InputError(
-            f"channel must have rows that sum to 1; row {wrong[0]} sums to {rows[wrong[0]].sum():g}"
+            f"channel must have rows that sum to 1. Row {wrong[0]} sums to {rows[wrong[0]].sum():g}"
         )
     return rows
 

@@ -52,7 +52,7 @@ def classical_sigma(epsilon: float, delta: float) -> float:
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)
     if epsilon >= 1.0:
         warnings.warn(
-            f"classical_sigma is proved for epsilon < 1 only, not {epsilon:g}; analytic_sigma is for all",
+            f"classical_sigma is proved for epsilon < 1 only, not {epsilon:g}. Use analytic_sigma",
             OutOfRangeWarning,
             stacklevel=2,
         )

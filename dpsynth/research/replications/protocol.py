@@ -152,7 +152,7 @@ class Protocol(Section):
         columns = tuple(c if isinstance(c, Column) else Column(**c) for c in given)
         own = next((column.name for column in columns if column.derived is None), None)
         if own is not None:
-            raise ValueError(f"{own!r} has no formula; a study adds derived columns only")
+            raise ValueError(f"{own!r} has no formula. A study adds derived columns only")
         return columns
 
     @field_validator("studies", mode="before")

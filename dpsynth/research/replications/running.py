@@ -73,7 +73,7 @@ class Source:
     def check(self, protocol: Protocol) -> None:
         """Refuse what a protocol has no use for, or lacks."""
         if self.data is None and self.csv_format not in (None, CsvFormat()):
-            raise InputError("--sep, --decimal and --encoding say how --data is written; give --data too")
+            raise InputError("--sep, --decimal and --encoding say how --data is written. Give --data too")
         if protocol.dataset is not None:
             given = "--tables" if self.tables is not None else "--data" if self.data is not None else None
             if given:
@@ -250,7 +250,7 @@ def _read(out: Path, task: Task) -> Trial:
         trial = None
     if trial is None or trial.task != task:
         raise DataError(
-            f"{path} is no record of that trial; remove it, and the same command carries it out anew"
+            f"{path} is no record of that trial. Remove it, and the same command carries it out anew"
         )
     return trial
 

@@ -212,7 +212,7 @@ def _features(name: str, values: ArrayLike) -> Floats:
     try:
         features = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must hold numbers; encode categories first") from None
+        raise InputError(f"{name} must hold numbers. Encode categories first") from None
     if features.ndim != 2:
         raise InputError(f"{name} must have shape (n, columns), got {features.shape}")
     if not np.isfinite(features).all():

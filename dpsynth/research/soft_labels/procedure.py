@@ -178,7 +178,7 @@ def halves(labels: Codes, rng: np.random.Generator) -> tuple[Codes, Codes]:
         first, second = order[: len(labels) // 2], order[len(labels) // 2 :]
         if len(np.unique(labels[first])) == len(np.unique(labels[second])) == classes:
             return first, second
-    raise InputError(f"no random split gave both halves all {classes} classes; leave out the rarest class")
+    raise InputError(f"no random split gave both halves all {classes} classes. Leave out the rarest class")
 
 
 def _one_split(
