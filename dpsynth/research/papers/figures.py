@@ -1,4 +1,4 @@
-"""Figures of the papers on which the accounting rests, drawn from this package's own functions."""
+"""Draw figures of the papers behind the accounting from this package's own functions."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def write(
 ) -> list[Path]:
     """Draw figures into a folder as SVG, each file wholly or not at all, and the same bytes each time.
 
-    ``only`` has beginnings of names, such as ``"jia"`` or ``"lowy-01"``; ``progress`` is called with a line
-    of text once a figure is written. The folder's ``README.md`` will show all figures that lie in it, with
-    their captions. Returns the paths of the figures, then of ``README.md``. InputError if no figure's name
-    begins with one of ``only``, if the folder is a file, or without matplotlib.
+    ``only`` has beginnings of names, such as ``"jia"`` or ``"lowy-01"``. ``progress`` receives a line of text
+    after each figure. The folder's ``README.md`` shows all figures in it, with their captions. Returns the
+    paths of the figures, then of ``README.md``. InputError if no figure's name begins with one of ``only``,
+    if the folder is a file, or without matplotlib.
 
     Examples
     --------

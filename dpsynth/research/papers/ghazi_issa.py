@@ -1,17 +1,17 @@
-"""(epsilon, delta)-DP together with the total variation (TV) of the mechanism: exact composition.
+"""Compose (epsilon, delta)-DP exactly, together with the total variation (TV) of the mechanism.
 
 Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
 (subsampling), Theorem 3 (Gaussian limit), section VI-D (noisy gradient descent) and the six analyses of
-figure 5. Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`; Remark 1, the
-largest TV, :func:`dpsynth.accounting.conversions.largest_tv`; the staircase mechanism (section VI-C, appendix
-K) :mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition theorem for
-differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever symmetric
-relation the parameters were stated for. Arguments out of range or NaN raise InputError by name.
+figure 5. Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the
+largest TV, is :func:`dpsynth.accounting.conversions.largest_tv`. The staircase mechanism (section VI-C,
+appendix K) is in :mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition
+theorem for differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever
+symmetric relation the parameters were stated for. Arguments out of range or NaN raise InputError by name.
 
-One mechanism is the worst: with probability ``delta`` it gives the table away; otherwise it erases its output
-with the probability of :func:`erasure_probability`, and else answers by randomised response with odds
+One mechanism is the worst. With probability ``delta`` it gives the table away. Otherwise it erases its output
+with the probability of :func:`erasure_probability`. Else it answers by randomised response with odds
 ``e^epsilon``. The privacy loss of its k-fold composition is thus ``epsilon`` times the difference of right
-and wrong answers, a sum of k draws from a distribution on {-1, 0, 1}.
+and wrong answers. The difference is a sum of k samples from a distribution on {-1, 0, 1}.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     """Probability ``a`` with which the worst mechanism erases its output when it does not give all away.
 
     ``epsilon`` is at least 0 and finite, ``delta`` in [0, 1), ``tv`` from ``delta`` to
-    :func:`~dpsynth.accounting.conversions.largest_tv`. With a smaller tv the mechanism is (0, tv)-DP: it is
-    refused, and ``delta=tv`` is the question to ask. A larger one says nothing. ``a`` is 0 at the largest tv,
-    1 where ``tv == delta`` and at epsilon 0.
+    :func:`~dpsynth.accounting.conversions.largest_tv`. A smaller tv is refused, because the mechanism is then
+    (0, tv)-DP: pass ``delta=tv``. A larger one says nothing. ``a`` is 0 at the largest tv, 1 where ``tv ==
+    delta`` and at epsilon 0.
     """
     return 1 - _response_probability(*_triple(epsilon, delta, tv))
 
@@ -61,13 +61,13 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
 def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]:
     """Exact guarantee of ``k`` adaptive uses of mechanisms with the same parameters (Theorem 2).
 
-    Returns ``(j epsilon, delta_j)`` for j = 0..k, all of which the composition satisfies at once; ``delta_0``
+    Returns ``(j epsilon, delta_j)`` for j = 0..k, all of which the composition satisfies at once. ``delta_0``
     is its total variation. Ranges are as in :func:`erasure_probability`. Relative errors are below 1e-11,
     those of tiny deltas too. Time and memory grow as k.
 
-    Theorem 2 prints a sum over the counts n0 of right and n1 of wrong answers. As only their difference d
-    enters the last factor, it is a sum over d of ``P(d) (1 - e^-((d - j) epsilon))``, where P is the
-    distribution of d when the answers are right with odds e^epsilon.
+    Theorem 2 prints a sum over the counts n0 of right and n1 of wrong answers. Only their difference d enters
+    the last factor. So it is a sum over d of ``P(d) (1 - e^-((d - j) epsilon))``. P is the distribution of d
+    when the answers are right with odds e^epsilon.
 
     Examples
     --------
@@ -92,8 +92,8 @@ def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]
 def kairouz(epsilon: float, delta: float, k: int) -> tuple[Pair, ...]:
     """Exact guarantee of ``k`` adaptive (epsilon, delta)-DP mechanisms whose TV is not known (equation 6).
 
-    Kairouz, Oh and Viswanath 2015, Theorem 3.3: :func:`compose` at the largest tv, reduced to the epsilons
-    ``j epsilon`` with j of the parity of k, in ascending order. Without erasures the others add nothing.
+    It is :func:`compose` at the largest tv (Kairouz, Oh and Viswanath 2015, Theorem 3.3). Only epsilons ``j
+    epsilon`` with j of the parity of k are kept, in ascending order. Without erasures the others add nothing.
     """
     epsilon, delta = _checked(epsilon, delta)
     return compose(epsilon, delta, largest_tv(epsilon, delta), k)[k % 2 :: 2]
@@ -102,10 +102,10 @@ def kairouz(epsilon: float, delta: float, k: int) -> tuple[Pair, ...]:
 def subsampled(epsilon: float, delta: float, tv: float, sampling_prob: float) -> Parameters:
     """Parameters ``(log(1 + q (e^epsilon - 1)), q delta, q tv)`` on a random part (Proposition 1).
 
-    With sampling probability q the part is either a subset of this share of the table, of fixed size and
-    uniformly drawn, and neighbours differ in the value of one record (as in the paper); or each record joins
-    it independently, and neighbours differ in the presence of one record (Balle, Barthe and Gaboardi 2018,
-    Theorem 8).
+    There are two kinds of parts, with sampling probability q. One is a uniformly drawn subset of this share
+    of the table, of fixed size. Neighbours then differ in the value of one record (as in the paper). In the
+    other each record joins independently. Neighbours then differ in the presence of one record (Balle, Barthe
+    and Gaboardi 2018, Theorem 8).
     """
     epsilon, delta, tv = _triple(epsilon, delta, tv)
     q = in_range("sampling_prob", sampling_prob, 0.0, 1.0)
@@ -117,9 +117,9 @@ def subsampled(epsilon: float, delta: float, tv: float, sampling_prob: float) ->
 def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
     """``mu = sqrt(2 sum_i epsilon_i tv_i)`` of Gaussian DP to which small mechanisms compose (Theorem 3).
 
-    ``epsilons`` and ``tvs`` (up to the largest, tanh(epsilon / 2)) are those of each mechanism, with delta 0;
-    they are broadcast against each other. It is a limit for the largest epsilon going to 0 while the sum
-    converges, not a bound at finite k; :func:`compose` is exact.
+    ``epsilons`` and ``tvs`` (up to the largest, tanh(epsilon / 2)) are those of each mechanism, with delta 0.
+    They are broadcast against each other. It is a limit for the largest epsilon going to 0 while the sum
+    converges, not a bound at finite k. :func:`compose` is exact.
     """
     try:
         epsilon, tv = np.broadcast_arrays(np.asarray(epsilons, float), np.asarray(tvs, float))
@@ -177,10 +177,10 @@ def difference_law(respond: float, epsilon: float, k: int) -> list[float]:
     ``respond`` is the probability that an answer is given and not erased: 0, or from 1e-290 to 1. ``epsilon``
     is the log odds of a right answer among those given.
 
-    With p, q and a the probabilities of right, wrong and erased, the coefficients c_d of (p x + a + q / x)^k
-    obey ``a d c_d = p (k - d + 1) c_{d-1} - q (k + d + 1) c_{d+1}`` (differentiate the power, compare
-    coefficients). Solved for c_{d-1} and run down from c_k all terms are positive, so nothing cancels and the
-    tail keeps its relative accuracy, where a fast Fourier transform would leave noise of 1e-16.
+    Let p, q and a be the probabilities of right, wrong and erased. The coefficients c_d of (p x + a + q /
+    x)^k obey ``a d c_d = p (k - d + 1) c_{d-1} - q (k + d + 1) c_{d+1}`` (differentiate the power, compare
+    coefficients). Solved for c_{d-1} and run down from c_k, all terms are positive. So nothing cancels and
+    the tail keeps its relative accuracy. A fast Fourier transform would leave noise of 1e-16.
 
     Examples
     --------
@@ -222,11 +222,11 @@ def noisy_sgd(
 ) -> tuple[Pair, ...]:
     """Guarantee of noisy gradient descent: Gaussian steps on random batches (section VI-D).
 
-    Each step on its batch is mu-Gaussian DP, hence (epsilon, delta(epsilon))-DP for every epsilon with TV ``2
-    Phi(mu / 2) - 1`` (equations 17 and 18); mu is sensitivity over noise std. For each epsilon chosen (by
-    default 25, spread so that the deltas of all steps sum to 1e-12 ... 1), Proposition 1 samples and Theorem
-    2 composes. The regions of all of them hold at once: returned are those pairs that no other pair implies,
-    in ascending epsilon. They hold for every number of steps, and are looser than the exact
+    Each step on its batch is mu-Gaussian DP, with mu its sensitivity over noise std. Hence it is (epsilon,
+    delta(epsilon))-DP for every epsilon, with TV ``2 Phi(mu / 2) - 1`` (equations 17 and 18). For each
+    epsilon chosen (by default 25, spread so that the deltas of all steps sum to 1e-12 ... 1), Proposition 1
+    samples and Theorem 2 composes. All their regions hold at once. Returned are those pairs that no other
+    pair implies, in ascending epsilon. They hold for every number of steps, and are looser than the exact
     :class:`~dpsynth.accounting.profile.Profile`.
 
     Examples
@@ -272,10 +272,10 @@ class Training:
 
 
 def log_moments(run: Training) -> tuple[Array, Array]:
-    """Orders 1..200 and the log moments of all steps at them (Abadi et al. 2016, section 3.2).
+    """Orders 1..200 and the log-moments of all steps at them (Abadi et al. 2016, section 3.2).
 
-    The moment of integer order l of one step is that of the sampled Gaussian, ``log sum_j C(l + 1, j)
-    (1 - q)^(l + 1 - j) q^j e^(j (j - 1) / (2 z^2))`` (Mironov, Talwar and Zhang 2019, section 3.3).
+    The log-moment of integer order l of one step is that of the sampled Gaussian, ``log sum_j C(l + 1, j) (1
+    - q)^(l + 1 - j) q^j e^(j (j - 1) / (2 z^2))`` (Mironov, Talwar and Zhang 2019, section 3.3).
     """
     from scipy.special import gammaln, logsumexp
 
@@ -303,7 +303,7 @@ def moments_deltas(run: Training, epsilons: Array) -> Array:
 
 
 def clt_mu(run: Training) -> float:
-    """Mu of the Gaussian DP to which the run tends (Dong, Roth and Su 2019, Corollary 5.4); not a bound."""
+    """Mu of the Gaussian DP to which the run tends (Dong, Roth and Su 2019, Corollary 5.4). Not a bound."""
     from scipy.special import ndtr
 
     s = 1 / run.noise_multiplier
@@ -323,9 +323,9 @@ def kairouz_descent(run: Training) -> tuple[Pair, ...]:
 
 
 def analyses(run: Training, fpr: Array) -> dict[str, Array]:
-    """Smallest false negative rates of a training run, by the name of the analysis; the last is no bound.
+    """Smallest false negative rates of a training run, by the name of the analysis. The last is no bound.
 
-    Abadi et al. 2016, "Deep learning with differential privacy"; Dong, Roth and Su 2019, "Gaussian
+    Abadi et al. 2016, "Deep learning with differential privacy". Dong, Roth and Su 2019, "Gaussian
     differential privacy".
     """
     at_delta = [Pair(moments_epsilon(run, DELTA), DELTA)]

@@ -1,6 +1,6 @@
 """Figures 1 to 7 of Ghazi and Issa 2024, "Total variation meets differential privacy".
 
-The text from which this was written lost the parameters of most figures; each caption says which were chosen
+The text from which this was written lost the parameters of most figures. Each caption says which were chosen
 here. The data come from :mod:`dpsynth.research.papers.ghazi_issa`,
 :mod:`~dpsynth.accounting.tv_bounds`, :mod:`dpsynth.research.papers.ghazi_issa` and, for exact
 references, :class:`~dpsynth.accounting.profile.Profile`.

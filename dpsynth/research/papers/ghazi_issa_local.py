@@ -1,11 +1,11 @@
-"""Local differential privacy together with the total variation (TV) of the channel: what utility is left.
+"""Utility under local differential privacy together with the total variation (TV) of the channel.
 
 Ghazi and Issa 2024, "Total variation meets differential privacy", section VII: Definitions 6 and 7,
-Proposition 2 and Theorems 4 to 7. Row x of a channel K is the distribution of what is reported for the input
-x. It is epsilon-LDP if no two entries of a column differ by more than the factor ``e^epsilon``, and its TV is
-the largest distance between two rows. Under two distributions P and Q of the input the reports have the
-distributions PK and QK; how far apart these stay is the utility. An f-divergence is ``D_f(P || Q) = sum Q f(P
-/ Q)`` with f convex and f(1) = 0.
+Proposition 2 and Theorems 4 to 7. Row x of a channel K is the distribution of reports for the input x. It is
+epsilon-LDP if no two entries of a column differ by more than the factor ``e^epsilon``. Its TV is the largest
+distance between two rows. Under two distributions P and Q of the input the reports have the distributions PK
+and QK. The utility is how far apart these stay. An f-divergence is ``D_f(P || Q) = sum Q f(P / Q)`` with f
+convex and f(1) = 0.
 
 ``epsilon`` is at least 0 and finite, ``tv`` from 0 to :func:`~dpsynth.accounting.conversions.largest_tv`.
 Arguments out of range or NaN raise InputError by name.
@@ -41,7 +41,7 @@ def checked_channel(channel: ArrayLike) -> NDArray[np.float64]:
 
 
 def channel_epsilon(channel: ArrayLike) -> float:
-    """Smallest epsilon for which a channel is epsilon-LDP (Definition 6); infinite if there is none."""
+    """Smallest epsilon for which a channel is epsilon-LDP (Definition 6). Infinite if there is none."""
     rows = checked_channel(channel)
     seen = rows[:, rows.max(axis=0) > 0]
     least = seen.min(axis=0)
@@ -63,7 +63,7 @@ def randomised_response(k: int, epsilon: float) -> NDArray[np.float64]:
 
 
 def randomised_response_tv(k: int, epsilon: float) -> float:
-    """TV of k-ary randomised response, ``(e^epsilon - 1) / (e^epsilon + k - 1)``; smaller for larger k.
+    """TV of k-ary randomised response, ``(e^epsilon - 1) / (e^epsilon + k - 1)``. Smaller for larger k.
 
     With it, :func:`kl_contraction` is ``(e^epsilon - 1)^2 / ((e^epsilon + k - 1) (e^epsilon + 1))`` (equation
     36), while epsilon alone would give its value at k = 2 for every k.
@@ -100,7 +100,7 @@ DIVERGENCES = {
 def binary_mechanism_with_erasure(
     p: ArrayLike, q: ArrayLike, epsilon: float, tv: float
 ) -> NDArray[np.float64]:
-    """Channel of Proposition 2, which tells two distributions apart best among those of this TV.
+    """Channel of Proposition 2, which separates two distributions best among those of this TV.
 
     It reports whether the input is likelier under ``p`` or ``q``, by randomised response, and erases the
     report with :func:`~dpsynth.research.papers.ghazi_issa.erasure_probability`. Columns: reported ``p``,
@@ -120,9 +120,10 @@ def binary_mechanism_with_erasure(
 def largest_f_divergence(f: str | Callable[[float], float], epsilon: float, tv: float) -> float:
     """Largest f-divergence between two reports of an epsilon-LDP channel of this TV (Theorem 4).
 
-    ``f`` is one of :data:`DIVERGENCES`, or a convex function with f(1) = 0 (only the value at 1 is checked),
-    and ``epsilon`` then up to 700. It is ``tv / (e^epsilon - 1) (f(e^epsilon) + e^epsilon f(e^-epsilon))``,
-    which the worst mechanism reaches; infinite for chi2 where it exceeds the largest double.
+    ``f`` is one of :data:`DIVERGENCES`, or a convex function with f(1) = 0 (only the value at 1 is checked).
+    ``epsilon`` is then up to 700. The largest is ``tv / (e^epsilon - 1) (f(e^epsilon) + e^epsilon
+    f(e^-epsilon))``, which the worst mechanism reaches. It is infinite for chi2 where it exceeds the largest
+    double.
     """
     tv = _tv(epsilon, tv)
     # Theorem 4 simplified for each f, without overflow or cancellation
@@ -156,12 +157,14 @@ def kl_contraction(epsilon: float, tv: float) -> float:
 def kl_bound(epsilon: float, tv: float, input_tv: float) -> float:
     """Bound of the KL divergence between the reports of two distributions (in place of Theorem 6).
 
-    It is ``tv min(epsilon t, (e^epsilon - 1) t^2)`` nats with t the total variation between the two inputs;
-    finite even where the divergence of the inputs is not.
+    It is ``tv min(epsilon t, (e^epsilon - 1) t^2)`` nats with t the total variation between the two inputs.
+    It is finite even if the divergence of the inputs is not.
 
-    Notes ----- Equation (40) is lost in the text this was written from; what stands here was proved anew.
-    Write P - Q = t (U - V) with distributions U and V, and A, B for the reports under U and V. Rows, and so
-    their mixtures, differ by at most the factor e^epsilon, and TV(A, B) <= tv.
+    Notes
+    -----
+    Equation (40) is lost in the text this was written from, so this was proved anew. Write P - Q = t (U - V)
+    with distributions U and V, and A, B for the reports under U and V. Rows, and so their mixtures, differ by
+    at most the factor e^epsilon, and TV(A, B) <= tv.
 
     *Linear.* P and Q are t U + (1 - t) W and t V + (1 - t) W with one W. KL is jointly convex, so
     KL(PK || QK) <= t KL(A || B) <= t tv epsilon (Theorem 4).
@@ -192,7 +195,7 @@ def chi2_bound(epsilon: float, tv: float, input_tv: float) -> float:
 def utility_factor(epsilon: float, tv: float) -> float:
     """Share ``tv / largest_tv(epsilon)`` of the best f-divergence that is kept when the TV is ``tv``.
 
-    A lower bound for every f (equation 42); 1 at epsilon 0, where nothing can be lost.
+    It is a lower bound for every f (equation 42), and 1 at epsilon 0, where nothing can be lost.
     """
     tv = _tv(epsilon, tv)
     largest = largest_tv(epsilon)

@@ -123,7 +123,7 @@ def jia_values() -> Iterator[tuple[str, str, float]]:
 class Check:
     """A golden value and what this package computes.
 
-    ``golden`` is the value as written, whose digits set the tolerance; ``value`` is computed now.
+    ``golden`` is the value as written, whose digits set the tolerance. ``value`` is computed now.
     """
 
     source: str
@@ -165,7 +165,7 @@ _SOURCES = {
 
 
 def check() -> tuple[Check, ...]:
-    """Compute every golden value; takes a few seconds."""
+    """Compute every golden value, which takes a few seconds."""
     return tuple(Check(source, *line) for source, values in _SOURCES.items() for line in values())
 
 

@@ -1,11 +1,11 @@
 """Jia, Tan, Liu, Li, Liu, Lv and Dong 2023, "Total variation distance privacy": Theorem 18 and the figures.
 
-The paper's full title goes on: "Accurately measuring inference attacks and improving utility". What runs need
-stands in :mod:`dpsynth.accounting`: `tv_bounds` has mechanisms, composition and bounds from KL (Theorems 6 to
-13, Definition 5, section 5.1), `membership_bounds` what an attack can reach (Theorems 3, 4 and 14 to 17,
-Proposition 1, section 4.2). Here are section 6.1, how well releases of one total variation (TV) can compose,
-and figures 1 to 3 and 5 to 10. Figure 4 is a training experiment. FPR and FNR are the error rates of an
-attack that tests whether a record was there; a curve of FNR over FPR is a mechanism's trade-off curve.
+The paper's full title goes on: "Accurately measuring inference attacks and improving utility".
+:mod:`dpsynth.accounting` has the parts that runs need. `tv_bounds` has mechanisms, composition and bounds
+from KL (Theorems 6 to 13, Definition 5, section 5.1). `membership_bounds` has bounds of attacks (Theorems 3,
+4 and 14 to 17, Proposition 1, section 4.2). Here are section 6.1, how well releases of one total variation
+(TV) can compose, and figures 1 to 3 and 5 to 10. Figure 4 is a training experiment. FPR and FNR are the error
+rates of an attack that tests whether a record was there. A mechanism's trade-off curve is its FNR over FPR.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def optimal_composition(tv: float, count: int) -> tuple[Pair, ...]:
     """Composition of ``count`` releases that are each as good as a release of this TV can be (Theorem 18).
 
     It is the best case among all mechanisms of TV ``tv`` (in [0, 1)), reached by randomised response of
-    ``epsilon = ln((1 + tv) / (1 - tv))``, where the paper's proof leaves out the logarithm, and (6) prints
-    ``(1 + epsilon)^count`` for ``(1 + e^epsilon)^count``. It is **never a guarantee for a given mechanism**:
-    with tv 0.1 and count 10 its TV is 0.243, while a mechanism that reveals the record with probability 0.1
-    has 0.651 (:func:`~dpsynth.accounting.tv_bounds.naive_composition`).
+    ``epsilon = ln((1 + tv) / (1 - tv))``. The paper's proof leaves out the logarithm, and (6) prints ``(1 +
+    epsilon)^count`` for ``(1 + e^epsilon)^count``. It is **never a guarantee for a given mechanism**. With tv
+    0.1 and count 10 its TV is 0.243. A mechanism that reveals the record with probability 0.1 has 0.651
+    (:func:`~dpsynth.accounting.tv_bounds.naive_composition`).
 
     Returns
     -------

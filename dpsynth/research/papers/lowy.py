@@ -1,19 +1,18 @@
-"""Practical membership privacy: how well an attacker who knows only the parent set can tell members apart.
+"""Practical membership privacy (PMP): can an attacker who has only the parent set recognise members?
 
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
 inference attacks?", Definitions 2 and 7, Lemmas 3, 6 and 14, Propositions 5 and 9. A parent set X has 2n
 records and the data D are a uniformly random half of it. A mechanism A is (epsilon, delta)-PMP with respect
-to X if for every record x of X and every event S ``P(A(D) in S | x in D) <= e^epsilon P(A(D) in S | x not in
-D) + delta``, and the same with the two sides exchanged. Under replace-one adjacency epsilon-DP implies
-epsilon-PMP; with n = 1 they are the same.
+to X if for every record x and event S ``P(A(D) in S | x in D) <= e^epsilon P(A(D) in S | x not in D) +
+delta``. The same must hold with the two sides exchanged. Under replace-one adjacency epsilon-DP implies
+epsilon-PMP. With n = 1 they are the same.
 
-PMP does not compose. A number computed from a private parent set is a function of that set for which no
-budget was spent: it is for internal use and does not enter the ledger.
+PMP does not compose. A number computed from a private parent set spends no privacy budget. It is confidential
+and does not enter the ledger.
 
-Here are the definition for any mechanism with finitely many outputs (:func:`mechanism_pmp`) and the
-exponential mechanism; the Gaussian mechanism on a mean is in :mod:`dpsynth.research.papers.lowy_gaussian`.
-All halves are enumerated where they can be, else random ones give an estimate with an error bar. Everything
-is in logarithms.
+Here are any mechanism with finitely many outputs (:func:`mechanism_pmp`) and the exponential mechanism. The
+Gaussian mechanism on a mean is in :mod:`dpsynth.research.papers.lowy_gaussian`. All halves are enumerated if
+they can be. Else random ones give an estimate with an error bar. Everything is in logarithms.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def tabulated(parent: Any, mask: np.ndarray, function: Callable[[Any], np.ndarra
             if values.size * len(mask) > MOST_CELLS:
                 raise InputError(
                     f"{len(mask)} halves of {values.size} outputs each are more than the {MOST_CELLS} "
-                    "numbers that are kept: pass a smaller halves=, fewer outputs, or the loss as a MeanLoss"
+                    "numbers that are kept. Pass a smaller halves=, fewer outputs, or the loss as a MeanLoss"
                 )
             table = np.empty((len(mask), values.size))
         if values.shape != table.shape[1:]:
@@ -196,13 +195,13 @@ def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PracticalMembershipPrivacy:
-    """What an attacker who knows the parent set, and nothing else, can learn about membership.
+    """Bounds on what an attacker who has the parent set, and nothing else, can learn about membership.
 
     ``epsilon_pmp`` is the smallest epsilon for which the mechanism is epsilon-PMP with respect to the parent
-    set: the largest of ``record_epsilons``, which are for each record the largest ``|log ratio|`` over
-    outputs. From random halves it is an estimate, on average too large, with the error bar ``standard_error``
-    (0 if exact). ``epsilon_parent`` is epsilon of DP restricted to the parent set (the paper's epsilon_X):
-    the largest ``|log ratio|`` between two halves that differ in one record; from random halves a lower
+    set. It is the largest of ``record_epsilons``: for each record the largest ``|log ratio|`` over outputs.
+    From random halves it is an estimate, on average too large, with the error bar ``standard_error`` (0 if
+    exact). ``epsilon_parent`` is epsilon of DP restricted to the parent set (the paper's epsilon_X). It is
+    the largest ``|log ratio|`` between two halves that differ in one record. From random halves it is a lower
     estimate. ``halves`` is how many were used, ``exact`` whether those were all of them.
     """
 
@@ -215,7 +214,7 @@ class PracticalMembershipPrivacy:
 
     @property
     def attack_accuracy(self) -> float:
-        """Bound on the accuracy of every attack of this kind (Lemma 6); an estimate if not ``exact``."""
+        """Bound on the accuracy of every attack of this kind (Lemma 6). An estimate if not ``exact``."""
         return attack_accuracy(self.epsilon_pmp)
 
 
@@ -246,14 +245,14 @@ def mechanism_pmp(
     Parameters
     ----------
     parent : DataFrame or array
-        The parent set, one record a row; an even number of rows. Equal rows count as different people.
+        The parent set, one record a row, an even number of rows. Equal rows count as different people.
     probabilities : callable
-        Takes n rows of ``parent``, in their order there, and returns the probability of each output, shape
-        (m,), of the same outputs in the same order for any rows.
+        Takes n rows of ``parent``, in their order there. Returns the probability of each output, shape (m,),
+        with the same outputs in the same order for any rows.
     halves : int, optional
-        Number of random halves (at least 100); by default all halves are enumerated.
+        Number of random halves (at least 100). By default all halves are enumerated.
     rng : numpy.random.Generator, optional
-        Draws the halves; by default it is seeded by the operating system.
+        Chooses the halves. By default it is seeded by the operating system.
 
     Examples
     --------
@@ -284,10 +283,10 @@ def mechanism_pmp(
 def summarised(design: Halves, logs: HalfTable, epsilon_parent: float) -> PracticalMembershipPrivacy:
     """Compare each record's halves with the others.
 
-    The largest of many noisy ratios is on average too large, and the pair of record and output that should
-    have been the largest need not be the one that was. So the error bar is the largest standard error among
-    all pairs that come within three of their own standard errors of the maximum. It says nothing where a few
-    halves carry nearly all the weight of an output, which shows as a bar of about 1 or more.
+    The largest of many noisy ratios is on average too large. It need not belong to the pair of record and
+    output with the largest true ratio. So the error bar is the largest standard error among all pairs that
+    come within three of their own standard errors of the maximum. It says nothing if a few halves carry
+    nearly all the weight of an output, which shows as a bar of about 1 or more.
     """
     exact = design.swapped is None
     ratios, errors = record_log_ratios(design.mask, logs, sampled=not exact)
@@ -327,21 +326,22 @@ def exponential_pmp(
 ) -> PracticalMembershipPrivacy:
     """Practical membership privacy of the exponential mechanism on a parent set (Proposition 9).
 
-    With data D the mechanism draws output w with a probability ``p_D(w)`` proportional to ``exp(-epsilon
-    loss(D, w) / (2 sensitivity))`` (Definition 7). epsilon_PMP compares the sum of ``p_D(w)`` over the halves
-    with a record with the sum over those without. If exact, ``epsilon_pmp <= epsilon_parent <= epsilon``.
+    With data D the mechanism chooses output w with a probability ``p_D(w)`` proportional to ``exp(-epsilon
+    loss(D, w) / (2 sensitivity))`` (Definition 7). This epsilon_PMP compares the sum of ``p_D(w)`` over the
+    halves with a record with the sum over those without. If exact, ``epsilon_pmp <= epsilon_parent <=
+    epsilon``.
 
     Parameters
     ----------
     parent, halves, rng
-        As in :func:`mechanism_pmp`; enumeration is refused for more than 24 records.
+        As in :func:`mechanism_pmp`. Enumeration is refused for more than 24 records.
     loss : MeanLoss or callable
         ``loss(records, outputs)`` is the loss of n records at each output, shape (m,). A :class:`MeanLoss` is
         far quicker than any other callable, which is called once for each half.
     outputs : array, DataFrame or sequence
-        What the mechanism chooses from; only ``loss`` looks at it.
+        The choices of the mechanism. Only ``loss`` looks at them.
     epsilon : float
-        Of the mechanism, at least 0 and finite, under replace-one adjacency.
+        Epsilon of the mechanism, at least 0 and finite, under replace-one adjacency.
     sensitivity : float
         Largest change of the loss at any output when one record is replaced, over all data. InputError if the
         loss moves more than that on this parent set.
@@ -390,7 +390,7 @@ def exponential_pmp(
     if gap > epsilon * (1 + 1e-9) + 1e-9:
         raise InputError(
             f"sensitivity is {sensitivity:g}, but this loss changes by more when one record of the parent "
-            f"set is replaced: epsilon is then at least {gap:g}, not {epsilon:g}"
+            f"set is replaced. Epsilon is then at least {gap:g}, not {epsilon:g}"
         )
     return summarised(design, logs, gap)
 

@@ -1,12 +1,12 @@
-"""Figures 1 to 6 of Lowy and others 2024, on data of our own that are made as their text describes.
+"""Figures 1 to 6 of Lowy and others 2024, on data of our own, generated as their text describes.
 
 "Why does differential privacy with large epsilon defend against practical membership inference attacks?"
-Three epsilons of one mechanism are compared: epsilon of DP, which holds for all data; epsilon_X of DP
-restricted to adjacent halves of the parent set; and epsilon_PMP against an attacker who knows no more than
-the parent set. Figures 1 to 3 are of the exponential mechanism that looks for the geometric median, figures
-4 to 6 of the Gaussian mechanism on a clipped mean.
+Three epsilons of one mechanism are compared. Epsilon of DP holds for all data. epsilon_X is that of DP
+restricted to adjacent halves of the parent set. And epsilon_PMP is against an attacker who has no more than
+the parent set. Figures 1 to 3 are of the exponential mechanism that looks for the geometric median. Figures 4
+to 6 are of the Gaussian mechanism on a clipped mean.
 
-The paper draws epsilon_PMP / epsilon and epsilon_PMP / epsilon_X; their quotient epsilon_X / epsilon is drawn
+The paper draws epsilon_PMP / epsilon and epsilon_PMP / epsilon_X. Their quotient epsilon_X / epsilon is drawn
 too. The text at hand has lost most of the paper's parameters, so these are ours.
 """
 
@@ -100,7 +100,7 @@ def median_ratios(
 ) -> Values:
     """Ratios of the exponential mechanism that chooses the candidate of least mean distance to the records.
 
-    Candidates are random unit vectors. Data have this ``std`` in each dimension; ``outliers[0]`` records are
+    Candidates are random unit vectors. Data have this ``std`` in each dimension. ``outliers[0]`` records are
     multiplied by ``outliers[1]``, and all records clipped at norm ``clip``. Returns exact epsilon_PMP /
     epsilon and epsilon_PMP / epsilon_X of each parent set, shape (trials, 2).
     """
@@ -127,7 +127,8 @@ def mean_ratios(
 ) -> Values:
     """Ratios of the Gaussian mechanism on the clipped mean, with the noise that DP needs at delta 1e-5.
 
-    As :func:`median_ratios`, for data of standard deviation 1; epsilon_PMP is Proposition 12's upper bound.
+    As :func:`median_ratios`, for data of standard deviation 1. Here epsilon_PMP is Proposition 12's upper
+    bound.
     """
     sigma = gaussian_dp_sigma(2 * clip, LARGE_HALF, epsilon, DELTA)
     rows = []

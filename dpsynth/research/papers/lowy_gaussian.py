@@ -3,15 +3,15 @@
 Lowy and others 2024, "Why does differential privacy with large epsilon defend against practical membership
 inference attacks?", Lemmas 10 and 11, Proposition 12 and "Our approach". The mechanism publishes the mean of
 g(x) over the data D, a random half of the 2n records of the parent set, plus ``N(0, sigma^2 I)``. There are
-three deltas, each at most the next: the exact one (Lemma 11), the bound of Proposition 12 that averages over
-the record x' which replaces x, and DP restricted to the parent set, which takes the worst x' (the paper's
-epsilon_X). DP over all data is beside them, Lemma 10: Theorem 8 of Balle and Wang 2018, "Improving the
-Gaussian mechanism for differential privacy". All of it is under replace-one adjacency.
+three deltas, each at most the next. The first is exact (Lemma 11). The bound of Proposition 12 averages over
+the record x' which replaces x. DP restricted to the parent set takes the worst x' (the paper's epsilon_X). DP
+over all data is beside them (Lemma 10): Theorem 8 of Balle and Wang 2018, "Improving the Gaussian mechanism
+for differential privacy". All of it is under replace-one adjacency.
 
-The numbers are computed from the values of the parent set itself. Where that set is private they are for
-internal use only, and PMP does not compose (see :mod:`dpsynth.research.papers.lowy`). ``values`` are g(x) for
-each record, shape (2n,) or (2n, d); ``sigma`` is the standard deviation of the noise on the mean, in units of
-g, above 0 and finite. Arguments out of range or NaN raise InputError by name.
+The numbers are computed from the values of the parent set itself. If that set is private they are
+confidential, and PMP does not compose (see :mod:`dpsynth.research.papers.lowy`). ``values`` are g(x) for each
+record, shape (2n,) or (2n, d). ``sigma`` is the standard deviation of the noise on the mean, in units of g,
+above 0 and finite. Arguments out of range or NaN raise InputError by name.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def gaussian_parent_epsilon(values: ArrayLike, sigma: float, delta: float) -> fl
 def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) -> float:
     """Delta of DP for the mean of n values, whatever the data: Lemma 10 at ``D = value_range / n``.
 
-    ``value_range`` is the largest distance between two values g can take, finite; twice the clip threshold
-    where norms are clipped. ``n`` is half the number of records of the parent set.
+    ``value_range`` is the largest distance between two values g can take, finite. It is twice the clip
+    threshold if norms are clipped. ``n`` is half the number of records of the parent set.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     return float(gaussian_deltas(_sensitivity(value_range, n) / finite_sigma(sigma), epsilon))
@@ -68,7 +68,7 @@ def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) 
 def gaussian_dp_sigma(value_range: float, n: int, epsilon: float, delta: float) -> float:
     """Smallest noise on the mean of n values that is (epsilon, delta)-DP under replace-one adjacency.
 
-    It is within 1e-10 of the smallest and on its private side; ``delta`` lies inside (0, 1).
+    It is within 1e-10 of the smallest and on its private side. ``delta`` lies inside (0, 1).
     """
     # Corollary 4: with n = 1, PMP is DP, and the mean of one of two values is that value.
     return gaussian_pmp_sigma([0.0, _sensitivity(value_range, n)], epsilon, delta, rtol=ROOT_TOLERANCE)
@@ -176,7 +176,7 @@ def single_epsilon(distance: float, sigma: float, delta: float) -> float:
 def private_root(excess: Callable[[float], float], good: float, bad: float, rtol: float) -> float:
     """Return a root of ``excess`` between two points, within ``rtol`` of it and where it is at most 0.
 
-    ``excess`` is how far the cost exceeds the target, ``excess(good) <= 0 < excess(bad)``; both points are
+    ``excess`` is how far the cost exceeds the target, ``excess(good) <= 0 < excess(bad)``. Both points are
     greater than 0, and either may be the larger.
     """
     from scipy.optimize import brentq
@@ -193,7 +193,7 @@ def private_root(excess: Callable[[float], float], good: float, bad: float, rtol
 
 
 def _averaged(points: np.ndarray, sigma: float, epsilon: float) -> float:
-    """Proposition 12 for a mean; the record itself is at distance 0 and adds nothing to the sum."""
+    """Proposition 12 for a mean. The record itself is at distance 0 and adds nothing to the sum."""
     largest = max(gaussian_deltas(block / sigma, epsilon).sum(axis=1).max() for block in _distances(points))
     return float(largest) / (len(points) - 1)
 
@@ -215,18 +215,18 @@ def _log(delta: float) -> float:
 def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Smallest delta for which the Gaussian mechanism on a mean of single numbers is (epsilon, delta)-PMP.
 
-    Lemma 11: delta is the larger hockey-stick divergence between two mixtures of Gaussians, one component for
-    each half with the record and one for each half without. Both sides of Definition 2 have the same delta
-    here. The positive part of p - e^epsilon q is integrated piece by piece: its zeros are bracketed on a grid
-    of 1/128 sigma and bisected, and between them both mixtures are sums of normal distribution functions.
-    Only a piece within one grid cell is missed; the result is right to within about 1e-8. ``epsilon`` lies in
-    [0, 700].
+    By Lemma 11 delta is the larger hockey-stick divergence between two mixtures of Gaussians. One has a
+    component for each half with the record, the other for each half without. Both sides of Definition 2 have
+    the same delta here. The positive part of p - e^epsilon q is integrated piece by piece. Its zeros are
+    bracketed on a grid of 1/128 sigma and bisected. Between them both mixtures are sums of normal
+    distribution functions. Only a piece within one grid cell is missed. The result is right to within about
+    1e-8. ``epsilon`` lies in [0, 700].
 
     Raises
     ------
     InputError
-        If there are more than 16 records or values of several dimensions, or if sigma is so small beside the
-        values that the integral would take too long.
+        If there are more than 16 records or values of several dimensions. Also if sigma is so small beside
+        the values that the integral would take too long.
     """
     points = values_of(values)
     sigma = finite_sigma(sigma)
@@ -254,7 +254,7 @@ def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) ->
 
 
 def _grid(means: np.ndarray, sigma: float) -> np.ndarray:
-    """Points around the components, in units of sigma; between far components there is nothing to see."""
+    """Points around the components, in units of sigma. Between far components there is no mass."""
     centres = np.unique(means)
     breaks = np.flatnonzero(np.diff(centres) > 2 * _REACH)
     starts = np.concatenate([centres[:1], centres[breaks + 1]]) - _REACH

@@ -1,18 +1,18 @@
 """MOSAICrOWN deliverable D5.3, "Identifiability bounds" (Bernau et al.): belief and advantage.
 
-The adversary A_DI knows both tables, D with the record and D' without it or with another in its place, sees
-every release, and keeps a Bayesian belief in D (Lemma 1). The belief is bounded by epsilon (Theorem 2,
-rho_beta, in :mod:`dpsynth.accounting.conversions`); how often it leads to the right guess, by the noise
-(Theorem 3, rho_a). Any number of Gaussian releases is one with ``mu**2 = steps / noise_multiplier**2``, so
-the advantage ``2 Phi(mu / 2) - 1`` is exact under composition. Sections 2.1 and 4.3 bound both from the Renyi
-divergence of the releases, which is looser than the exact curve of
+The adversary A_DI has both tables: D with the record, and D' without it or with another in its place. It sees
+every release, and keeps a Bayesian belief in D (Lemma 1). Epsilon bounds the belief (Theorem 2, rho_beta, in
+:mod:`dpsynth.accounting.conversions`). The noise bounds how often it leads to the right guess (Theorem 3,
+rho_a). Any number of Gaussian releases is one with ``mu**2 = steps / noise_multiplier**2``, so the advantage
+``2 Phi(mu / 2) - 1`` is exact under composition. Sections 2.1 and 4.3 bound both from the Renyi divergence of
+the releases, which is looser than the exact curve of
 :class:`~dpsynth.accounting.gaussian.GaussianLoss`.
 
-The noise of formula (2.1) is that of Dwork and Roth 2014, Theorem A.1: too much for small epsilon and too
-little for large ones (beyond 8.8 at delta = 1e-6); :mod:`dpsynth.accounting.gaussian` has
-the least noise. Arguments out of range or NaN raise InputError by name.
+The noise of formula (2.1) is that of Dwork and Roth 2014, Theorem A.1. It is too much for small epsilon and
+too little for large ones (beyond 8.8 at delta = 1e-6). :mod:`dpsynth.accounting.gaussian` has the least
+noise. Arguments out of range or NaN raise InputError by name.
 
-Figures 3.2, 4.1 and 4.2 are of one number, 0 for table D and 1 for D', released with the noise of formula
+Figures 3.2, 4.1 and 4.2 are of one number, 0 for table D and 1 for D', published with the noise of formula
 (2.1). Figure 3.1 is a diagram of a proof, and those of chapter 5 show training runs.
 """
 
@@ -44,7 +44,7 @@ class OutOfRangeWarning(UserWarning):
 def classical_sigma(epsilon: float, delta: float) -> float:
     """Gaussian noise std of formula (2.1): ``sqrt(2 ln(1.25 / delta)) / epsilon``, for sensitivity 1.
 
-    ``epsilon`` may be infinite, ``delta`` lies in [0, 1); at 0 of either no finite noise suffices. Proved for
+    ``epsilon`` may be infinite, ``delta`` lies in [0, 1). At 0 of either no finite noise suffices. Proved for
     epsilon below 1: OutOfRangeWarning for others, where
     :func:`~dpsynth.accounting.gaussian.analytic_sigma` is right.
     """
@@ -71,8 +71,8 @@ def advantage(epsilon: float, delta: float) -> float:
     """Advantage rho_a of A_DI against one Gaussian release with the noise of formula (2.1) (Theorem 3).
 
     It is ``2 Phi(epsilon / (2 sqrt(2 ln(1.25 / delta)))) - 1``: success rate scaled to 0 for guessing, 1 for
-    certainty, under equal priors. It is no bound for a mechanism of which only epsilon and delta are known:
-    :func:`exact_advantage` is, for the least noise that is (epsilon, delta)-DP.
+    certainty, under equal prior probabilities. It is no bound if only epsilon and delta are known. The bound
+    is :func:`exact_advantage`, for the least noise that is (epsilon, delta)-DP.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     return tv_of_mu(epsilon / classical_factor(delta))
@@ -98,8 +98,8 @@ def exact_advantage(epsilon: float, delta: float) -> float:
 class RdpGuarantee:
     """Guarantee of Gaussian releases from one Renyi order.
 
-    ``epsilon``, of (epsilon, delta)-DP, is ``epsilon_rdp + ln(1 / delta) / (order - 1)``; ``order`` is the
-    order alpha that makes it least, and ``epsilon_rdp`` the Renyi divergence of that order over all releases.
+    ``epsilon``, of (epsilon, delta)-DP, is ``epsilon_rdp + ln(1 / delta) / (order - 1)``. It is least at the
+    Renyi order alpha ``order``. ``epsilon_rdp`` is the Renyi divergence of that order over all releases.
     """
 
     epsilon: float
@@ -166,7 +166,7 @@ def _divergence(epsilon_rdp: float, order: float) -> tuple[float, float]:
 def belief_rdp(epsilon_rdp: float, order: float, delta: float, prior: float = 0.5) -> float:
     """Bound rho_beta on the belief from a Renyi divergence over all releases, of any mechanism (section 4.3).
 
-    ``order`` is at least 1 and finite; at 1 there is no bound.
+    ``order`` is at least 1 and finite. At 1 there is no bound.
     """
     epsilon_rdp, order = _divergence(epsilon_rdp, order)
     room = -math.log(inside("delta", delta, 0.0, 1.0))
@@ -179,7 +179,7 @@ def noise_for_belief_rdp(
 ) -> float:
     """Least noise multiplier of ``steps`` Gaussian releases whose Renyi bound on the belief is ``belief``.
 
-    ``belief`` lies in [prior, 1]: at the prior the noise is infinite, at 1 it is 0. Other parameters are
+    ``belief`` lies between the prior probability, for infinite noise, and 1, for none. Other parameters are
     those of :func:`rdp_guarantee`, which has the bounds that the noise reaches.
 
     Examples
@@ -229,7 +229,7 @@ def density(points: Curve, centre: float, sigma: float) -> Curve:
 
 
 def belief_in_d(points: Curve, sigma: float) -> Curve:
-    """Posterior belief in D after a release at each of ``points``, from a prior of 1/2 (Lemma 1)."""
+    """Posterior belief in D after a release at each of ``points``, with prior probability 1/2 (Lemma 1)."""
     # log density of D' over that of D: (r^2 - (r - 1)^2) / (2 sigma^2)
     return 1 / (1 + np.exp((2 * points - 1) / (2 * sigma * sigma)))
 

@@ -24,7 +24,7 @@ _BLOCK = 2_000_000
 
 
 class Pair(NamedTuple):
-    """An (epsilon, delta) that a mechanism satisfies; several pairs hold at once."""
+    """An (epsilon, delta) that a mechanism satisfies. Several pairs hold at once."""
 
     epsilon: float
     delta: float
