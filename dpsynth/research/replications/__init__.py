@@ -1,4 +1,4 @@
-"""Published studies run again: on real records, on synthetic ones, and with declared private estimates."""
+"""Published studies run again: on real records, on synthetic ones, and with private regressions."""
 
 from dpsynth.research.replications.protocol import Finding, Protocol, find_protocol
 from dpsynth.research.replications.running import Finished, Source, run_study

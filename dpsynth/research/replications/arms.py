@@ -1,9 +1,9 @@
-"""The generators that a study compares, and what their restarts cost together.
+"""Generators that a study compares, and the cost of their restarts together.
 
 Pedersen (2022), section 3.4.1, fits each generator several times and keeps the synthetic table with the most
-positive records. Choosing looks at every table, so that what was spent is all fits, composed, and not the one
-that was kept: the thesis states the latter. Both ways stand here side by side: restarts that each have the
-whole epsilon (*unpaid*, with the true cost beside it) and restarts that share it (*paid*).
+positive records. Choosing looks at every table. So the cost is that of all fits, composed, and not of the one
+that was kept, which Pedersen (2022) states. Both ways stand here side by side. Restarts may each have the
+whole epsilon (*unpaid*, with the true cost beside it) or share it (*paid*).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ HEALTHGAN = "HealthGAN"
 
 @dataclass(frozen=True)
 class Arm:
-    """One generator, fitted several times to each training part; its name is unique in a study.
+    """One generator, fitted several times to each training part. Its name is unique in a study.
 
     ``options`` are those of each fit, None for the records themselves. ``epsilon`` is that of the whole arm
-    where its restarts share it, of each fit otherwise.
+    if its restarts share it, of each fit otherwise.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Arm:
 
     @property
     def whole(self) -> bool:
-        """Whether it is a private generator of which each fit has the whole epsilon."""
+        """Whether it is a private generator whose fits each have the whole epsilon."""
         return self.epsilon is not None and not self.shared
 
 
 def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
-    """Return what a protocol compares, the records first.
+    """Return the arms that a protocol compares, the records first.
 
-    ``delta`` is that at which a shared epsilon is told.
+    ``delta`` is that of a shared epsilon.
 
     Examples
     --------
@@ -78,9 +78,9 @@ def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
 def epsilon_of_each(epsilon: float, delta: float, restarts: int) -> float:
     """Return the epsilon of each of several Gaussian mechanisms that together have ``epsilon``, at one delta.
 
-    With noise of sqrt(restarts) times the standard deviation of one (Gaussian mechanisms compose exactly). A
-    fit with critic's steps is no single Gaussian mechanism; what its restarts cost is composed from their
-    ledgers afterwards, and that is what the tables state.
+    The noise has sqrt(restarts) times the standard deviation of one (Gaussian mechanisms compose exactly). A
+    fit with critic's steps is no single Gaussian mechanism. The cost of its restarts is composed from their
+    ledgers afterwards, and the tables state this cost.
 
     Examples
     --------
@@ -97,8 +97,8 @@ def composed(ledgers: Sequence[Ledger], delta: float) -> float:
     """Return the epsilon of several fits of one training table together, at one delta.
 
     Restarts of one stage each and of the same noise, which was fixed before anything was read, are composed
-    on one privacy-loss distribution. Others (where the number of records was bought, and noise
-    follows from what it came out as) add up, each at its part of delta.
+    on one privacy-loss distribution. Others (with a private number of records, on which the noise depends)
+    add up, each at its part of delta.
     """
     if any(ledger.not_private for ledger in ledgers):
         return math.inf

@@ -1,7 +1,7 @@
-"""What a study is to do, written down before it is run: data, split, generators, classifiers, regressions.
+"""A study as written down before it is run: data, split, generators, classifiers, regressions.
 
-A protocol is public: it names a data set or a cohort, what a paper found in it, and which synthetic tables
-are to be compared. It is frozen, checked as a whole before a record is read, and saved beside the results.
+A protocol is public. It names a data set or a cohort, a paper's findings in it, and the synthetic tables to
+compare. It is frozen, checked as a whole before a record is read, and saved beside the results.
 
 The protocols that come with the package, by name, and those of one's own, by path.
 """
@@ -28,7 +28,7 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(listed)]
 
 
 class Reported(Section):
-    """A number as a paper prints it; ``lower`` and ``upper`` are its 95 % interval where it has one."""
+    """A number as a paper prints it. ``lower`` and ``upper`` are its 95 % interval, if any."""
 
     value: float
     lower: float | None = None
@@ -45,10 +45,10 @@ class Finding(Section):
     text : str
         The conclusion in one sentence.
     study, term : str
-        The declared regression's name and the term as it prints it.
+        The pre-specified regression's name and the term as it prints it.
     effect : {"above", "below", "none"}
-        Where the effect lies according to the paper: above or below that of no effect (1 of a ratio, 0 of a
-        difference) with an interval that says so, or not shown.
+        The paper's conclusion: the interval lies above or below no effect (1 of a ratio, 0 of a difference),
+        or no effect is shown.
     reported : Reported, optional
         On the scale of the regression's measure, for the units declared.
     """
@@ -69,14 +69,14 @@ class ReportedAuc(Reported):
 class Baseline(Section):
     """HealthGAN, which adds no noise: NOT PRIVATE.
 
-    ``training_steps`` counts the critic's; the thesis has a million of them.
+    ``training_steps`` counts the critic's. Pedersen (2022) has a million of them.
     """
 
     training_steps: int = Field(default=100_000, ge=1)
 
 
 class Coverage(Section):
-    """How often intervals hold the effect in all records, over resamples of them with replacement."""
+    """How often intervals cover the effect in all records, over resamples of them with replacement."""
 
     repetitions: int = Field(ge=2)
 
@@ -87,9 +87,9 @@ class Protocol(Section):
     Parameters
     ----------
     question : str
-        What the paper asked, in a sentence.
+        The paper's question, in a sentence.
     dataset : str, optional
-        A data set with a card; this or ``cohort`` is required.
+        A data set with a card. This or ``cohort`` is required.
     cohort : str, optional
         A study of :data:`dpsynth.datasets.cohorts.studies.STUDIES`, whose table is made from MIMIC-III's
         files.
@@ -98,19 +98,19 @@ class Protocol(Section):
     test_fraction : float
         Part of the records that is held out, in (0, 1), stratified by the outcome.
     seeds : int
-        How many splits, with a fit of everything in each.
+        Number of splits, with a fit of everything in each.
     epsilons : tuple of float
-        Of one fit, each.
+        Epsilon of one fit, each.
     model : ModelOptions
-        How a private generator is made; its ``epsilon`` is not used.
+        Options of a private generator. Their ``epsilon`` is not used.
     restarts : int
         Fits of each generator on one split, of which one is selected.
     sets : int
         Synthetic tables drawn from each fit.
     classifiers : tuple of str
-        Of :data:`dpsynth.evaluation.utility.models.CLASSIFIERS`.
+        Names in :data:`dpsynth.evaluation.utility.models.CLASSIFIERS`.
     studies : tuple of Study
-        Regressions, declared before each private fit.
+        Regressions, specified before each private fit.
 
     Raises
     ------
@@ -213,7 +213,7 @@ class Protocol(Section):
 
     @property
     def records(self) -> str:
-        """Which records it is on, in words."""
+        """Its records, in words."""
         return f"data set {self.dataset}" if self.dataset is not None else f"MIMIC-III, cohort {self.cohort}"
 
     def changed(
@@ -224,7 +224,7 @@ class Protocol(Section):
         coverage: int | None = None,
         baseline_steps: int | None = None,
     ) -> Protocol:
-        """Return the protocol with what is given in place of its own; 0 leaves coverage or HealthGAN out."""
+        """Return the protocol with these values in place of its own. 0 leaves coverage or HealthGAN out."""
         plain = self.to_dict()
         if seeds is not None:
             plain["seeds"] = seeds
@@ -237,7 +237,7 @@ class Protocol(Section):
         return Protocol.from_dict(plain)
 
     def wider(self, schema: Schema) -> Schema:
-        """Return the table's schema with the study's own columns at its end; those that it has stay."""
+        """Return the table's schema with the study's own columns at its end. Those that it has stay."""
         new = tuple(column for column in self.columns if column not in schema.columns)
         fields = {field: getattr(schema, field) for field in type(schema).model_fields}
         try:
@@ -266,7 +266,7 @@ class Protocol(Section):
 
     @classmethod
     def from_dict(cls, data: Any) -> Protocol:
-        """Build a protocol from nested mappings; raise ConfigError with one sentence otherwise."""
+        """Build a protocol from nested mappings, or raise ConfigError with one sentence."""
         if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
             raise ConfigError(f"a mapping of keys is required, got {data!r:.80}")
         return cls(**data)
@@ -283,7 +283,7 @@ def find_protocol(name: str) -> Protocol:
     Raises
     ------
     ConfigError
-        If there is none of that name, or the file is not a protocol; the message starts with the file's name.
+        If there is none of that name, or the file is not a protocol. The message starts with the file's name.
     """
     if name.endswith(".yaml"):
         return read_yaml(name, Protocol.from_dict, error=ConfigError)

@@ -1,8 +1,7 @@
-"""What a study's regressions say of real, synthetic and private estimates, and what the paper concluded of
-them.
+"""Compare a study's real, synthetic and private estimates, with each other and with the paper's conclusions.
 
-Everything is compared with the regression of *all* real records, not with that of the training part, which
-has fewer records and is itself a source that is compared.
+Everything is compared with the regression of *all* real records, not with that of the training part. This
+part has fewer records and is itself a source that is compared.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _FURTHEST = 700.0
 
 @dataclass(frozen=True)
 class Source:
-    """Estimates that are compared: of an arm's first table, or the private ones of its first fit."""
+    """Compared estimates: of an arm's first table, or the private ones of its first fit."""
 
     label: str
     arm: str
@@ -50,9 +49,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Regression:
-    """A regression of the study, counted from 0, and what all real records say.
+    """A regression of the study, counted from 0, and its result on all real records.
 
-    ``told`` are effects of the records themselves; ``real`` those in all real records by term, None where
+    ``told`` are effects of the records themselves. ``real`` are those in all real records by term, None if
     there is none.
     """
 
@@ -67,7 +66,7 @@ class Regression:
         return self.told.measure != "difference"
 
     def conclusion(self, told: Effect) -> Conclusion:
-        """Whether an interval lies above or below no effect, or holds it."""
+        """Whether an interval lies above or below no effect, or covers it."""
         none = 1.0 if self.ratio else 0.0
         return "above" if told.lower > none else "below" if told.upper < none else "none"
 
@@ -84,7 +83,7 @@ class Regression:
 
 
 def regressions(results: Results) -> tuple[Regression, ...]:
-    """Return the protocol's regressions; those that no record was read for are left out."""
+    """Return the protocol's regressions. Those that no record was read for are left out."""
     trials = [trial for found in results.of(REAL).values() for trial in found if trial.sets]
     if not trials:
         return ()
@@ -98,7 +97,7 @@ def regressions(results: Results) -> tuple[Regression, ...]:
 
 
 def sources(results: Results) -> tuple[Source, ...]:
-    """Return what is compared: the training part, HealthGAN, and both kinds of estimates at each epsilon."""
+    """Return the compared sources: training part, HealthGAN, and both kinds of estimates at each epsilon."""
     found = [Source("training part", REAL, "synthetic")]
     for arm in results.arms:
         if arm.name == HEALTHGAN:
@@ -110,7 +109,7 @@ def sources(results: Results) -> tuple[Source, ...]:
 
 
 def effect_of(trial: Trial, number: int, term: str, side: Side) -> Effect | None:
-    """Return an effect in the first table of a trial; None where it has none."""
+    """Return an effect in the first table of a trial, or None if it has none."""
     if not trial.sets or number >= len(trial.sets[0].effects):
         return None
     rows = trial.sets[0].effects[number].rows
@@ -204,7 +203,7 @@ def _agreement(
     agree: Callable[[Effect, Effect], bool],
     note: str,
 ) -> Sheet:
-    """In how many seeds each source agrees with all real records, by term and in all."""
+    """Number of seeds in which each source agrees with all real records, by term and in all."""
     rows, totals = [], [[0, 0] for _ in compared]
     for term, real in each.real.items():
         row = [Entry(term)]
@@ -226,7 +225,7 @@ def _agreement(
 
 
 def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) -> Sheet:
-    """Karr's overlap with the interval of all real records, by term; the mean over terms, 0 where apart."""
+    """Karr's overlap with the interval of all real records, by term. Also the mean over terms, 0 if apart."""
     overlaps: dict[str, list[list[float | None]]] = {
         term: [
             [None if told is None or real is None else each.overlap(told, real) for told in found]
@@ -260,7 +259,7 @@ def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) ->
 
 
 def _coverage(results: Results, each: Regression) -> Sheet:
-    """How many intervals hold the effect in all records, over resamples."""
+    """How many intervals cover the effect in all records, over resamples."""
     private = [arm for arm in results.arms if arm.whole]
     compared = [Source("records of the resample", arm.name, "real") for arm in private[:1]]
     for arm in private:
@@ -323,7 +322,7 @@ def paper_sheets(results: Results) -> tuple[Sheet, ...]:
 
 
 def told(results: Results) -> list[str]:
-    """Return the findings as lines for a terminal: what was concluded, and kept in how many seeds."""
+    """Return the findings as lines for a terminal: the conclusion, and in how many seeds it is kept."""
     lines = []
     for sheet in paper_sheets(results):
         if sheet.name != "findings":

@@ -1,4 +1,4 @@
-"""All trials of a study, and what its tables ask of them: medians over seeds, selections, costs.
+"""All trials of a study, and the numbers of its tables: medians over seeds, selections, costs.
 
 Synthetic tables are those of one fit, or chosen among restarts, with their cost.
 """
@@ -21,12 +21,12 @@ NOT_PRIVATE = "NOT PRIVATE"
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """A number over seeds: their median, the lowest and the highest of them.
+    """A number over seeds: the median, the lowest and the highest.
 
-    The lowest and the highest of k independent numbers hold the median of what they are drawn from with
-    probability 1 - 2**(1 - k), whatever their distribution: 94 % of five. Splits of one table are independent
-    draws from what that table gives. They say nothing of other records: a mean over one half each, in five
-    splits of a table, holds the mean of the population that the table is from in 2 of 3 tables.
+    The lowest and the highest of k independent numbers cover the median of their distribution with
+    probability 1 - 2**(1 - k): 94 % for five, whatever the distribution. Splits of one table are independent
+    samples given that table. They say nothing of other records. For example, take a mean over one half each,
+    in five splits of a table. It covers the mean of the table's population for 2 of 3 tables.
     """
 
     median: float
@@ -36,7 +36,7 @@ class OverSeeds:
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> OverSeeds | None:
-        """From one number a seed, those that are not defined left out; None if none is.
+        """Make it from one number a seed, without those that are not defined. None if none is.
 
         Examples
         --------
@@ -51,7 +51,7 @@ class OverSeeds:
 class Results:
     """A study that was run: all trials that are complete, of splits and of resamples.
 
-    ``source`` says where the records are from, ``unit`` what one row is, and ``remarks`` what was changed
+    ``source`` says where the records are from, and ``unit`` what one row is. ``remarks`` say what was changed
     after the first trials, a sentence each. The schema is public.
     """
 
@@ -65,7 +65,7 @@ class Results:
 
     @property
     def seeds(self) -> int:
-        """How many splits there are trials of."""
+        """Number of splits with trials."""
         return len({trial.task.seed for trial in self.trials if trial.task.draw == "split"})
 
     def of(self, arm: str, draw: Draw = "split") -> dict[int, list[Trial]]:
@@ -77,14 +77,14 @@ class Results:
         return found
 
     def first(self, arm: str) -> list[Measured]:
-        """For each seed the first table of the first fit: what one fit gives."""
+        """For each seed the first table of the first fit."""
         found = (trials[0] for trials in self.of(arm).values())
         return [trial.sets[0] for trial in found if trial.sets]
 
     def most_positive(self, arm: str) -> list[Measured]:
-        """For each seed the table with the most positive records of all fits, as the thesis selects.
+        """For each seed the table with the most positive records of all fits (Pedersen 2022).
 
-        The selection looks at synthetic tables alone, so that it costs no more than all fits do.
+        The selection looks at synthetic tables alone, so it costs no more than all fits do.
         """
         rate = "positive_rate_synthetic"
         found = []
@@ -96,7 +96,7 @@ class Results:
         return found
 
     def cost(self, arm: str, *, restarts: bool) -> float | None:
-        """The largest epsilon over seeds, of the first fit or of all restarts together; None if none ran."""
+        """The largest epsilon over seeds, of the first fit or of all restarts together. None if none ran."""
         costs = []
         for trials in self.of(arm).values():
             fitted = [trial for trial in trials if trial.ledger is not None]
@@ -119,9 +119,9 @@ class Results:
 
 @dataclass(frozen=True)
 class Way:
-    """One table a seed, and how it was come by; the label is unique in a study.
+    """One table a seed, and how it was chosen. The label is unique in a study.
 
-    ``stated`` is the epsilon that one fit states, infinite for HealthGAN; ``spent`` that of all fits that
+    ``stated`` is the epsilon that one fit states, infinite for HealthGAN. ``spent`` is that of all fits that
     were looked at, None if none ran.
     """
 
@@ -137,10 +137,10 @@ class Way:
 
 
 def ways(results: Results) -> tuple[Way, ...]:
-    """Return what is compared, but for the records themselves: HealthGAN first, then each epsilon.
+    """Return the compared ways, without the records themselves: HealthGAN first, then each epsilon.
 
-    Of each epsilon: one fit; the best of all restarts, each with the whole epsilon, as the thesis selects;
-    and the best of restarts that share epsilon.
+    Each epsilon has three. The first is one fit. The second is the best of all restarts, each with the whole
+    epsilon, as Pedersen (2022) selects. The third is the best of restarts that share epsilon.
     """
     return tuple(way for arm in results.arms if arm.name != REAL for way in _of(results, arm))
 

@@ -1,8 +1,7 @@
-"""A study from its protocol to a folder: trials in parallel, each kept as soon as it is there, then tables.
+"""Run a study from its protocol to a folder: trials in parallel, each kept when it is done, then tables.
 
-A trial is a file that is there wholly or not at all. The same command on the same folder carries out what is
-missing, after an interruption or with more seeds than before; a folder of other trials, or of other records,
-is refused.
+A trial's file is complete or absent. The same command on the same folder carries out missing trials, after an
+interruption or with more seeds. A folder of other trials, or of other records, is refused.
 """
 
 from __future__ import annotations
@@ -54,16 +53,16 @@ def schema_of(protocol: Protocol) -> Schema:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the records of a study on MIMIC-III are; nothing for a data set with a card.
+    """Location of the records of a study on MIMIC-III. Empty for a data set with a card.
 
     Attributes
     ----------
     tables : Path, optional
         The folder of MIMIC-III's files.
     data : Path, optional
-        A cohort that was made of them before.
+        A cohort that was made from them before.
     csv_format : CsvFormat, optional
-        How ``data`` is written, if it is a CSV file; what it leaves open is guessed.
+        Format of ``data``, if it is a CSV file. Anything it leaves open is guessed.
     """
 
     tables: Path | None = None
@@ -71,14 +70,14 @@ class Source:
     csv_format: CsvFormat | None = None
 
     def check(self, protocol: Protocol) -> None:
-        """Refuse what a protocol has no use for, or lacks."""
+        """Refuse options that a protocol has no use for, or lacks."""
         if self.data is None and self.csv_format not in (None, CsvFormat()):
             raise InputError("--sep, --decimal and --encoding say how --data is written. Give --data too")
         if protocol.dataset is not None:
             given = "--tables" if self.tables is not None else "--data" if self.data is not None else None
             if given:
                 raise InputError(
-                    f"{given} is for studies on MIMIC-III; {protocol.name} is on {protocol.dataset}"
+                    f"{given} is for studies on MIMIC-III. {protocol.name} is on {protocol.dataset}"
                 )
             return
         if self.tables is not None and self.data is not None:
@@ -90,7 +89,7 @@ class Source:
             )
 
     def load(self, protocol: Protocol) -> Table:
-        """Return the table with a public number of records: studies print theirs."""
+        """Return the table with a public number of records, which studies print."""
         table = self._load(protocol)
         if table.schema.n_public is not None:
             return table
@@ -108,7 +107,7 @@ class Source:
         return Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
 
     def told(self, protocol: Protocol, table: Table) -> str:
-        """Return in words where the records are from."""
+        """Return the source of the records in words."""
         where = self.tables or self.data
         return f"{protocol.records}: {table.card.title if table.card else where}"
 
@@ -119,7 +118,7 @@ ON_A_CARD = Source()
 
 @dataclass(frozen=True)
 class Finished:
-    """A study that was run: its folder, its files, how many trials were there before and were carried out."""
+    """A study that was run: its folder, its files, the numbers of earlier and of new trials."""
 
     out: Path
     files: tuple[str, ...]
@@ -129,7 +128,7 @@ class Finished:
 
 
 def tasks(protocol: Protocol, compared: Sequence[Arm]) -> tuple[Task, ...]:
-    """All trials of a study, seed by seed; resamples last, of private fits alone.
+    """All trials of a study, seed by seed. Resamples come last, of private fits alone.
 
     Examples
     --------
@@ -163,18 +162,18 @@ def run_study(
     force: bool = False,
     log: Callable[[str], None] = lambda line: None,
 ) -> Finished:
-    """Carry out what is missing of a study and write its tables.
+    """Carry out the missing trials of a study and write its tables.
 
     Parameters
     ----------
     protocol : Protocol
-        What is to be done.
+        Protocol of the study.
     out : path
         Receives ``study.md``, ``study.html``, ``results.json``, ``tables/``, ``protocol.yaml``, ``trials/``.
     source : Source
-        Where the records are; nothing for a data set with a card.
+        Location of the records. Empty for a data set with a card.
     jobs : int
-        Trials at a time, each in a process of its own; at least 1.
+        Trials at a time, each in a process of its own, at least 1.
     force : bool
         Whether a folder of another study or of other records may be replaced.
     log : callable, optional
@@ -183,15 +182,15 @@ def run_study(
     Raises
     ------
     InputError, DataError
-        If the protocol does not fit the table, the table cannot be had, or ``out`` must not be written to;
-        all before a record is read, but for what is wrong in the records.
+        If the protocol does not fit the table, the table cannot be had, or ``out`` must not be written to.
+        All are raised before a record is read, except for faults of the records.
     RunError
-        If a trial failed; the others stay.
+        If a trial failed. The others stay.
 
     Notes
     -----
-    Privacy: each private fit posts to a ledger of its own, in its trial's file. What is measured reads real
-    records without payment, so that the folder as a whole is internal.
+    Privacy: each private fit posts to a ledger of its own, in its trial's file. Measures read real records
+    without using privacy budget, so the folder as a whole is confidential.
     """
     out = Path(out)
     source.check(protocol)
@@ -256,12 +255,12 @@ def _read(out: Path, task: Task) -> Trial:
 
 
 def _fixed(protocol: Protocol) -> dict[str, Any]:
-    """What trials depend on."""
+    """Everything that trials depend on."""
     return {name: value for name, value in protocol.to_dict().items() if name not in _FREE}
 
 
 def _earlier(out: Path, protocol: Protocol, *, force: bool) -> dict[str, Any] | None:
-    """What a folder's trials were started with; None where there are none. Others are refused at once."""
+    """Settings that a folder's trials were started with, or None. Others are refused at once."""
     if not (out / STARTED).is_file():
         require_free_folder(out, force=force, mark=STARTED)
         return None
@@ -277,7 +276,7 @@ def _earlier(out: Path, protocol: Protocol, *, force: bool) -> dict[str, Any] | 
 
 
 def _clear(out: Path) -> None:
-    """Remove what an earlier study wrote, and nothing else."""
+    """Remove the files of an earlier study, and nothing else."""
     for folder in (TRIALS, "tables"):
         shutil.rmtree(out / folder, ignore_errors=True)
     for name in (PROTOCOL, STARTED, "study.md", "study.html", "results.json"):

@@ -21,7 +21,7 @@ NOT_KNOWN = "n/a"
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell: what it says, and the numbers that it says, not rounded, by name."""
+    """A cell: its text, and its numbers by name, not rounded."""
 
     text: str
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Sheet:
     def to_csv(self) -> str:
         """Return one line for each cell: its row, its column, its text, and its numbers, each in a column.
 
-        Of each it says that it is internal.
+        Each line is marked as confidential.
         """
         names = list(dict.fromkeys(name for row in self.rows for entry in row for name in entry.numbers))
         text = io.StringIO()
@@ -139,7 +139,7 @@ def _over_seeds(found: OverSeeds, texts: tuple[str, str, str], seeds: int) -> En
 
 
 def effect(told: Effect | None, rest: str = "") -> Entry:
-    """An estimate with its interval, and what else is to be said of it."""
+    """An estimate with its interval, and a remark."""
     if told is None:
         return Entry(NOT_KNOWN)
     numbers = {"estimate": told.estimate, "lower": told.lower, "upper": told.upper}
@@ -159,12 +159,12 @@ def counted(count: int, of: int) -> Entry:
 
 
 def decimals(value: float) -> str:
-    """Three decimals, as measures are printed; never a negative zero."""
+    """Three decimals, as measures are printed, and never a negative zero."""
     return f"{value:z.3f}"
 
 
 def percent(value: float) -> str:
-    """Two decimals, as the thesis prints percentages."""
+    """Two decimals, as Pedersen (2022) prints percentages."""
     return f"{value:z.2f}"
 
 

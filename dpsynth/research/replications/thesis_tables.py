@@ -1,9 +1,9 @@
-"""Tables 3.1 to 3.4 of Pedersen (2022) for any study, and the refined evaluation of privacy of its chapter 4.
+"""Make tables 3.1 to 3.4 of Pedersen (2022) for any study, and the evaluation of privacy of its chapter 4.
 
-The latter is unbiased nearest-neighbour accuracy, definition 4.1.1, with ties shared out as in equation 4.5,
-and permutation tests, which are ours. Where the study is on one of the thesis's three cohorts, what the
-thesis prints stands beside what was found. Rates are shares here and percentages in the thesis. Its table 3.1
-calls N the number of points in the training set, and its table 3.2 gives the same numbers as data points.
+The latter is unbiased nearest-neighbour accuracy, definition 4.1.1, with ties shared out as in equation 4.5.
+Permutation tests are ours. If the study is on one of its three cohorts, the printed numbers stand beside
+ours. Rates are shares here and percentages there. Table 3.1 calls N the number of points in the training set.
+Table 3.2 gives the same numbers as data points.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class ThesisDataset:
-    """What the thesis says of one of its data sets, with this number: tables 3.1 to 3.4.
+    """Published numbers of one data set, with this number: tables 3.1 to 3.4.
 
-    ``generator`` are nodes of each layer, ``positive_rate`` is that of the training part in table 3.2, the
+    ``generator`` are nodes of each layer. ``positive_rate`` is that of the training part in table 3.2. The
     rates after it are those of table 3.3, ``private_rates`` in the order of :data:`NOISE_LEVELS`.
     """
 

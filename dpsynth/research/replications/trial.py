@@ -1,7 +1,7 @@
-"""One fit of one generator to one training part, with the synthetic tables drawn from it, measured.
+"""Fit one generator to one training part, and measure its synthetic tables.
 
-The record of a trial holds numbers and the ledger, no table. It is internal: nearly everything in it was read
-off real records without payment.
+The record of a trial holds numbers and the ledger, no table. It is confidential: nearly everything in it was
+computed from real records without using privacy budget.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NOT_COVERED: dict[Draw, str] = {
 
 @dataclass(frozen=True)
 class Task:
-    """Which trial: a generator, a draw of the records with its seed, and which restart of the generator."""
+    """Key of a trial: a generator, a sample of the records with its seed, and a restart of the generator."""
 
     arm: str
     draw: Draw
@@ -63,7 +63,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        """As a file is called.
+        """Name of the trial's file.
 
         Examples
         --------
@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one synthetic table."""
+    """Measures of one synthetic table."""
 
     measures: Mapping[str, float | None] = field(default_factory=dict)
     effects: tuple[Effects, ...] = ()
@@ -86,10 +86,10 @@ class Measured:
 class Trial:
     """A trial that was carried out, with one entry of ``sets`` for each synthetic table.
 
-    ``records`` and ``columns`` are those of the training part. ``ledger`` is None for the records themselves;
-    at ``delta`` the fit's epsilon is told. ``architecture`` has the widths of the networks' layers, the batch
-    and the critic's steps; it is empty where none was trained. ``problem`` says in one sentence why there are
-    no tables.
+    ``records`` and ``columns`` are those of the training part. ``ledger`` is None for the records themselves.
+    ``delta`` is that of the fit's epsilon. ``architecture`` has the widths of the networks' layers, the batch
+    and the critic's steps. It is empty if none was trained. ``problem`` says in one sentence why there are no
+    tables.
     """
 
     task: Task
@@ -103,17 +103,17 @@ class Trial:
     problem: str = ""
 
     def read_ledger(self) -> Ledger:
-        """Return the ledger of the fit; its totals are computed again."""
+        """Return the ledger of the fit. Its totals are computed again."""
         assert self.ledger is not None
         return Ledger.from_dict(self.ledger)
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        """What the fit's ledger leaves out; nothing of it is computed for that."""
+        """Exclusions of the fit's ledger, without computing its totals."""
         return () if self.ledger is None else tuple(self.ledger["excluded"])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able record; :meth:`from_dict` is its inverse."""
+        """JSON-able record, the inverse of :meth:`from_dict`."""
         sets = [
             {"measures": dict(each.measures), "effects": [study.to_dict() for study in each.effects]}
             for each in self.sets
@@ -131,13 +131,13 @@ class Trial:
 
 
 def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
-    """Fit a generator, draw its tables and measure them.
+    """Fit a generator, generate its tables and measure them.
 
     Notes
     -----
-    Privacy: the fit posts every reading to the trial's ledger (add/remove one record of the training part as
-    it is). Measures read real records and are not paid for: internal. Noise is fresh in each trial; the seed
-    is that of the split or resample, which protects nobody.
+    Privacy: the fit posts every noisy statistic to the trial's ledger (add/remove one record of the training
+    part as it is). Measures read real records without using privacy budget, so they are confidential. Noise
+    is fresh in each trial. The seed is that of the split or resample, which protects nobody.
     """
     train, test = _drawn(protocol, task, table)
     held_out = None if test is None else test.frame
@@ -196,7 +196,7 @@ def _drawn(protocol: Protocol, task: Task, table: Table) -> tuple[Table, Table |
 def _measure(
     protocol: Protocol, tables: Sequence[Tables], task: Task, *, neighbours_too: bool
 ) -> tuple[Measured, ...]:
-    """The study's questions to each table; of a resample only what its regressions say."""
+    """The study's measures of each table, or only its regressions for a resample."""
     schema = tables[0].schema
     settings = Settings.of(
         reference=False,
@@ -236,7 +236,7 @@ def _without_durations(tables: Tables, protocol: Protocol) -> Tables:
 
 
 def _architecture(model: DPWGANGP) -> dict[str, Any]:
-    """From the first layer's input to the last one's output, as the thesis counts them."""
+    """Widths from the first layer's input to the last one's output, as Pedersen (2022) counts them."""
     weights = model.model_.weights
     if weights is None:
         return {}

@@ -1,4 +1,4 @@
-"""A study's results as files: a text, a page, its tables as CSV, and everything as JSON.
+"""Write a study's results as files: a text, a page, its tables as CSV, and everything as JSON.
 
 Forest plots of a study: all real records, private and naive estimates of one split.
 """
@@ -116,7 +116,7 @@ def write_results(results: Results, folder: Path) -> tuple[str, ...]:
 
     Notes
     -----
-    Privacy: posts no event. What is written was mostly computed from real records: internal.
+    Privacy: posts no event. Most files were computed from real records: confidential.
     """
     parts = _parts(results)
     sheets = [sheet for part in parts for sheet in part.sheets]
@@ -160,7 +160,7 @@ def to_markdown(results: Results, parts: Sequence[Part]) -> str:
 
 
 def to_html(results: Results, parts: Sequence[Part]) -> str:
-    """Return the study as a page in the looks of a report; see :mod:`dpsynth.report.page.html`."""
+    """Return the study as a page in the looks of a report, see :mod:`dpsynth.report.page.html`."""
     protocol = results.protocol
     done: list[Block] = [
         paragraph(protocol.question),
@@ -196,7 +196,7 @@ def _blocks(sheet: Sheet) -> list[Block]:
 
 
 def _is_short(entry: Entry) -> bool:
-    """Numbers are kept on one line; with an interval they may break, or the table would be too wide."""
+    """Numbers are kept on one line. With an interval they may break, or the table would be too wide."""
     return bool(entry.numbers) and "(" not in entry.text
 
 
@@ -239,13 +239,13 @@ def _done(results: Results) -> list[tuple[str, str]]:
 
 
 def _excluded(results: Results) -> list[str]:
-    """What the ledgers of private fits leave out of their guarantees, each once."""
+    """Exclusions of the ledgers of private fits, each once."""
     private = [trial for trial in results.trials if trial.ledger is not None and trial.task.arm != HEALTHGAN]
     return list(dict.fromkeys(what for trial in private for what in trial.excluded))
 
 
 def _reading(results: Results) -> list[str]:
-    """What a cell holds, and how far it can be trusted."""
+    """Content of a cell, and how far it can be trusted."""
     seeds = results.seeds
     notes = [
         "Each split is another draw of training and test records from the same table, with fits of its own; "
@@ -265,7 +265,7 @@ def _reading(results: Results) -> list[str]:
 
 
 def _record(results: Results, sheets: Sequence[Sheet]) -> dict[str, Any]:
-    """Protocol, what each trial measured, and the sheets; ledgers stay with the trials."""
+    """Protocol, each trial's measures, and the sheets. Ledgers stay with the trials."""
     trials = []
     for trial in results.trials:
         record = trial.to_dict()

@@ -1,4 +1,4 @@
-"""Optimally soft labels: train on what models without a record say of it, not on its label alone.
+"""Optimally soft labels: train on predictions of models without a record, not on its label alone.
 
 =====================  ====================================================================================
 `targets`              the labels themselves: equations (5.14) and (5.15), smoothing, one alpha a record
@@ -8,7 +8,7 @@
 `attack`               the Bayes attack whose shadow models run the whole procedure
 =====================  ====================================================================================
 
-A defence without a formal guarantee: an attack measures what it does, and a better attack may find more.
+A defence without a formal guarantee. An attack measures its effect, and a better attack may find more.
 
 References
 ----------

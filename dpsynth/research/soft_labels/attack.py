@@ -1,12 +1,12 @@
-"""The Bayes attack on soft labels: shadow models run the defender's whole procedure.
+"""Run the Bayes attack on soft labels: shadow models run the defender's whole procedure.
 
-Each round splits the records at random in halves and runs the procedure on both; so every record is in
-one of the two models of a round, and out of the other. Each model is attacked with the models of all *other*
-rounds as its shadows. What is found is internal: real records are read without payment.
+Each round splits the records at random in halves and runs the procedure on both. So every record is in one of
+the two models of a round, and out of the other. Each model is attacked with the models of all *other* rounds
+as its shadows. Results are confidential: they use real records without privacy budget.
 
 References
 ----------
-Pedersen (2022), thesis, sections 5.3 (5.13), 5.4 and 5.5. There one defender is attacked; here each model is
+Pedersen (2022), thesis, sections 5.3 (5.13), 5.4 and 5.5. There one defender is attacked. Here each model is
 the defender once, which uses all models twice.
 """
 
@@ -45,7 +45,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Records:
-    """Features (n, d), labels (n,) as given, and the true ones where labels were exchanged on purpose."""
+    """Features (n, d), labels (n,) as given, and the true ones if labels were exchanged on purpose."""
 
     X: Floats
     labels: Codes
@@ -54,7 +54,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Attacked:
-    """What the models of all rounds say, and what the attack makes of it.
+    """Outputs of the models of all rounds, and the attack on them.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Attacked:
         By scheme: logit of each record's label.
     errors : dict of str to dict of str to ndarray of shape (models,)
         By scheme: ``test`` (the other half, labels as given), ``test true`` (its true labels), and
-        ``validation`` and ``validation true`` where records for that were given; in [0, 1].
+        ``validation`` and ``validation true`` if records for that were given. All in [0, 1].
     """
 
     members: Flags
@@ -116,7 +116,7 @@ class Attacked:
         )
 
     def attempts(self, spread: Spread = "record") -> tuple[Attempt, ...]:
-        """What the attack reached for each scheme: accuracy on pairs, and at a low false positive rate."""
+        """The attack's results for each scheme: accuracy on pairs, and at a low false positive rate."""
         found = []
         models, n = self.members.shape
         about = f"{models} models of {n // 2} records each, the attacker's shadow models run the procedure"
@@ -154,21 +154,21 @@ def attack_procedure(
     Parameters
     ----------
     procedure : Procedure
-        What the defender does.
+        The defender's procedure.
     schemes : sequence of Scheme
         Compared on the same splits and the same models on halves.
     records : Records
-        Of even number n; half of them train a model, the others test it.
+        An even number n. Half of them train a model, the others test it.
     classes : int
         Number of classes.
     validation : Records, optional
         Records that no model is trained on.
     rounds : int
-        At least 3; two models each.
+        At least 3, of two models each.
     seed : int
-        Of the splits and the models.
+        Seed of the splits and the models.
     folder : path, optional
-        Where rounds are kept: the same call goes on after an interruption, or with more rounds.
+        Folder of the rounds. The same call goes on after an interruption, or with more rounds.
     jobs : int
         Rounds at a time, in processes of their own.
     on_round : callable, optional
@@ -258,7 +258,7 @@ def _part(records: Records, rows: Codes) -> Records:
 
 
 def _digest(*tables: Records | None) -> str:
-    """A fingerprint, so that a folder of other records is refused; it stays with the internal rounds."""
+    """A fingerprint, so that a folder of other records is refused. It stays with the confidential rounds."""
     digest = hashlib.blake2b(digest_size=16)
     for table in tables:
         for part in () if table is None else (table.X, table.labels, table.true_labels):

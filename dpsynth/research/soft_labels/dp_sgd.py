@@ -1,4 +1,4 @@
-"""TensorFlow Privacy's network as a classifier: the thesis's baseline, trained by DP-SGD.
+"""TensorFlow Privacy's network as a classifier: the baseline of Pedersen (2022), trained by DP-SGD.
 
 Its Keras models need an older Keras, which is chosen before TensorFlow is imported. So all training happens
 in a process of its own (:func:`serve`), one for each process that asks, which lives until its parent ends.
@@ -47,20 +47,20 @@ _ABSENT = (
 
 
 def available() -> bool:
-    """Whether what the network needs is installed."""
+    """Whether the packages that the network needs are installed."""
     return all(find_spec(name) is not None for name in ("tensorflow_privacy", "tf_keras"))
 
 
 @dataclass(frozen=True)
 class DPSGDNetwork:
-    """A fully connected ReLU network trained with DP-SGD; the defaults are the thesis's.
+    """A fully connected ReLU network trained with DP-SGD. The defaults are those of Pedersen (2022).
 
     Parameters
     ----------
     hidden : tuple of int
         Widths of the hidden layers.
     noise_multiplier : float
-        Noise std of a batch's gradient sum in units of ``clip``; at least 0.
+        Noise std of a batch's gradient sum in units of ``clip``, at least 0.
     clip : float
         L2 norm to which each record's gradient is clipped.
     learning_rate : float
@@ -76,8 +76,8 @@ class DPSGDNetwork:
 
     Notes
     -----
-    A seed fixes initial weights and the order of records. Noise and dropout are TensorFlow's own draws and
-    never repeat.
+    A seed fixes initial weights and the order of records. Noise and dropout are TensorFlow's own random
+    numbers and never repeat.
     """
 
     hidden: tuple[int, ...] = (512, 256, 128)
@@ -130,7 +130,7 @@ class DPSGDNetwork:
     def event(self, n: int, count: int = 1) -> DpEvent:
         """Return the cost of ``count`` runs on n records, were each batch drawn anew (Poisson sampling).
 
-        A reference: the batches of this network are shuffled, as the thesis's are.
+        A reference: the batches of this network are shuffled, as in Pedersen (2022).
         """
         return training_event(self.noise_multiplier, min(1.0, self.batch_size / n), count * self.steps(n))
 
@@ -258,8 +258,8 @@ def _stop(process: int) -> None:
 def trainer(settings: DPSGDNetwork, columns: int, classes: int) -> Callable[..., tuple[Any, ...]]:
     """Build the network's graph, and return what trains it from initial weights.
 
-    TensorFlow Privacy's ``DPSequential`` finds the norms of per-record gradients without forming these: the
-    same clipped sums as its Keras optimizer's, in a quarter of the time.
+    TensorFlow Privacy's ``DPSequential`` finds the norms of per-record gradients without forming these. Its
+    clipped sums are those of the Keras optimizer, in a quarter of the time.
     """
     import tensorflow as tf
 
@@ -299,9 +299,9 @@ def trainer(settings: DPSGDNetwork, columns: int, classes: int) -> Callable[...,
 
 
 def serve() -> None:
-    """Answer requests, pickles on the standard input, until it ends: what a :class:`_Worker` runs.
+    """Answer requests, pickles on the standard input, until it ends. A :class:`_Worker` runs this.
 
-    A request has settings, initial weights, features, targets and batches of record numbers; the answer is
+    A request has settings, initial weights, features, targets and batches of record numbers. The answer is
     the trained weights, or a sentence. The graph of a network is built once for each shape.
     """
     answers = os.fdopen(os.dup(1), "wb")

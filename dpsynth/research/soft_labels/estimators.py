@@ -1,8 +1,8 @@
 """The soft-label procedure as a scikit-learn classifier, and soft targets for a regressor.
 
-The thesis names regression as future work. :func:`soft_values` is the nearest counterpart of (5.15). A logit
-has no end: there the label's side is one standard deviation away whatever the mean is. A number has one, the
-record's value, which is never passed.
+Pedersen (2022) names regression as future work. :func:`soft_values` is the nearest counterpart of (5.15). A
+logit has no end: there the label's side is one standard deviation away whatever the mean is. A number has an
+end, the record's value, which is never passed.
 
 References
 ----------
@@ -41,24 +41,24 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     classifier : scikit-learn classifier or Classifier
-        Trains the final model; see :class:`WeightedCopies` for what scikit-learn's must be able to do.
+        Trains the final model. :class:`WeightedCopies` lists requirements of scikit-learn's.
     alpha : float, optional
-        How far towards the label, in standard deviations of what models without the record say. None:
+        How far towards the label, in standard deviations of the logits of models without the record. None:
         chosen among ``alphas`` by validation.
     alphas : sequence of float
-        From the most private; of equally accurate ones the first is taken.
+        From the most private. The first of equally accurate ones is taken.
     scheme : callable
         ``scheme(alpha)`` makes the targets: ``OptimallySoft`` (5.15), ``Interpolated`` (5.14) or
         ``PerRecord``.
     label_classifier : scikit-learn classifier or Classifier, optional
-        Trains the models on halves; the same by default.
+        Trains the models on halves. The same by default.
     splits : int
-        Random splits in halves; each trains two models.
+        Random splits in halves, of two models each.
     recursions : int
         See :class:`Procedure`.
     validation_fraction : float
-        Share of the records held out for the choice where ``fit`` is given none, in (0, 1); the final model
-        is then trained on all records.
+        Share of the records held out for the choice if ``fit`` is given none, in (0, 1). The final model is
+        then trained on all records.
     random_state : int, optional
         None: from the operating system.
     jobs : int
@@ -71,9 +71,9 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     alpha_ : float
         Given or chosen.
     validation_accuracy_ : dict of float to float
-        By alpha; empty where alpha was given. Internal.
+        By alpha, empty if alpha was given. Confidential.
     targets_ : ndarray of shape (n, classes)
-        What the final model was trained on. As private as the records: keep it, or delete it.
+        Targets of the final model. As private as the records: keep them secret, or delete them.
     model_ : FittedClassifier
         The final model.
 
@@ -120,7 +120,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         X_validation: ArrayLike | None = None,
         y_validation: ArrayLike | None = None,
     ) -> SoftLabelClassifier:
-        """Train the models on halves, choose alpha where it is not given, and train the final model.
+        """Train the models on halves, choose alpha if it is not given, and train the final model.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _classifier(given: Any) -> Any:
-    """A scikit-learn classifier as one that takes probabilities; ours as it is."""
+    """Make a scikit-learn classifier take probabilities, and leave ours as it is."""
     return WeightedCopies(given) if hasattr(given, "get_params") else given
 
 
@@ -241,14 +241,14 @@ class SoftTargetRegressor(RegressorMixin, BaseEstimator):
     regressor : scikit-learn regressor
         Never fitted itself.
     alpha : float
-        At least 0; see :func:`soft_values`.
+        At least 0. See :func:`soft_values`.
     splits, random_state, jobs
-        As in :class:`SoftLabelClassifier`; at least two splits.
+        As in :class:`SoftLabelClassifier`, with at least two splits.
 
     Attributes
     ----------
     targets_ : ndarray of shape (n,)
-        What the final model was trained on. As private as the records.
+        Targets of the final model. As private as the records.
 
     Examples
     --------

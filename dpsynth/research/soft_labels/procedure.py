@@ -1,10 +1,10 @@
-"""The defender's whole procedure: models on random halves of the records, soft labels, the final model.
+"""Run the defender's whole procedure: models on random halves of the records, soft labels, the final model.
 
-Everything that depends on the records is inside, so that an attacker who is given the procedure is given all
-of it ("any attempt for the defender to have the last move" only overstates the privacy).
+Everything that depends on the records is inside. So an attacker who is given the procedure is given all of
+it. "Any attempt for the defender to have the last move" only overstates the privacy.
 
 A classifier here learns from probabilities of the classes. Classifiers that take labels only are given a
-weighted copy of each record for each class: the weighted log-loss of the copies is the cross-entropy of the
+weighted copy of each record for each class. The weighted log-loss of the copies is the cross-entropy of the
 probabilities.
 
 References
@@ -59,8 +59,8 @@ class WeightedCopies:
     Parameters
     ----------
     estimator : scikit-learn classifier
-        With ``predict_proba`` and a ``fit`` that takes ``sample_weight``; a pipeline if its last step does.
-        Never fitted itself. Its ``random_state``, where it has one, is set from the seed.
+        With ``predict_proba`` and a ``fit`` that takes ``sample_weight``, or a pipeline whose last step has
+        them. Never fitted itself. Its ``random_state``, if any, is set from the seed.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class WeightedCopies:
             raise InputError(f"estimator must take sample_weight in fit, which {name} does not")
 
     def fit(self, X: Floats, targets: Floats, seed: int) -> FittedClassifier:
-        """Train on weighted copies; see :class:`Classifier`."""
+        """Train on weighted copies, see :class:`Classifier`."""
         from sklearn.exceptions import ConvergenceWarning
 
         model = seeded(self.estimator, seed)
@@ -97,7 +97,7 @@ class WeightedCopies:
 
 @dataclass(frozen=True)
 class _AllClasses:
-    """A scikit-learn model whose probabilities have a column for each class, also for those it never saw."""
+    """A scikit-learn model with a probability for each class, also for those that it was not trained on."""
 
     model: Any
     classes: int
@@ -109,7 +109,7 @@ class _AllClasses:
 
 
 def _last(estimator: Any) -> tuple[str, Any]:
-    """The last step of a pipeline, with the prefix of its parameters; else the estimator itself."""
+    """The last step of a pipeline, with the prefix of its parameters. Else the estimator itself."""
     steps = getattr(estimator, "steps", None)
     return (f"{steps[-1][0]}__", steps[-1][1]) if steps else ("", estimator)
 
@@ -142,13 +142,13 @@ def leave_out(
     X : ndarray of shape (n, d)
         Features.
     targets : ndarray of shape (n, classes)
-        What the models are trained on: one-hot labels, or soft ones where labels are updated recursively.
+        Targets of the models: one-hot labels, or soft ones if labels are updated recursively.
     labels : ndarray of int, shape (n,)
-        Each class at least twice; a split is drawn again if a half lacks one.
+        Each class at least twice. A split is drawn again if a half lacks one.
     splits : int
         At least 2.
     seed : int
-        Of the splits and the models.
+        Seed of the splits and the models.
     jobs : int
         Splits at a time.
 
@@ -203,13 +203,13 @@ class Procedure:
     classifier : Classifier
         Trains the final model.
     label_classifier : Classifier, optional
-        Trains the models on halves; the same by default. A network may want more epochs there, because half
+        Trains the models on halves. The same by default. A network may want more epochs there, because half
         the records make half the steps.
     splits : int
-        Number of random splits, at least 2; each trains two models.
+        Number of random splits, at least 2, of two models each.
     recursions : int
-        How often the labels are computed: above 1, the models on halves are trained again, on the soft
-        labels of the round before. An experiment; the thesis leaves it to future work.
+        How often the labels are computed: above 1, the models on halves are trained again, on the soft labels
+        of the round before. This is an experiment, which Pedersen (2022) leaves to future work.
     """
 
     classifier: Classifier
@@ -224,7 +224,7 @@ class Procedure:
     def train(
         self, X: Floats, labels: Codes, classes: int, schemes: Sequence[Scheme], seed: int, jobs: int = 1
     ) -> dict[str, FittedClassifier]:
-        """Train one final model for each scheme, by its name; ``labels`` lie in [0, classes).
+        """Train one final model for each scheme, by its name. ``labels`` lie in [0, classes).
 
         The schemes share the models on halves of the first recursion, as one would who tries several.
         """

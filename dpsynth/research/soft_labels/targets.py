@@ -1,6 +1,6 @@
-"""Target probabilities made from labels and from what models without the record say of it.
+"""Make target probabilities from labels and from predictions of models without the record.
 
-Pure functions of arrays, and the choice among them as frozen records ("schemes"), each of which turns labels
+Pure functions of arrays, and the choice among them as frozen records ("schemes"). Each scheme turns labels
 and a :class:`LeaveOut` into the targets of the final model.
 
 References
@@ -26,12 +26,12 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LeaveOut:
-    """What models without a record say of it.
+    """Predictions of models without a record.
 
     Attributes
     ----------
     mean, std : ndarray of shape (n, classes)
-        Of the centred logits, the leave-out mean and standard deviation of (5.15).
+        The leave-out mean and standard deviation of the centred logits, (5.15).
     mean_probability : ndarray of shape (n, classes)
         The leave-out mean of (5.14).
     exposure : ndarray of shape (n,)
@@ -53,7 +53,7 @@ def from_logits(mean: ArrayLike, std: ArrayLike, labels: ArrayLike, alpha: Array
     """Optimally soft labels in the logit form, ``softmax(mean + alpha * signed std)``, (5.15).
 
     ``alpha`` is at least 0, one number or one for each record. With 0 the targets are the softmax of the
-    mean; without end, the hard labels, where std is above 0.
+    mean. As it grows without end they become the hard labels, if std is above 0.
     """
     from scipy.special import softmax
 
@@ -79,7 +79,8 @@ def from_probabilities(mean_probability: ArrayLike, labels: ArrayLike, alpha: Ar
 def per_record_alpha(exposure: ArrayLike, alpha: float) -> Floats:
     """One alpha for each record: less for records whose logit moves more when they are in.
 
-    ``alpha * min(1, median exposure / exposure)``. The rule is ours; the thesis leaves it to future work.
+    ``alpha * min(1, median exposure / exposure)``. The rule is ours. Pedersen (2022) leaves it to future
+    work.
     """
     given = np.abs(np.asarray(exposure, dtype=np.float64))
     limit = float(np.median(given))
@@ -91,14 +92,14 @@ class Scheme(Protocol):
 
     @property
     def name(self) -> str:
-        """In a few words; unique among schemes that are compared."""
+        """Name in a few words, unique among schemes that are compared."""
 
     @property
     def needs_label_models(self) -> bool:
         """Whether models on halves must be trained first."""
 
     def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
-        """Return probabilities of shape (n, classes); ``known`` is None if no label models are needed."""
+        """Return probabilities of shape (n, classes). ``known`` is None if no label models are needed."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Hard:
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Ordinary label smoothing; ``amount`` in [0, 1] is the uniform distribution's share."""
+    """Ordinary label smoothing. ``amount`` in [0, 1] is the uniform distribution's share."""
 
     amount: float
     needs_label_models: bool = False

@@ -124,7 +124,7 @@ def test_where_records_are(small: Protocol, tmp_path: Path) -> None:
     cohort = {k: v for k, v in small.to_dict().items() if k not in ("dataset", "studies")}
     on_mimic = Protocol.from_dict({**cohort, "cohort": "aki-mortality"})
     out = tmp_path / "study"
-    with pytest.raises(InputError, match="--tables is for studies on MIMIC-III; small is on breast_cancer"):
+    with pytest.raises(InputError, match=r"--tables is for studies on MIMIC-III\. small is on breast_cancer"):
         run_study(small, out, source=Source(tables=tmp_path))
     with pytest.raises(InputError, match="give --tables, the folder of its files, or --data"):
         run_study(on_mimic, out)
