@@ -33,7 +33,7 @@ class Steps(Protocol):
 
 @contextmanager
 def shown(given: Told | None, bar: Callable[[], AbstractContextManager[Told]]) -> Iterator[Told | None]:
-    """Give the caller's callback; where there is none and somebody watches, that of a bar; else None."""
+    """Give the caller's callback. If there is none, give a bar's if somebody watches, else None."""
     if given is not None or not watched():
         yield given
         return
@@ -53,7 +53,7 @@ def watched() -> bool:
 
 @contextmanager
 def training_bar() -> Iterator[Callable[[Steps], None]]:
-    """Give a callback that draws training progress on stderr; where that is no terminal, lines for a log."""
+    """Give a callback that draws training progress on stderr, or writes lines if that is no terminal."""
     with _bars() as bar:
         yield _training(bar)
 
@@ -74,14 +74,14 @@ def stage_bar() -> Iterator[Callable[[str, float], None]]:
 
 @contextmanager
 def run_bars() -> Iterator[tuple[Callable[[Steps], None], Callable[[str, float], None]]]:
-    """Give both callbacks; a terminal shows one set of bars at a time."""
+    """Give both callbacks. A terminal shows one set of bars at a time."""
     with _bars() as bar:
         yield _training(bar), _stages(bar)
 
 
 @contextmanager
 def _bars() -> Iterator[Any]:
-    """Bars in a notebook or on stderr; None where that is no terminal."""
+    """Bars in a notebook or on stderr. None if that is no terminal."""
     from rich import progress as rich
     from rich.console import Console
 

@@ -217,7 +217,7 @@ def test_channel_without_local_privacy():
     ("call", "message"),
     [
         (lambda: channel_tv([0.5, 0.5]), "matrix"),
-        (lambda: channel_tv([[0.5, 0.6]]), "row 0 sums to 1.1"),
+        (lambda: channel_tv([[0.5, 0.6]]), "Row 0 sums to 1.1"),
         (lambda: channel_tv([[1.5, -0.5]]), "at least 0"),
         (lambda: channel_tv([[math.nan, 1.0]]), "finite"),
         (lambda: erase([[1.0]], 1.1), "probability"),
