@@ -4,9 +4,9 @@ One function a data set, named as the data set. It takes the file's cells as tex
 It returns a frame with the columns that the card names.
 
 Functions are part of what the card's unit promises. A row of the outcome depends on one patient's rows of the
-file and on nothing else. One patient more or less in the file is therefore at most one row more or less in
-the table. A file that says nobody's row, as randhie's, has one row a line. Its card's unit says that this is
-no person.
+file and on nothing else. So one patient more or less in the file is at most one row more or less in the
+table. A file that does not say whose a row is, as randhie's, keeps one row a line. Its card's unit says that
+it is no person.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def diagnosis_group(code: str) -> str | None:
 
 
 def _measured_in(made: pd.DataFrame) -> pd.Series:
-    """The primary diagnosis (an unknown one is other), or ``not measured`` for HbA1c."""
+    """The primary diagnosis if HbA1c was measured (an unknown one is other), else ``not measured``."""
     diagnosis = made["diag_1"].where(made["diag_1"].isin(_COMPARED), "other")
     return diagnosis.where(made["A1Cresult"] != "not measured", "not measured")
 

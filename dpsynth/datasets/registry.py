@@ -7,8 +7,7 @@ must be the card's.
 The card says what is done to the file's records before they are a table. It may name a preparation
 (:mod:`dpsynth.datasets.preparations`), renames, recodes, and constants in place of missing values. These
 steps read records before any ledger does. Their public rules derive a patient's row from that patient's
-records alone. So a guarantee about one row is one about one patient of the file, unless the card says
-otherwise.
+records alone. Unless the card says otherwise, a guarantee about one row is one about one patient.
 """
 
 from __future__ import annotations

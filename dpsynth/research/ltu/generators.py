@@ -237,9 +237,7 @@ class CriticTrainer:
         released = fit_releases(records, plan, rng, ledger)
         releases, settings = plan.releases, plan.blueprint.training
         if releases.plan is None:
-            raise InputError(
-                "the budget leaves no steps of the WGAN critic. Give more epsilon or fewer other statistics"
-            )
+            raise InputError("no budget is left for WGAN critic steps. Give more epsilon or fewer statistics")
         training = Training(released, settings, np.random.default_rng([seed]), dict)
 
         def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:

@@ -174,8 +174,7 @@ class Trainer:
     Parameters
     ----------
     estimator : classifier
-        Not fitted. It is copied for each training. Every ``random_state`` in it, nested ones too, is the
-        seed.
+        Not fitted. Copied for each training. Every ``random_state`` in it, nested ones too, is the seed.
 
     Examples
     --------
@@ -209,8 +208,7 @@ class Trainer:
 def classifiers() -> dict[str, Trainer]:
     """Return ten classifiers of scikit-learn with its default parameters, as in figure 4.2, by name.
 
-    The text of Pedersen (2022) names the first seven. The last three stand in for those that the text leaves
-    out.
+    The text of Pedersen (2022) names the first seven. The last three stand in for those left out.
     """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier

@@ -121,9 +121,8 @@ def largest_f_divergence(f: str | Callable[[float], float], epsilon: float, tv: 
     """Largest f-divergence between two reports of an epsilon-LDP channel of this TV (Theorem 4).
 
     ``f`` is one of :data:`DIVERGENCES`, or a convex function with f(1) = 0 (only the value at 1 is checked).
-    ``epsilon`` is then up to 700. The largest is ``tv / (e^epsilon - 1) (f(e^epsilon) + e^epsilon
-    f(e^-epsilon))``, which the worst mechanism reaches. It is infinite for chi2 where it exceeds the largest
-    double.
+    For a function ``epsilon`` is at most 700. The worst mechanism reaches ``tv / (e^epsilon - 1)
+    (f(e^epsilon) + e^epsilon f(e^-epsilon))``. For chi2 this is infinite beyond the largest double.
     """
     tv = _tv(epsilon, tv)
     # Theorem 4 simplified for each f, without overflow or cancellation

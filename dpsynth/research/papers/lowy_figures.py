@@ -3,8 +3,8 @@
 "Why does differential privacy with large epsilon defend against practical membership inference attacks?"
 Three epsilons of one mechanism are compared. Epsilon of DP holds for all data. epsilon_X is that of DP
 restricted to adjacent halves of the parent set. And epsilon_PMP is against an attacker who has no more than
-the parent set. Figures 1 to 3 are of the exponential mechanism that looks for the geometric median. Figures 4
-to 6 are of the Gaussian mechanism on a clipped mean.
+the parent set. Figures 1 to 3 are of the exponential mechanism for the geometric median, figures 4 to 6 of
+the Gaussian mechanism on a clipped mean.
 
 The paper draws epsilon_PMP / epsilon and epsilon_PMP / epsilon_X. Their quotient epsilon_X / epsilon is drawn
 too. The text at hand has lost most of the paper's parameters, so these are ours.
@@ -127,8 +127,7 @@ def mean_ratios(
 ) -> Values:
     """Ratios of the Gaussian mechanism on the clipped mean, with the noise that DP needs at delta 1e-5.
 
-    As :func:`median_ratios`, for data of standard deviation 1. Here epsilon_PMP is Proposition 12's upper
-    bound.
+    As :func:`median_ratios`, for data of standard deviation 1, with epsilon_PMP bounded by Proposition 12.
     """
     sigma = gaussian_dp_sigma(2 * clip, LARGE_HALF, epsilon, DELTA)
     rows = []

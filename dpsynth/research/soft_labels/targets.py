@@ -79,8 +79,7 @@ def from_probabilities(mean_probability: ArrayLike, labels: ArrayLike, alpha: Ar
 def per_record_alpha(exposure: ArrayLike, alpha: float) -> Floats:
     """One alpha for each record: less for records whose logit moves more when they are in.
 
-    ``alpha * min(1, median exposure / exposure)``. The rule is ours. Pedersen (2022) leaves it to future
-    work.
+    ``alpha * min(1, median exposure / exposure)``. The rule is ours. Pedersen (2022) leaves it open.
     """
     given = np.abs(np.asarray(exposure, dtype=np.float64))
     limit = float(np.median(given))
