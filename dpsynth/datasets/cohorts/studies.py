@@ -48,8 +48,7 @@ class CohortStudy:
 
     ``schemas/NAME.yaml`` is its schema, ``sql/NAME.sql`` (with underscores) its query. ``window_start`` and
     ``prediction_time`` are SQL expressions over a stay: predictors are measured between the two, both ends
-    included. ``steps`` say who is kept, in order. After the last one, each patient's first eligible stay is
-    taken.
+    included. ``steps`` say who is kept, in order. Each patient's first eligible stay is then taken.
     """
 
     name: str

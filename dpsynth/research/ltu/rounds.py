@@ -1,7 +1,6 @@
 """Carry out one round: two records without labels, every strategy's guess.
 
-A round's samples follow from the experiment's seed and the round's number. More rounds never change earlier
-ones.
+Samples of a round follow from the experiment's seed and its number. More rounds never change earlier ones.
 """
 
 from __future__ import annotations
