@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsynth import accounting, datasets, errors, evaluation, report, table
     from dpsynth.evaluation import evaluate
     from dpsynth.model.wgan.settings import TrainingSettings
+    from dpsynth.runs.budget_plan import plan
     from dpsynth.studies.combining import combine
     from dpsynth.studies.study import Study
     from dpsynth.synthesis.budget import Shares
@@ -26,6 +27,7 @@ _HOMES = {
     "DPWGANGP": "dpsynth.synthesis.synthesizer",
     "load": "dpsynth.synthesis.synthesizer",
     "combine": "dpsynth.studies.combining",
+    "plan": "dpsynth.runs.budget_plan",
     "evaluate": "dpsynth.evaluation",
     "infer_schema": "dpsynth.table.schema_inference",
     "Schema": "dpsynth.table.schema",
@@ -57,6 +59,7 @@ __all__ = [
     "evaluation",
     "infer_schema",
     "load",
+    "plan",
     "report",
     "table",
 ]

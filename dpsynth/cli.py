@@ -1,4 +1,4 @@
-"""The command line: ``dpsynth run | fit | sample | study | evaluate | report | registry | data | ...``.
+"""The command line: ``dpsynth plan | run | fit | sample | study | evaluate | report | registry | ...``.
 
 Results go to stdout, one JSON object with ``--json``. Progress, logs and errors go to stderr. Exit status: 0
 success, 1 a run that failed, 2 bad input or a refused guarantee, 130 Ctrl-C. An error is one line. Each
@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
-from dpsynth.runs.commands import account, attack, console, data, evaluate, models, registry, run
+from dpsynth.runs.commands import account, attack, console, data, evaluate, models, plan, registry, run
 
 app = typer.Typer(
     name="dpsynth",
@@ -27,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run_configuration)
+app.command("plan")(plan.plan_release)
 app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate_table)

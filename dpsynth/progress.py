@@ -66,6 +66,13 @@ def column_bar() -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
+def simulation_bar() -> Iterator[Callable[[int, int], None]]:
+    """Give a callback that shows how many simulated tables have been fitted, in the same way."""
+    with _bars() as bar:
+        yield _counted(bar, "planning", "simulating", "fits")
+
+
+@contextmanager
 def stage_bar() -> Iterator[Callable[[str, float], None]]:
     """Give a callback that shows the stages of an evaluation, in the same way."""
     with _bars() as bar:

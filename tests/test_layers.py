@@ -135,6 +135,7 @@ def test_public_names():
         "evaluation",
         "infer_schema",
         "load",
+        "plan",
         "report",
         "table",
     ]

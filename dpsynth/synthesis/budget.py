@@ -185,6 +185,36 @@ class Releases:
         return [*events, *(event for study in self.studies for event in study.events)]
 
 
+#: the critic's steps among the parts of `divided`
+STEPS = "critic steps"
+
+
+def divided(needs: Needs, shares: Shares) -> dict[str, float]:
+    """Fractions of mu^2 of each statistic, by its name in `Needs.releases`; they sum to 1.
+
+    ``study`` is the part of one study of several. Empty if nothing is released.
+
+    >>> from dpsynth.table import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),))
+    >>> needs = Needs(schema, 4000.0, marginals=True, base_model="tree", plan=None)
+    >>> {name: round(share, 3) for name, share in divided(needs, Shares()).items()}
+    {'marginals': 0.235, 'selection': 0.059, 'tables': 0.706}
+    """
+    parts = {"marginals": shares.marginals} if needs.marginals else {}
+    if needs.base_model is not None:
+        parts |= {"selection": shares.selection, "tables": shares.tables}
+    if needs.pairwise_statistics:
+        parts |= {"pairwise_statistics": shares.pairwise_statistics}
+    if needs.neighbour_histogram:
+        parts |= {"neighbour_histogram": shares.neighbour_histogram}
+    if needs.plan is not None:
+        parts |= {STEPS: 1.0 - sum(parts.values())}
+    total = sum(parts.values())  # without steps, the parts share everything
+    left = 1.0 - shares.studies if needs.studies else 1.0
+    parts = {name: left * share / total for name, share in parts.items()}
+    return parts | ({"study": shares.studies / len(needs.studies)} if needs.studies and parts else {})
+
+
 def plan_releases(
     needs: Needs, *, epsilon: float, delta: float, shares: Shares, counted: bool = False
 ) -> Releases:
@@ -207,23 +237,13 @@ def plan_releases(
             "Give a larger one"
         )
     mu = 1 / analytic_sigma(epsilon, delta)
-    parts = {"marginals": shares.marginals} if needs.marginals else {}
-    if needs.base_model is not None:
-        parts |= {"selection": shares.selection, "tables": shares.tables}
-    if needs.pairwise_statistics:
-        parts |= {"pairwise_statistics": shares.pairwise_statistics}
-    if needs.neighbour_histogram:
-        parts |= {"neighbour_histogram": shares.neighbour_histogram}
     plan = needs.plan
-    if not parts and plan is None:
+    parts = divided(needs, shares)
+    if not parts:
         raise PrivacyError(
             "nothing to release: training_steps is 0 and there is neither base model nor marginals"
         )
-    total = 1.0 if plan is not None else sum(parts.values())  # without steps, the parts share everything
-    left = 1.0 - shares.studies if needs.studies else 1.0
-    parts = {name: left * share / total for name, share in parts.items()}
-    if needs.studies:
-        parts["study"] = shares.studies / len(needs.studies)
+    parts.pop(STEPS, None)
 
     def with_noise(scale: float, stage: Stage | None = None) -> Releases:
         multiplier = {name: scale / (mu * math.sqrt(share)) for name, share in parts.items()}

@@ -19,7 +19,15 @@ _MOST_NOISE = 0.2
 #: Groups below which the nearest-neighbour histogram says too little.
 _FEWEST_GROUPS = 35
 #: Numbers of all columns together whose products can be fitted in seconds.
-_MOST_NUMBERS = 300
+MOST_NUMBERS = 300
+
+
+def numbers_of(schema: Schema) -> list[int]:
+    """How many numbers stand for each column in pairwise statistics: one if ordered, else one a category."""
+    return [
+        1 + len(column.special) + column.missing if column.is_numeric else len(column.categories)
+        for column in schema.columns
+    ]
 
 
 def has_pairwise_statistics(
@@ -39,11 +47,8 @@ def has_pairwise_statistics(
     """
     if len(schema) < 3:
         return False
-    sizes = [
-        1 + len(column.special) + column.missing if column.is_numeric else len(column.categories)
-        for column in schema.columns
-    ]
-    if sum(sizes) > _MOST_NUMBERS:
+    sizes = numbers_of(schema)
+    if sum(sizes) > MOST_NUMBERS:
         return False
     if epsilon is None or n is None:
         return True

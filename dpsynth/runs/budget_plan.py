@@ -1,0 +1,626 @@
+"""Plan a release before privacy budget is used: its noise, and what simulated tables lose.
+
+Everything follows from public numbers: the schema, the number of records, (epsilon, delta) and the
+pre-specified regressions. No data file is opened. Noise is exact. AUC loss and interval widths come from fits
+of simulated tables (`dpsynth.runs.simulated_tables`), and real tables may differ from these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from dpsynth.accounting.events import gaussian_event
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.profile import Profile
+from dpsynth.errors import InputError, OwnerWarning, PrivacyError
+from dpsynth.files.rounds import side_by_side
+from dpsynth.releases.tables import OUTCOME_SHARE
+from dpsynth.report.formats import plain
+from dpsynth.report.verdicts.utility import USEFUL_WITHIN
+from dpsynth.runs.simulated_tables import simulated_table
+from dpsynth.studies.study import Study
+from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.budget import STEPS, Releases, divided
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
+from dpsynth.synthesis.studies import check_studies, check_widening
+from dpsynth.table.column import Column
+from dpsynth.table.marginals import default_cells
+from dpsynth.table.schema import Schema, require_reviewed
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+#: epsilons that every plan compares
+EPSILONS = (0.5, 1.0, 3.0, 10.0)
+#: AUC of the true risk in simulated tables where none is declared: from weak to strong
+STRENGTHS = (0.66, 0.72, 0.78, 0.84, 0.9)
+#: a group survives if its count has at most this relative error, in this share of draws
+RELATIVE_ERROR, CERTAINTY = 0.3, 0.95
+#: fewest records of a plan
+FEWEST = 30
+#: largest group, as a part of the records, that may be lost, and how wide intervals may become
+_LARGEST_LOST, _WIDEST = 0.05, 2.0
+#: records of a simulated training and test table, at most
+_MOST_SIMULATED, _TESTED = 10_000, 4_000
+#: classifiers whose mean AUC is compared
+_MODELS = ("logistic_regression", "hist_gradient_boosting")
+#: of all simulated tables
+_SEED = 34
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """One noisy statistic.
+
+    ``share``: part of the privacy budget (of mu^2).
+    ``epsilon``: of this statistic alone, at the plan's delta.
+    ``noise_std``: standard deviation of the noise in each count, in records; None if it is no count.
+    """
+
+    name: str
+    share: float
+    epsilon: float
+    noise_std: float | None = None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number over simulated tables: mean, smallest and largest."""
+
+    mean: float
+    smallest: float
+    largest: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """The spread of at least one value."""
+        return cls(float(np.mean(values)), float(min(values)), float(max(values)))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What to expect at one epsilon.
+
+    ``noise_std``: of a single-column count, in records; None if none is released.
+    ``smallest_group``: fewest records in a value of one column whose count survives the noise.
+    ``smallest_pair``: the same in a cell of the outcome and one column; None if there are no such tables.
+    ``attack_accuracy``: largest share of right guesses about membership, from even odds.
+    ``real_auc``, ``auc_loss``: over simulated tables; None without an outcome. Loss is real minus synthetic.
+    ``widening``: width of each regression's intervals over their width without noise.
+    ``refused``: why a fit would be refused; empty if it would not.
+    """
+
+    epsilon: float
+    noise_std: float | None = None
+    smallest_group: int | None = None
+    smallest_pair: int | None = None
+    attack_accuracy: float | None = None
+    real_auc: Spread | None = None
+    auc_loss: Spread | None = None
+    widening: dict[str, Spread] = dataclasses.field(default_factory=dict)
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A column to drop or coarsen, and why."""
+
+    column: str
+    action: str
+    why: str
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """What a release would give, from public numbers alone; made by `plan`.
+
+    Attributes
+    ----------
+    records, columns : int
+        Of the table to fit.
+    epsilon, delta : float
+        The budget that ``purchases`` and ``advice`` are for.
+    purchases : tuple of Purchase
+        Noisy statistics, in the order of a fit.
+    forecasts : tuple of Forecast
+        One for each of :data:`EPSILONS` and the plan's own epsilon, ascending.
+    advice : tuple of Advice
+        Columns whose values have too few records for the noise.
+    tables, simulated_records : int
+        Simulated tables at each epsilon, and their records. Of fewer records than the table's, the noise is
+        reduced in proportion.
+    auc : float or None
+        Declared AUC of the true risk; None: from 0.66 to 0.9 over the tables.
+    """
+
+    records: int
+    columns: int
+    epsilon: float
+    delta: float
+    purchases: tuple[Purchase, ...]
+    forecasts: tuple[Forecast, ...]
+    advice: tuple[Advice, ...]
+    tables: int
+    simulated_records: int
+    auc: float | None = None
+
+    @property
+    def forecast(self) -> Forecast:
+        """The forecast at the plan's own epsilon."""
+        return next(each for each in self.forecasts if each.epsilon == self.epsilon)
+
+    @property
+    def large_enough(self) -> str:
+        """Whether the table is large enough, in one sentence."""
+        at, n = self.forecast, self.records
+        given = f"{n:,} records at epsilon {plain(at.epsilon)}"
+        if at.refused:
+            return f"No: {given} are refused, since {at.refused}."
+        lost = _lacking(at, n)
+        group = "" if at.smallest_group is None else f"groups of {at.smallest_group:,} or more records survive"
+        loss = "" if at.auc_loss is None else f"the expected AUC loss is {at.auc_loss.mean:.2f}"
+        facts = " and ".join(fact for fact in (loss, group) if fact)
+        if not lost:
+            return f"Yes: with {given}, {facts}."
+        return f"{'No' if 'AUC' in lost or at.auc_loss is None else 'Partly'}: with {given}, {facts}."
+
+    @property
+    def which_epsilon(self) -> str:
+        """The smallest sufficient epsilon, in one sentence."""
+        tried = f"{', '.join(plain(each.epsilon) for each in self.forecasts[:-1])} and "
+        tried += plain(self.forecasts[-1].epsilon)
+        limits = [f"groups of {100 * _LARGEST_LOST:.0f} % of the records"]
+        if any(each.auc_loss is not None for each in self.forecasts):
+            limits.insert(0, f"the AUC within {USEFUL_WITHIN:g}")
+        if any(each.widening for each in self.forecasts):
+            limits.append(f"intervals at most {_WIDEST:g} times as wide")
+        wanted = ", ".join(limits[:-1]) + " and " + limits[-1] if len(limits) > 1 else limits[0]
+        enough = [each for each in self.forecasts if not each.refused and not _lacking(each, self.records)]
+        if not enough:
+            return f"None of {tried} keeps {wanted}: use more records or fewer columns."
+        return f"{plain(enough[0].epsilon)}: the smallest of {tried} that keeps {wanted}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record."""
+        answers = {"large_enough": self.large_enough, "which_epsilon": self.which_epsilon}
+        return {**dataclasses.asdict(self), **answers, "scope": _scope(self)}
+
+    def plot(self) -> Any:
+        """Draw AUC loss and smallest group against epsilon: a matplotlib Figure."""
+        from dpsynth.report.drawing.budget import draw_plan
+
+        known = [each for each in self.forecasts if not each.refused]
+        losses = [
+            (each.epsilon, each.auc_loss.mean, each.auc_loss.smallest, each.auc_loss.largest)
+            for each in known
+            if each.auc_loss is not None
+        ]
+        groups = [(each.epsilon, each.smallest_group) for each in known if each.smallest_group is not None]
+        return draw_plan(losses, groups, records=self.records, tables=self.tables, limit=USEFUL_WITHIN)
+
+    def __str__(self) -> str:
+        lines = [
+            f"Is my table large enough? {self.large_enough}",
+            f"Which epsilon? {self.which_epsilon}",
+            "",
+            f"Noisy statistics at epsilon {plain(self.epsilon)}, delta {self.delta:.2g}, "
+            f"{self.records:,} records (taken as public), {self.columns} columns:",
+            *_aligned([("statistic", "share", "epsilon alone", "noise per count"), *map(_bought, self.purchases)]),
+            "",
+            f"At each epsilon (mean over {self.tables} simulated tables, smallest to largest):",
+            *_aligned([self._heads, *map(self._row, self.forecasts)]),
+            *(f"epsilon {plain(f.epsilon)}: {f.refused}." for f in self.forecasts if f.refused),
+        ]
+        if self.advice:
+            lines += ["", "Columns to drop or coarsen:"]
+            lines += [f"- {each.column}: {each.action}. {each.why}" for each in self.advice]
+        return "\n".join([*lines, "", *_scope(self)])
+
+    @property
+    def _studies(self) -> list[str]:
+        return list(dict.fromkeys(name for each in self.forecasts for name in each.widening))
+
+    @property
+    def _heads(self) -> tuple[str, ...]:
+        studies = [f"width {name}" for name in self._studies]
+        return ("epsilon", "guesses right", "noise", "smallest group", "with outcome", "AUC loss", *studies)
+
+    def _row(self, at: Forecast) -> tuple[str, ...]:
+        def whole(value: float | None) -> str:
+            return "-" if value is None else f"{value:,.0f}"
+
+        guess = "-" if at.attack_accuracy is None else f"{100 * at.attack_accuracy:.0f} %"
+        widths = [_spread(at.widening.get(name), 1) for name in self._studies]
+        noise = "-" if at.noise_std is None else f"{at.noise_std:,.1f}"
+        groups = (whole(at.smallest_group), whole(at.smallest_pair))
+        return (plain(at.epsilon), guess, noise, *groups, _spread(at.auc_loss, 3), *widths)
+
+
+def plan(
+    schema: Schema,
+    n: int | None = None,
+    *,
+    epsilon: float = 3.0,
+    delta: float | None = None,
+    studies: Sequence[Study | str | dict[str, Any]] = (),
+    auc: float | None = None,
+    tables: int = len(STRENGTHS),
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> BudgetPlan:
+    """Plan a release from public numbers: noise, smallest group, AUC loss and interval widths.
+
+    No data file is opened and no privacy budget is used. AUC loss and interval widths are estimates from
+    simulated tables of the schema's shape. They are drawn with fixed seeds: a plan is the same each time.
+
+    Parameters
+    ----------
+    schema : Schema
+        Reviewed public description of the table.
+    n : int, optional
+        Number of records that will be fitted, at least 30; by default the schema's ``n_public``. Give that
+        of the training part if the table is split.
+    epsilon, delta, studies, **options
+        Of the fit: arguments of :class:`dpsynth.DPWGANGP`.
+    auc : float, optional
+        AUC that a model of the outcome can reach, in (0.5, 1), if it is known from the literature. Without
+        it, simulated tables go from weak (0.66) to strong dependence (0.9).
+    tables : int
+        Simulated tables at each epsilon.
+    progress : callable, optional
+        Called with the number of fits done and of all fits.
+
+    Returns
+    -------
+    BudgetPlan
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or a study or an option is wrong.
+    PrivacyError
+        If the schema has unreviewed fields.
+
+    Examples
+    --------
+    >>> from dpsynth import Column
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
+    ...                          Column(name="died", kind="binary", categories=("no", "yes"))))
+    >>> found = plan(schema, 1000, epsilon=1.0, tables=1)
+    >>> [(each.epsilon, each.smallest_group) for each in found.forecasts]
+    [(0.5, 121), (1.0, 62), (3.0, 22), (10.0, 8)]
+    """
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
+    given = FitOptions.of(**{**options, "epsilon": epsilon, "delta": delta, "studies": studies})
+    require_reviewed(schema, given.accept_unreviewed)
+    n = _records(schema, n)
+    schema = schema.with_n_public(n)
+    check_studies(given.studies, schema)
+    if auc is not None and not 0.5 < auc < 1:
+        raise InputError(f"auc must be greater than 0.5 and less than 1, got {auc:g}")
+    if tables < 1:
+        raise InputError(f"tables must be at least 1, got {tables}")
+    if given.epsilon is None:
+        raise InputError("epsilon is null: a fit without noise needs no plan; give a number")
+
+    own = float(given.epsilon)
+    planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
+    fitted = [each for each, found in planned.items() if not isinstance(found, str)]
+    simulated = _simulated(schema, n, given, fitted, auc, tables, progress)
+    forecasts = [_forecast(each, found, simulated.get(each, [])) for each, found in planned.items()]
+    at = planned[own]
+    return BudgetPlan(
+        n,
+        len(schema.modelled),
+        own,
+        total_delta(schema, given),
+        () if isinstance(at, str) else tuple(_purchases(*at)),
+        tuple(forecasts),
+        () if isinstance(at, str) else tuple(_advice(schema.modelled, n, *at)),
+        tables,
+        min(n, _MOST_SIMULATED),
+        auc,
+    )
+
+
+def smallest_group(noise_std: float) -> int:
+    """Fewest records whose noisy count has a relative error of at most 30 % in 95 % of draws.
+
+    >>> smallest_group(14.0)
+    92
+    """
+    return max(math.ceil(float(stats.norm.ppf(0.5 + CERTAINTY / 2)) * noise_std / RELATIVE_ERROR), 1)
+
+
+def _records(schema: Schema, n: int | None) -> int:
+    n = schema.n_public if n is None else n
+    if n is None:
+        raise InputError("n is needed, since the schema has no n_public: give the number of records to fit")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise InputError(f"n must be a whole number of records, got {n!r}")
+    if n < FEWEST:
+        raise InputError(f"n must be at least {FEWEST} records, got {n}: noise would hide every count")
+    return int(n)
+
+
+#: a fit's blueprint and releases
+_Planned = tuple[Blueprint, Releases]
+
+
+def _planned(schema: Schema, n: int, options: FitOptions, epsilon: float) -> _Planned | str:
+    """The releases of a fit at an epsilon, or why it would be refused."""
+    options = options.model_copy(update={"epsilon": epsilon})
+    blueprint = draw_up(schema.modelled, float(n), options)
+    try:
+        releases = choose_noise(blueprint, options, (0.0, 0.0))
+        check_widening(options.studies, releases.studies, schema, float(n))
+    except PrivacyError as problem:
+        return str(problem)
+    return blueprint, releases
+
+
+def _purchases(blueprint: Blueprint, releases: Releases) -> list[Purchase]:
+    """Noisy statistics in the order of a fit."""
+    shares = divided(blueprint.needs, blueprint.shares)
+    delta = blueprint.delta
+    found = []
+
+    def add(name: str, part: str, events: list[DpEvent], noise_std: float | None = None) -> None:
+        found.append(Purchase(name, shares[part], Profile(events).epsilon(delta), noise_std))
+
+    if releases.marginals is not None:
+        add("single-column counts", "marginals", [releases.marginals.event], releases.marginals.noise_std)
+    if releases.base_model is not None:
+        edges, tables = releases.base_model.edges, releases.base_model.tables
+        if edges.choices:
+            add("choice of the base model's edges", "selection", [edges.event])
+        if tables.count:
+            add("base model's cross-tabulations", "tables", [tables.event], tables.noise_std)
+    if releases.pairwise_statistics is not None:
+        add("pairwise statistics", "pairwise_statistics", [releases.pairwise_statistics.event])
+    if releases.neighbour_histogram is not None:
+        histogram = releases.neighbour_histogram
+        add("nearest-neighbour histogram", "neighbour_histogram", [histogram.event], histogram.noise_std)
+    for study in releases.studies:
+        add(f"regression {study.first.study}", "study", study.events)
+    if releases.plan is not None:
+        add(STEPS, STEPS, [releases.plan.event])
+    return found
+
+
+def _pair_std(releases: Releases) -> float | None:
+    """Noise in a cell of the outcome and one column; None if there are no such tables."""
+    if releases.base_model is None or not releases.base_model.tables.with_outcome:
+        return None
+    return releases.base_model.tables.noise_std / math.sqrt(OUTCOME_SHARE)
+
+
+def _forecast(epsilon: float, found: _Planned | str, simulated: Sequence[dict[str, Any]]) -> Forecast:
+    if isinstance(found, str):
+        return Forecast(epsilon, refused=found)
+    releases, pair = found[1], _pair_std(found[1])
+    noise = None if releases.marginals is None else releases.marginals.noise_std
+    real = [each["real"] for each in simulated if "real" in each]
+    names = list(dict.fromkeys(name for each in simulated for name in each["widening"]))
+    return Forecast(
+        epsilon,
+        noise,
+        None if noise is None else smallest_group(noise),
+        None if pair is None else smallest_group(pair),
+        Profile(releases.events).attack_accuracy(),
+        Spread.of(real) if real else None,
+        Spread.of([each["real"] - each["synthetic"] for each in simulated]) if real else None,
+        {name: Spread.of([each["widening"][name] for each in simulated]) for name in names},
+    )
+
+
+def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) -> list[Advice]:
+    """Columns whose cells have too few records on average for the noise."""
+    if releases.marginals is None:
+        return []
+    noise, pair = releases.marginals.noise_std, _pair_std(releases)
+    group = smallest_group(noise)
+    classes = 1 if schema.outcome is None else len(schema.column(schema.outcome).categories)
+    found = []
+    for column in schema.columns:
+        if column.is_numeric:
+            most = default_cells(n, noise)
+            if (column.cells or 0) > most:
+                why = f"It declares {column.cells} cells, and the noise leaves {most} of them meaningful."
+                found.append(Advice(column.name, f"declare at most {most} cells", why))
+            continue
+        size = len(column.categories) + column.missing
+        if n / size < group:
+            why = f"It has {size} categories, {n / size:,.0f} records each on average. A count needs {group:,}."
+            found.append(Advice(column.name, _coarsened(n // group), why))
+        elif pair is not None and _is_spread_out(column, schema, n / (size * classes), pair):
+            needed = smallest_group(pair)
+            why = (
+                f"With the outcome it has {size * classes} cells, {n / (size * classes):,.0f} records each on "
+                f"average. A count needs {needed:,}."
+            )
+            found.append(Advice(column.name, _coarsened(n // (needed * classes)), why))
+    sizes = default_rules.numbers_of(schema)
+    largest = schema.columns[int(np.argmax(sizes))]
+    if sum(sizes) > default_rules.MOST_NUMBERS and not blueprint.needs.pairwise_statistics:
+        why = (
+            f"All columns together have {sum(sizes)} categories and numbers. Above {default_rules.MOST_NUMBERS} "
+            "no pairwise statistics are released."
+        )
+        found.append(Advice(largest.name, "use fewer categories", why))
+    return found
+
+
+def _is_spread_out(column: Column, schema: Schema, records: float, pair: float) -> bool:
+    """Whether a cell with the outcome has too few records; bins of ordered columns are merged anyway."""
+    return not column.is_ordinal and column.name != schema.outcome and records < smallest_group(pair)
+
+
+def _coarsened(most: int) -> str:
+    return f"use at most {most} categories" if most >= 2 else "drop it"
+
+
+def _lacking(at: Forecast, n: int) -> list[str]:
+    """What is not good enough at an epsilon."""
+    lacking = []
+    if at.auc_loss is not None and at.auc_loss.mean > USEFUL_WITHIN:
+        lacking.append("AUC")
+    if at.smallest_group is not None and at.smallest_group > _LARGEST_LOST * n:
+        lacking.append("groups")
+    if any(width.mean > _WIDEST for width in at.widening.values()):
+        lacking.append("intervals")
+    return lacking
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One fit of one simulated table."""
+
+    schema: Schema
+    options: FitOptions
+    n: int
+    auc: float
+    seed: int
+
+
+def _simulated(
+    schema: Schema,
+    n: int,
+    options: FitOptions,
+    epsilons: Sequence[float],
+    auc: float | None,
+    tables: int,
+    progress: Callable[[int, int], None] | None,
+) -> dict[float, list[dict[str, Any]]]:
+    """What fits of simulated tables gave at each epsilon."""
+    if not options.studies and not _has_auc(schema):
+        return {}
+    size = min(n, _MOST_SIMULATED)
+    simple = schema.with_n_public(size).model_copy(update={"constraints": ()})
+    delta = total_delta(schema, options)
+    tasks = {}
+    for k, epsilon in enumerate(epsilons):
+        changes = {"epsilon": _in_proportion(epsilon, delta, n / size), "delta": delta}
+        for seed in range(tables):
+            strength = auc or STRENGTHS[seed % len(STRENGTHS)]
+            task = _Task(simple, options.model_copy(update=changes), size, strength, seed)
+            tasks[f"{k}-{seed}"] = task
+    from joblib import cpu_count
+
+    found: dict[float, list[dict[str, Any]]] = {}
+    jobs = min(cpu_count(), max(len(tasks), 1))
+    for done, (label, record, _) in enumerate(side_by_side(_fitted, tasks, rounds=None, jobs=jobs), 1):
+        found.setdefault(epsilons[int(label.split("-")[0])], []).append(record)
+        if progress is not None:
+            progress(done, len(tasks))
+    return {epsilon: sorted(each, key=lambda record: record["seed"]) for epsilon, each in found.items()}
+
+
+def _in_proportion(epsilon: float, delta: float, times: float) -> float:
+    """The epsilon whose noise is so many times smaller."""
+    if times == 1.0:
+        return epsilon
+    return Profile([gaussian_event(analytic_sigma(epsilon, delta) / times)]).epsilon(delta)
+
+
+def _has_auc(schema: Schema) -> bool:
+    if schema.outcome is None or len(schema.modelled) < 2:
+        return False
+    return len(schema.column(schema.outcome).categories) >= 2
+
+
+def _fitted(task: _Task) -> dict[str, Any]:
+    """AUC of models trained on a simulated table and on its synthetic copy, and interval widths."""
+    from dpsynth.synthesis.synthesizer import DPWGANGP
+
+    rng = np.random.default_rng([_SEED, task.seed])
+    table = simulated_table(task.schema, task.n, _TESTED, task.auc, rng)
+    model = DPWGANGP(**{**dict(task.options), "random_state": task.seed})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OwnerWarning)  # there is no owner
+        model.fit(table.train, schema=task.schema)
+    record: dict[str, Any] = {
+        "seed": task.seed,
+        "widening": {each.study: each.widening for each in model.estimates_},
+    }
+    if not _has_auc(task.schema):
+        return record
+    made = model.sample(task.n, random_state=task.seed)[list(table.train.columns)]
+    aucs = (mean_auc(frame, table.test, task.schema.modelled, task.seed) for frame in (table.train, made))
+    return record | dict(zip(("real", "synthetic"), aucs, strict=True))
+
+
+def mean_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, seed: int) -> float:
+    """Mean AUC of logistic regression and gradient boosting; a model that fails has 0.5."""
+    from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
+    from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
+    from dpsynth.evaluation.utility.scores import scorer
+
+    outcome = str(schema.outcome)
+    known, y = known_outcomes(test, schema, outcome)
+    models = {name: CLASSIFIERS[name] for name in _MODELS}
+    rng = np.random.default_rng([_SEED, seed])
+    learned = learn_and_predict(train, known, schema, outcome, models=models, rng=rng)
+    kind, weights = outcome_kind(schema.column(outcome)), np.ones((len(y), 1))
+    scores = [
+        0.5 if each.predicted is None else float(scorer(kind, y, each)(weights)["auc"][0])
+        for each in learned.predictions.values()
+    ]
+    return float(np.mean(scores))
+
+
+def _bought(each: Purchase) -> tuple[str, ...]:
+    noise = "-" if each.noise_std is None else f"{each.noise_std:,.1f}"
+    return (each.name, f"{100 * each.share:.0f} %", f"{each.epsilon:.2f}", noise)
+
+
+def _spread(found: Spread | None, places: int) -> str:
+    if found is None:
+        return "-"
+    mean, low, high = (f"{value:.{places}f}" for value in (found.mean, found.smallest, found.largest))
+    return f"{mean} ({low} to {high})"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows of text with columns of one width, the first to the left."""
+    wide = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  ".join([f"{row[0]:{wide[0]}}", *(f"{cell:>{size}}" for cell, size in zip(row[1:], wide[1:], strict=True))])
+        for row in rows
+    ]
+
+
+def _scope(found: BudgetPlan) -> list[str]:
+    """What the words mean, and what the estimates are of."""
+    lines = [
+        "Noise: standard deviation of the noise in a single-column count, in records.",
+        f"Smallest group: fewest records with one value of a column whose count is within "
+        f"{100 * RELATIVE_ERROR:.0f} % in {100 * CERTAINTY:.0f} % of draws.",
+    ]
+    real = next((each.real_auc for each in found.forecasts if each.real_auc is not None), None)
+    if any(each.smallest_pair is not None for each in found.forecasts):
+        lines.append("With outcome: the same for records that share the outcome as well.")
+    if real is not None:
+        lines += [
+            "AUC loss: models trained on real records minus models trained on synthetic records.",
+            f"Models of the simulated real records reach an AUC of {_spread(real, 2)}.",
+        ]
+    if any(each.widening for each in found.forecasts):
+        lines.append("Width: width of the intervals of a regression over their width without noise.")
+    lines.append("AUC loss and widths are estimates from simulated tables only. Yours may lose more or less.")
+    if found.simulated_records < found.records:
+        lines.append(
+            f"Simulated tables have {found.simulated_records:,} records, and noise that is reduced in proportion."
+        )
+    return lines

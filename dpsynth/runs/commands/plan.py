@@ -1,0 +1,105 @@
+"""``dpsynth plan``: what a release would give, from public numbers alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpsynth.errors import InputError
+from dpsynth.files.storage import claimed, write_folder
+from dpsynth.runs.commands import console
+
+if TYPE_CHECKING:
+    from dpsynth.runs.budget_plan import BudgetPlan
+    from dpsynth.table.schema import Schema
+
+#: files of ``--out``
+RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
+
+
+def plan_release(
+    file: Annotated[
+        Path,
+        typer.Argument(help="YAML file of a reviewed schema, or of a run.", show_default=False),
+    ],
+    records: Annotated[
+        int | None,
+        typer.Option("--records", help="Records to fit; by default from n_public, of a run its training part."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget; 3 by default.")] = None,
+    delta: console.DeltaOption = None,
+    study: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--study", help="Pre-specified regression, such as 'died ~ age + sex'; may be repeated."
+        ),
+    ] = None,
+    auc: Annotated[
+        float | None,
+        typer.Option("--auc", help="AUC that a model of the outcome can reach, if known: above 0.5, below 1."),
+    ] = None,
+    tables: Annotated[
+        int, typer.Option("--tables", help="Simulated tables at each epsilon.", min=1)
+    ] = 5,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for plan.json, plan.svg and plan.txt.")
+    ] = None,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Plan a release from public numbers: noise, smallest group, AUC loss and interval widths.
+
+    Opens no data file and uses no privacy budget. AUC loss and interval widths are estimates from simulated
+    tables at epsilon 0.5, 1, 3 and 10.
+    """
+    from dpsynth.runs.budget_plan import plan
+
+    given = {"--epsilon": epsilon, "--delta": delta, "--study": study}
+    schema, options = _read(file, {name: value for name, value in given.items() if value is not None})
+    settings = {**options, "n": records, "auc": auc, "tables": tables}
+    if out is None:
+        with console.fit_bar() as progress:
+            found = plan(schema, progress=progress, **settings)
+    else:
+        with claimed(out, force=force, mark=RECORD):
+            with console.fit_bar() as progress:
+                found = plan(schema, progress=progress, **settings)
+            write_folder(out, lambda folder: _write(found, folder), replace=force)
+            console.say(f"wrote {RECORD}, {PICTURE} and {TEXT} to {out}")
+    console.emit(found.to_dict(), str(found), as_json=as_json)
+
+
+def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any]]:
+    """The schema and the options of a schema's or a run's YAML file."""
+    from dpsynth.files.yaml_text import read_yaml
+    from dpsynth.table.schema import Schema
+
+    if read_yaml(file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError):
+        schema = Schema.from_yaml(file)
+        names = {"--epsilon": "epsilon", "--delta": "delta", "--study": "studies"}
+        return schema, {names[name]: value for name, value in given.items()}
+    from dpsynth import datasets
+    from dpsynth.datasets.table import training_schema
+    from dpsynth.runs.config import RunConfig
+
+    config = RunConfig.from_yaml(file)
+    if given:
+        raise InputError(f"{next(iter(given))} does not go with {file}: write it into that file")
+    if config.data is None:
+        schema = datasets.card(str(config.dataset)).table
+    else:
+        schema = Schema.from_yaml(Path(config.data.schema_path))
+    accept = config.data is not None and config.data.accept_unreviewed
+    schema = training_schema(schema, config.split.test_fraction)
+    return schema, {**dict(config.model), "studies": config.studies, "accept_unreviewed": accept}
+
+
+def _write(found: BudgetPlan, folder: Path) -> None:
+    from dpsynth.files.atomic import dump_json, write_text
+    from dpsynth.report.drawing.style import save
+
+    write_text(folder / RECORD, dump_json(found.to_dict()) + "\n")
+    write_text(folder / TEXT, f"{found}\n")
+    save(found.plot(), folder / PICTURE, "Plan of a release")
