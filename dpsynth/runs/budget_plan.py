@@ -9,31 +9,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy import stats
 
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.profile import Profile
-from dpsynth.errors import InputError, OwnerWarning, PrivacyError
-from dpsynth.files.rounds import side_by_side
+from dpsynth.checks import together
+from dpsynth.errors import InputError, PrivacyError
 from dpsynth.releases.tables import OUTCOME_SHARE
 from dpsynth.report.formats import plain
 from dpsynth.report.verdicts.utility import USEFUL_WITHIN
-from dpsynth.runs.simulated_tables import simulated_table
+from dpsynth.runs.simulated_fits import MOST_SIMULATED, simulated_fits
 from dpsynth.studies.study import Study
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import STEPS, Releases, divided
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
 from dpsynth.synthesis.studies import check_studies, check_widening
-from dpsynth.table.column import Column
 from dpsynth.table.marginals import default_cells
 from dpsynth.table.schema import Schema, require_reviewed
 
@@ -42,20 +37,14 @@ if TYPE_CHECKING:
 
 #: epsilons that every plan compares
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
-#: AUC of the true risk in simulated tables where none is declared: from weak to strong
-STRENGTHS = (0.66, 0.72, 0.78, 0.84, 0.9)
 #: a group survives if its count has at most this relative error, in this share of draws
 RELATIVE_ERROR, CERTAINTY = 0.3, 0.95
 #: fewest records of a plan
 FEWEST = 30
 #: largest group, as a part of the records, that may be lost, and how wide intervals may become
-_LARGEST_LOST, _WIDEST = 0.05, 2.0
-#: records of a simulated training and test table, at most
-_MOST_SIMULATED, _TESTED = 10_000, 4_000
-#: classifiers whose mean AUC is compared
-_MODELS = ("logistic_regression", "hist_gradient_boosting")
-#: of all simulated tables
-_SEED = 34
+_LARGEST_LOST, _WIDEST = 0.1, 2.0
+#: columns that are printed with advice
+_MOST_ADVICE = 8
 
 
 @dataclass(frozen=True)
@@ -166,29 +155,35 @@ class BudgetPlan:
         given = f"{n:,} records at epsilon {plain(at.epsilon)}"
         if at.refused:
             return f"No: {given} are refused, since {at.refused}."
-        lost = _lacking(at, n)
-        group = "" if at.smallest_group is None else f"groups of {at.smallest_group:,} or more records survive"
+        lacking = _lacking(at, n)
+        group = (
+            "" if at.smallest_group is None else f"groups of {at.smallest_group:,} or more records survive"
+        )
         loss = "" if at.auc_loss is None else f"the expected AUC loss is {at.auc_loss.mean:.2f}"
         facts = " and ".join(fact for fact in (loss, group) if fact)
-        if not lost:
-            return f"Yes: with {given}, {facts}."
-        return f"{'No' if 'AUC' in lost or at.auc_loss is None else 'Partly'}: with {given}, {facts}."
+        partly = at.auc_loss is not None and "AUC" not in lacking and (at.smallest_group or 0) < n / 2
+        verdict = "Yes" if not lacking else "Partly" if partly else "No"
+        return f"{verdict}: with {given}, {facts}."
 
     @property
     def which_epsilon(self) -> str:
-        """The smallest sufficient epsilon, in one sentence."""
-        tried = f"{', '.join(plain(each.epsilon) for each in self.forecasts[:-1])} and "
-        tried += plain(self.forecasts[-1].epsilon)
-        limits = [f"groups of {100 * _LARGEST_LOST:.0f} % of the records"]
-        if any(each.auc_loss is not None for each in self.forecasts):
-            limits.insert(0, f"the AUC within {USEFUL_WITHIN:g}")
-        if any(each.widening for each in self.forecasts):
-            limits.append(f"intervals at most {_WIDEST:g} times as wide")
-        wanted = ", ".join(limits[:-1]) + " and " + limits[-1] if len(limits) > 1 else limits[0]
+        """The smallest epsilon that is enough, in one sentence."""
+        tried = together([plain(each.epsilon) for each in self.forecasts])
         enough = [each for each in self.forecasts if not each.refused and not _lacking(each, self.records)]
         if not enough:
-            return f"None of {tried} keeps {wanted}: use more records or fewer columns."
-        return f"{plain(enough[0].epsilon)}: the smallest of {tried} that keeps {wanted}."
+            return f"None of {tried} is enough: use more records or fewer columns."
+        return f"{plain(enough[0].epsilon)} is the smallest of {tried} that is enough."
+
+    @property
+    def _enough(self) -> str:
+        limits = [f"groups of {100 * _LARGEST_LOST:.0f} % of the records survive"]
+        if any(each.auc_loss is not None for each in self.forecasts):
+            limits.insert(
+                0, f"the AUC loss is at most {USEFUL_WITHIN:g} and at most half of the AUC above 0.5"
+            )
+        if self._studies:
+            limits.append(f"intervals are at most {_WIDEST:g} times as wide as without noise")
+        return f"Enough means: {'; '.join(limits)}."
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record."""
@@ -215,15 +210,23 @@ class BudgetPlan:
             "",
             f"Noisy statistics at epsilon {plain(self.epsilon)}, delta {self.delta:.2g}, "
             f"{self.records:,} records (taken as public), {self.columns} columns:",
-            *_aligned([("statistic", "share", "epsilon alone", "noise per count"), *map(_bought, self.purchases)]),
+            *_aligned(
+                [("statistic", "share", "epsilon alone", "noise per count"), *map(_bought, self.purchases)]
+            ),
             "",
-            f"At each epsilon (mean over {self.tables} simulated tables, smallest to largest):",
+            f"At each epsilon (number of simulated tables: {self.tables}; mean, smallest to largest):",
             *_aligned([self._heads, *map(self._row, self.forecasts)]),
-            *(f"epsilon {plain(f.epsilon)}: {f.refused}." for f in self.forecasts if f.refused),
+            *(
+                f"A fit at epsilon {plain(f.epsilon)} would be refused: {f.refused}."
+                for f in self.forecasts
+                if f.refused
+            ),
         ]
         if self.advice:
             lines += ["", "Columns to drop or coarsen:"]
-            lines += [f"- {each.column}: {each.action}. {each.why}" for each in self.advice]
+            lines += [f"- {each.column}: {each.action}. {each.why}" for each in self.advice[:_MOST_ADVICE]]
+            more = len(self.advice) - _MOST_ADVICE
+            lines += [f"- and {more} more: the table is small for this budget."] if more > 0 else []
         return "\n".join([*lines, "", *_scope(self)])
 
     @property
@@ -254,7 +257,7 @@ def plan(
     delta: float | None = None,
     studies: Sequence[Study | str | dict[str, Any]] = (),
     auc: float | None = None,
-    tables: int = len(STRENGTHS),
+    tables: int = 5,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> BudgetPlan:
@@ -317,7 +320,7 @@ def plan(
     own = float(given.epsilon)
     planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
     fitted = [each for each, found in planned.items() if not isinstance(found, str)]
-    simulated = _simulated(schema, n, given, fitted, auc, tables, progress)
+    simulated = simulated_fits(schema, n, given, fitted, auc, tables, progress)
     forecasts = [_forecast(each, found, simulated.get(each, [])) for each, found in planned.items()]
     at = planned[own]
     return BudgetPlan(
@@ -329,7 +332,7 @@ def plan(
         tuple(forecasts),
         () if isinstance(at, str) else tuple(_advice(schema.modelled, n, *at)),
         tables,
-        min(n, _MOST_SIMULATED),
+        min(n, MOST_SIMULATED),
         auc,
     )
 
@@ -396,7 +399,9 @@ def _purchases(blueprint: Blueprint, releases: Releases) -> list[Purchase]:
         add(f"regression {study.first.study}", "study", study.events)
     if releases.plan is not None:
         add(STEPS, STEPS, [releases.plan.event])
-    return found
+    # the noise of all is solved together, so that a part of which nothing is released goes to the others
+    total = sum(each.share for each in found)
+    return [dataclasses.replace(each, share=each.share / total) for each in found]
 
 
 def _pair_std(releases: Releases) -> float | None:
@@ -426,45 +431,47 @@ def _forecast(epsilon: float, found: _Planned | str, simulated: Sequence[dict[st
 
 
 def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) -> list[Advice]:
-    """Columns whose cells have too few records on average for the noise."""
+    """Columns whose cells have too few records on average for the noise, those of most cells first.
+
+    With the outcome, ordinal columns are left out: their bins are merged to what the noise allows.
+    """
     if releases.marginals is None:
         return []
     noise, pair = releases.marginals.noise_std, _pair_std(releases)
     group = smallest_group(noise)
     classes = 1 if schema.outcome is None else len(schema.column(schema.outcome).categories)
-    found = []
+    found: list[tuple[int, Advice]] = []
     for column in schema.columns:
+        if column.name == schema.outcome:
+            continue
         if column.is_numeric:
             most = default_cells(n, noise)
             if (column.cells or 0) > most:
                 why = f"It declares {column.cells} cells, and the noise leaves {most} of them meaningful."
-                found.append(Advice(column.name, f"declare at most {most} cells", why))
+                found.append((column.cells or 0, Advice(column.name, f"declare at most {most} cells", why)))
             continue
         size = len(column.categories) + column.missing
         if n / size < group:
-            why = f"It has {size} categories, {n / size:,.0f} records each on average. A count needs {group:,}."
-            found.append(Advice(column.name, _coarsened(n // group), why))
-        elif pair is not None and _is_spread_out(column, schema, n / (size * classes), pair):
+            why = (
+                f"It has {size} categories, {n / size:,.0f} records each on average. A count needs {group:,}."
+            )
+            found.append((size, Advice(column.name, _coarsened(n // group), why)))
+        elif pair is not None and not column.is_ordinal and n / (size * classes) < smallest_group(pair):
             needed = smallest_group(pair)
             why = (
-                f"With the outcome it has {size * classes} cells, {n / (size * classes):,.0f} records each on "
-                f"average. A count needs {needed:,}."
+                f"With the outcome it has {size * classes} cells, {n / (size * classes):,.0f} records each "
+                f"on average. A count needs {needed:,}."
             )
-            found.append(Advice(column.name, _coarsened(n // (needed * classes)), why))
+            found.append((size, Advice(column.name, _coarsened(n // (needed * classes)), why)))
     sizes = default_rules.numbers_of(schema)
     largest = schema.columns[int(np.argmax(sizes))]
     if sum(sizes) > default_rules.MOST_NUMBERS and not blueprint.needs.pairwise_statistics:
         why = (
-            f"All columns together have {sum(sizes)} categories and numbers. Above {default_rules.MOST_NUMBERS} "
-            "no pairwise statistics are released."
+            f"All columns together have {sum(sizes)} categories and numbers. "
+            f"Above {default_rules.MOST_NUMBERS} no pairwise statistics are released."
         )
-        found.append(Advice(largest.name, "use fewer categories", why))
-    return found
-
-
-def _is_spread_out(column: Column, schema: Schema, records: float, pair: float) -> bool:
-    """Whether a cell with the outcome has too few records; bins of ordered columns are merged anyway."""
-    return not column.is_ordinal and column.name != schema.outcome and records < smallest_group(pair)
+        found.append((max(sizes), Advice(largest.name, "use fewer categories", why)))
+    return [advice for _, advice in sorted(found, key=lambda each: -each[0])]
 
 
 def _coarsened(most: int) -> str:
@@ -474,110 +481,15 @@ def _coarsened(most: int) -> str:
 def _lacking(at: Forecast, n: int) -> list[str]:
     """What is not good enough at an epsilon."""
     lacking = []
-    if at.auc_loss is not None and at.auc_loss.mean > USEFUL_WITHIN:
-        lacking.append("AUC")
+    if at.auc_loss is not None and at.real_auc is not None:
+        learned = at.real_auc.mean - 0.5
+        if learned < USEFUL_WITHIN or at.auc_loss.mean > min(USEFUL_WITHIN, learned / 2):
+            lacking.append("AUC")
     if at.smallest_group is not None and at.smallest_group > _LARGEST_LOST * n:
         lacking.append("groups")
     if any(width.mean > _WIDEST for width in at.widening.values()):
         lacking.append("intervals")
     return lacking
-
-
-@dataclass(frozen=True)
-class _Task:
-    """One fit of one simulated table."""
-
-    schema: Schema
-    options: FitOptions
-    n: int
-    auc: float
-    seed: int
-
-
-def _simulated(
-    schema: Schema,
-    n: int,
-    options: FitOptions,
-    epsilons: Sequence[float],
-    auc: float | None,
-    tables: int,
-    progress: Callable[[int, int], None] | None,
-) -> dict[float, list[dict[str, Any]]]:
-    """What fits of simulated tables gave at each epsilon."""
-    if not options.studies and not _has_auc(schema):
-        return {}
-    size = min(n, _MOST_SIMULATED)
-    simple = schema.with_n_public(size).model_copy(update={"constraints": ()})
-    delta = total_delta(schema, options)
-    tasks = {}
-    for k, epsilon in enumerate(epsilons):
-        changes = {"epsilon": _in_proportion(epsilon, delta, n / size), "delta": delta}
-        for seed in range(tables):
-            strength = auc or STRENGTHS[seed % len(STRENGTHS)]
-            task = _Task(simple, options.model_copy(update=changes), size, strength, seed)
-            tasks[f"{k}-{seed}"] = task
-    from joblib import cpu_count
-
-    found: dict[float, list[dict[str, Any]]] = {}
-    jobs = min(cpu_count(), max(len(tasks), 1))
-    for done, (label, record, _) in enumerate(side_by_side(_fitted, tasks, rounds=None, jobs=jobs), 1):
-        found.setdefault(epsilons[int(label.split("-")[0])], []).append(record)
-        if progress is not None:
-            progress(done, len(tasks))
-    return {epsilon: sorted(each, key=lambda record: record["seed"]) for epsilon, each in found.items()}
-
-
-def _in_proportion(epsilon: float, delta: float, times: float) -> float:
-    """The epsilon whose noise is so many times smaller."""
-    if times == 1.0:
-        return epsilon
-    return Profile([gaussian_event(analytic_sigma(epsilon, delta) / times)]).epsilon(delta)
-
-
-def _has_auc(schema: Schema) -> bool:
-    if schema.outcome is None or len(schema.modelled) < 2:
-        return False
-    return len(schema.column(schema.outcome).categories) >= 2
-
-
-def _fitted(task: _Task) -> dict[str, Any]:
-    """AUC of models trained on a simulated table and on its synthetic copy, and interval widths."""
-    from dpsynth.synthesis.synthesizer import DPWGANGP
-
-    rng = np.random.default_rng([_SEED, task.seed])
-    table = simulated_table(task.schema, task.n, _TESTED, task.auc, rng)
-    model = DPWGANGP(**{**dict(task.options), "random_state": task.seed})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OwnerWarning)  # there is no owner
-        model.fit(table.train, schema=task.schema)
-    record: dict[str, Any] = {
-        "seed": task.seed,
-        "widening": {each.study: each.widening for each in model.estimates_},
-    }
-    if not _has_auc(task.schema):
-        return record
-    made = model.sample(task.n, random_state=task.seed)[list(table.train.columns)]
-    aucs = (mean_auc(frame, table.test, task.schema.modelled, task.seed) for frame in (table.train, made))
-    return record | dict(zip(("real", "synthetic"), aucs, strict=True))
-
-
-def mean_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, seed: int) -> float:
-    """Mean AUC of logistic regression and gradient boosting; a model that fails has 0.5."""
-    from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
-    from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
-    from dpsynth.evaluation.utility.scores import scorer
-
-    outcome = str(schema.outcome)
-    known, y = known_outcomes(test, schema, outcome)
-    models = {name: CLASSIFIERS[name] for name in _MODELS}
-    rng = np.random.default_rng([_SEED, seed])
-    learned = learn_and_predict(train, known, schema, outcome, models=models, rng=rng)
-    kind, weights = outcome_kind(schema.column(outcome)), np.ones((len(y), 1))
-    scores = [
-        0.5 if each.predicted is None else float(scorer(kind, y, each)(weights)["auc"][0])
-        for each in learned.predictions.values()
-    ]
-    return float(np.mean(scores))
 
 
 def _bought(each: Purchase) -> tuple[str, ...]:
@@ -596,7 +508,12 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows of text with columns of one width, the first to the left."""
     wide = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return [
-        "  ".join([f"{row[0]:{wide[0]}}", *(f"{cell:>{size}}" for cell, size in zip(row[1:], wide[1:], strict=True))])
+        "  ".join(
+            [
+                f"{row[0]:{wide[0]}}",
+                *(f"{cell:>{size}}" for cell, size in zip(row[1:], wide[1:], strict=True)),
+            ]
+        )
         for row in rows
     ]
 
@@ -604,6 +521,8 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def _scope(found: BudgetPlan) -> list[str]:
     """What the words mean, and what the estimates are of."""
     lines = [
+        found._enough,
+        "Guesses right: most right guesses about who is in the data, where half of the people are.",
         "Noise: standard deviation of the noise in a single-column count, in records.",
         f"Smallest group: fewest records with one value of a column whose count is within "
         f"{100 * RELATIVE_ERROR:.0f} % in {100 * CERTAINTY:.0f} % of draws.",
@@ -621,6 +540,6 @@ def _scope(found: BudgetPlan) -> list[str]:
     lines.append("AUC loss and widths are estimates from simulated tables only. Yours may lose more or less.")
     if found.simulated_records < found.records:
         lines.append(
-            f"Simulated tables have {found.simulated_records:,} records, and noise that is reduced in proportion."
+            f"Simulated tables have {found.simulated_records:,} records and noise reduced in proportion."
         )
     return lines

@@ -182,5 +182,3 @@ def _auc_of_risk(logit: Floats, share: float) -> float:
 def _standardised(values: Floats) -> Floats:
     spread = values.std()
     return np.asarray((values - values.mean()) / spread if spread > 0 else np.zeros_like(values))
-
-

@@ -46,6 +46,7 @@ def draw_plan(
             axis.plot(epsilons, sizes, marker="o", markersize=5, **style.line(1))
             axis.set_yscale("log")
             style.plain_ticks(axis.yaxis)
+            axis.set_yticks(sorted(set(sizes)))
             axis.set_ylabel(f"Smallest group, of {records:,} records")
             axis.set_title("Count within 30 % in 95 % of draws", fontsize=9)
             _epsilon_axis(axis, epsilons)

@@ -26,7 +26,9 @@ def plan_release(
     ],
     records: Annotated[
         int | None,
-        typer.Option("--records", help="Records to fit; by default from n_public, of a run its training part."),
+        typer.Option(
+            "--records", help="Records to fit; by default from n_public, of a run its training part."
+        ),
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget; 3 by default.")] = None,
     delta: console.DeltaOption = None,
@@ -38,11 +40,11 @@ def plan_release(
     ] = None,
     auc: Annotated[
         float | None,
-        typer.Option("--auc", help="AUC that a model of the outcome can reach, if known: above 0.5, below 1."),
+        typer.Option(
+            "--auc", help="AUC that a model of the outcome can reach, if known: above 0.5, below 1."
+        ),
     ] = None,
-    tables: Annotated[
-        int, typer.Option("--tables", help="Simulated tables at each epsilon.", min=1)
-    ] = 5,
+    tables: Annotated[int, typer.Option("--tables", help="Simulated tables at each epsilon.", min=1)] = 5,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for plan.json, plan.svg and plan.txt.")
     ] = None,

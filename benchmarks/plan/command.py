@@ -1,0 +1,174 @@
+"""How good `dpsynth plan` is: its predictions beside what real tables reach.
+
+    python -m benchmarks plan --out DIR
+    python -m benchmarks plan --table breast_cancer flchain --out DIR
+
+Half of each table trains and half tests, as in the comparison with peers. The plan sees the schema and the
+number of training records alone. "Declared" plans are also given the AUC of models trained on real records,
+as somebody would who takes it from the literature. Reached AUC loss is the mean over real fits; models are
+those of the plan. Each round is kept in DIR as soon as it is there; the same command goes on after an
+interruption. DIR/plan.md is written from all rounds in DIR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import dpsynth
+from benchmarks.peers.tables import split
+from dpsynth.errors import DpsynthError
+from dpsynth.files.atomic import write_text
+from dpsynth.files.rounds import carry_out
+from dpsynth.runs.simulated_fits import mean_auc
+
+#: of the registry and of the comparison with peers, the quickest first
+TABLES = (
+    "breast_cancer",
+    "heart_failure_299",
+    "mimic3_heart_failure",
+    "flchain",
+    "support2",
+    "physionet2012",
+    "randhie",
+    "diabetes130_any",
+    "diabetes130",
+)
+EPSILONS = (1.0, 3.0, 10.0)
+PLAN, DECLARED, REACHED = "plan", "declared", "reached"
+#: simulated tables of a plan with a declared AUC
+DECLARED_TABLES = 3
+
+
+@dataclass(frozen=True)
+class Round:
+    """One plan of a table, or one real fit of it."""
+
+    table: str
+    what: str
+    epsilon: float | None = None
+    seed: int = 0
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks plan",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--table", nargs="+", choices=TABLES, default=list(TABLES), metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=3, help="real fits at each epsilon")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args(argv)
+    tasks = {}
+    for table in given.table:
+        for what in (PLAN, DECLARED):
+            tasks[f"{table}-{what}"] = Round(table, what)
+        for epsilon in EPSILONS:
+            for seed in range(given.seeds):
+                tasks[f"{table}-{REACHED}-{epsilon:g}-{seed}"] = Round(table, REACHED, epsilon, seed)
+    try:
+        done = carry_out(carried_out, tasks, folder=given.out, settings={"version": 1}, on_round=_tell)
+    except DpsynthError as problem:
+        sys.exit(str(problem))
+    frame = compared(done.values())
+    write_text(given.out / "plan.md", markdown(frame) + "\n")
+    print(given.out / "plan.md")
+
+
+def carried_out(task: Round) -> dict[str, Any]:
+    """The losses of one round by epsilon."""
+    train, test = split(task.table)
+    schema, n = train.schema, len(train.frame)
+    record: dict[str, Any] = {"table": task.table, "what": task.what, "n": n, "columns": len(schema)}
+    real = mean_auc(train.frame, test.frame, schema, 0)
+    record["real"] = real
+    if task.what == REACHED:
+        model = dpsynth.DPWGANGP(task.epsilon, random_state=task.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(train.frame, schema=schema.with_n_public(n))
+        made = model.sample(n, random_state=task.seed)
+        loss = real - mean_auc(made, test.frame, schema, task.seed)
+        return record | {"epsilon": task.epsilon, "loss": loss}
+    if task.what == DECLARED:
+        found = dpsynth.plan(schema, n, auc=min(max(real, 0.55), 0.98), tables=DECLARED_TABLES)
+    else:
+        found = dpsynth.plan(schema, n)
+    losses = {
+        each.epsilon: (each.auc_loss.mean, each.auc_loss.smallest, each.auc_loss.largest)
+        for each in found.forecasts
+        if each.auc_loss is not None
+    }
+    return record | {"losses": {f"{epsilon:g}": losses[epsilon] for epsilon in EPSILONS}}
+
+
+def compared(records: Any) -> pd.DataFrame:
+    """A row a table and epsilon: predicted and reached losses."""
+    records = list(records)
+    rows = []
+    for table in dict.fromkeys(record["table"] for record in records):
+        own = [record for record in records if record["table"] == table]
+        plans = {record["what"]: record["losses"] for record in own if record["what"] != REACHED}
+        for epsilon in EPSILONS:
+            losses = [r["loss"] for r in own if r["what"] == REACHED and r["epsilon"] == epsilon]
+            row = {key: own[0][key] for key in ("table", "n", "columns", "real")} | {"epsilon": epsilon}
+            for what, found in plans.items():
+                mean, low, high = found[f"{epsilon:g}"]
+                row |= {what: mean, f"{what} low": low, f"{what} high": high}
+            reached = {"reached": np.mean(losses), "low": min(losses), "high": max(losses)}
+            rows.append(row | reached | {"seeds": len(losses)})
+    return pd.DataFrame(rows)
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """The table of losses, and how far predictions were off."""
+    lines = [
+        "| table | n | columns | real AUC | ε | predicted | predicted, AUC declared | reached |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for _, row in frame.iterrows():
+        plan, declared, reached = (
+            f"{row[mean]:.3f} ({row[low]:.3f} to {row[high]:.3f})"
+            for mean, low, high in (
+                (PLAN, f"{PLAN} low", f"{PLAN} high"),
+                (DECLARED, f"{DECLARED} low", f"{DECLARED} high"),
+                ("reached", "low", "high"),
+            )
+        )
+        lines.append(
+            f"| {row['table']} | {row['n']:,} | {row['columns']} | {row['real']:.3f} | {row['epsilon']:g} "
+            f"| {plan} | {declared} | {reached} |"
+        )
+    lines += ["", "| predictions | pairs | mean absolute error | mean error | rank correlation | in range |"]
+    lines += ["|---|---:|---:|---:|---:|---:|"]
+    for name, what in (("plan", PLAN), ("plan, AUC declared", DECLARED)):
+        for epsilon in (None, *EPSILONS):
+            part = frame if epsilon is None else frame[frame["epsilon"] == epsilon]
+            shown = name if epsilon is None else f"{name}, ε = {epsilon:g}"
+            error = part[what] - part["reached"]
+            inside = (part["reached"] >= part[f"{what} low"]) & (part["reached"] <= part[f"{what} high"])
+            rank = part[what].corr(part["reached"], method="spearman")
+            lines.append(
+                f"| {shown} | {len(part)} | {error.abs().mean():.3f} | {error.mean():+.3f} | {rank:.2f} "
+                f"| {inside.sum()} of {len(part)} |"
+            )
+    constant = (frame["reached"] - frame["reached"].mean()).abs().mean()
+    lines += [
+        "",
+        f"For comparison: the mean of all reached losses as the only prediction has a mean absolute error of "
+        f"{constant:.3f}.",
+    ]
+    return "\n".join(lines)
+
+
+def _tell(done: int, total: int, label: str, seconds: float) -> None:
+    print(f"{done}/{total} {label}: {seconds:.1f} s", file=sys.stderr, flush=True)

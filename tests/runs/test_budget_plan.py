@@ -1,0 +1,291 @@
+"""A plan: its noise is that of the releases, its groups survive, and nothing private is opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.accounting.profile import Profile
+from dpsynth.cli import main
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.releases.records import FrameRecords
+from dpsynth.runs import budget_plan, simulated_fits
+from dpsynth.runs.budget_plan import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
+from dpsynth.synthesis.fit import plan_fit
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.schema import Column, Schema
+
+N = 600
+
+
+def schema_of(*more: Column, outcome: str | None = "died", **fields) -> Schema:
+    columns = (
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="ward", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+        *more,
+    )
+    return Schema(columns=columns, outcome=outcome, **fields)
+
+
+def frame_of(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 91, n),
+            "ward": rng.choice(["a", "b", "c"], n),
+            "died": rng.choice(["no", "yes"], n),
+        }
+    )
+
+
+@pytest.fixture
+def without_simulation(monkeypatch):
+    """Fails where a table is simulated."""
+
+    def refuse(*_, **__):
+        raise AssertionError("a table was simulated")
+
+    monkeypatch.setattr(simulated_fits, "side_by_side", refuse)
+
+
+@pytest.fixture
+def public(monkeypatch):
+    """Plans without the simulation, which takes seconds."""
+    monkeypatch.setattr(budget_plan, "simulated_fits", lambda *_: {})
+
+
+def test_noise_is_that_of_the_releases_of_a_fit(public):
+    """Catches a plan whose noise or cost is not what a fit with the same arguments then uses."""
+    studies = ["died ~ age"]
+    found = dpsynth.plan(schema_of(), N, epsilon=2.0, studies=studies)
+    schema = schema_of(n_public=N)
+    frame = schema.conform(frame_of(N)).frame
+    options = FitOptions.of(epsilon=2.0, studies=studies)
+    fit = plan_fit(FrameRecords(frame), schema, options, np.random.default_rng(0), Ledger())
+    releases = fit.releases
+    noise = {each.name: each.noise_std for each in found.purchases if each.noise_std is not None}
+    assert noise["single-column counts"] == pytest.approx(releases.marginals.noise_std)
+    assert noise["base model's cross-tabulations"] == pytest.approx(releases.base_model.tables.noise_std)
+    assert found.delta == pytest.approx(fit.blueprint.delta)
+    assert sum(each.share for each in found.purchases) == pytest.approx(1.0)
+    assert max(each.epsilon for each in found.purchases) < 2.0
+    assert Profile(releases.events).epsilon(found.delta) == pytest.approx(2.0, rel=1e-2)
+    assert found.forecast.attack_accuracy == pytest.approx(Profile(releases.events).attack_accuracy())
+
+    records, rng, counted = FrameRecords(frame), np.random.default_rng(1), releases.marginals
+    free = dataclasses.replace(counted, noise_multiplier=None, counted=counted.counting)
+    exact = Ledger().run(free, records, rng)
+    errors = [
+        noisy - counts
+        for _ in range(200)
+        for noisy, counts in zip(Ledger().run(counted, records, rng), exact, strict=True)
+    ]
+    assert np.concatenate(errors).std() == pytest.approx(noise["single-column counts"], rel=0.03)
+
+
+def test_smallest_group_is_the_smallest(public):
+    """Catches a group size that the release of real counts does not keep, or that is larger than needed."""
+    noise = dpsynth.plan(schema_of(), N, epsilon=1.0).forecast.noise_std
+    group = smallest_group(noise)
+    names = [f"ward {k}" for k in range(64)]
+    schema = Schema(columns=tuple(Column(name=name, kind="binary", categories=("a", "b")) for name in names))
+
+    def kept(size: int) -> float:
+        records = FrameRecords(pd.DataFrame(dict.fromkeys(names, ["a"] * size + ["b"] * 50)))
+        release = MarginalsRelease(schema=schema, n=size + 50, noise_multiplier=noise / 8)  # of 64 columns
+        rng = np.random.default_rng(2)
+        counts = np.array([[column[0] for column in Ledger().run(release, records, rng)] for _ in range(40)])
+        return float((np.abs(counts - size) <= RELATIVE_ERROR * size).mean())
+
+    assert kept(group) == pytest.approx(CERTAINTY, abs=0.015)
+    assert kept(round(0.8 * group)) < CERTAINTY - 0.02
+
+
+POISON = """
+import sys
+from pathlib import Path
+
+opened = []
+
+def refuse(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(("secret.csv", "secret.parquet")):
+        opened.append(arguments[0])
+        raise PermissionError("a data file was opened")
+
+sys.addaudithook(refuse)
+try:
+    Path("secret.csv").read_text()
+except PermissionError:
+    opened.clear()
+else:
+    sys.exit("the poison does not work")
+from dpsynth.cli import main
+sys.exit(main(["plan", "run.yaml", "--tables", "1", "--records", "60"]) or len(opened))
+"""
+
+
+def test_no_data_file_is_opened(tmp_path):
+    """Catches a plan that reads the table that a configuration names."""
+    schema_of(n_public=200).to_yaml(tmp_path / "schema.yaml")
+    frame_of(200).to_csv(tmp_path / "secret.csv", index=False)
+    (tmp_path / "run.yaml").write_text(
+        "data: {path: secret.csv, schema: schema.yaml}\nmodel: {epsilon: 1, pairwise_statistics: false}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", POISON],
+        cwd=tmp_path,
+        env={**os.environ, "LOKY_MAX_CPU_COUNT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Is my table large enough?" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"n": 29}, InputError, "n must be at least 30 records, got 29"),
+        ({"n": None}, InputError, "the schema has no n_public"),
+        ({"n": 100.5}, InputError, "whole number"),
+        ({"n": 100, "studies": ["died ~ weight"]}, InputError, "'weight' is not a column"),
+        ({"n": 100, "auc": 1.0}, InputError, "auc must be greater than 0.5"),
+        ({"n": 100, "tables": 0}, InputError, "tables must be at least 1"),
+        ({"n": 100, "epsilon": None}, InputError, "epsilon is null"),
+        ({"n": 100, "epsilon": -1.0}, InputError, "epsilon must be greater than 0"),
+        ({"n": 100, "bins": 3}, InputError, "bins"),
+    ],
+)
+def test_bad_input_is_refused_before_the_simulation(without_simulation, arguments, error, words):
+    """Catches an error that comes after a minute of simulation, or that does not name its argument."""
+    with pytest.raises(error, match=words):
+        dpsynth.plan(schema_of(), **arguments)
+
+
+def test_an_unreviewed_schema_is_refused(without_simulation):
+    """Catches a plan, which may be shared, of bounds that were read off private records."""
+    column = Column(name="urea", kind="continuous", lower=1, upper=217, unreviewed=("upper",))
+    with pytest.raises(PrivacyError, match="urea"):
+        dpsynth.plan(schema_of(column), N)
+
+
+def test_advice_names_the_columns_of_many_cells(public):
+    """Catches a column of many categories or cells that is not named, and one of few that is."""
+    many = Column(name="code", kind="categorical", categories=tuple(f"c{i}" for i in range(200)))
+    fine = Column(name="lab", kind="continuous", lower=0, upper=1, cells=1000)
+    found = dpsynth.plan(schema_of(many, fine), 5000, epsilon=3.0)
+    assert [each.column for each in found.advice] == ["lab", "code"]
+    group = found.forecast.smallest_group
+    assert found.advice[1].action == f"use at most {5000 // group} categories"
+    assert "200 categories, 25 records each" in found.advice[1].why
+    assert dpsynth.plan(schema_of(), 5000, epsilon=3.0).advice == ()
+
+
+def test_more_budget_or_records_keep_smaller_groups(public):
+    """Catches a forecast that belongs to another epsilon."""
+    found = dpsynth.plan(schema_of(), N, epsilon=2.0)
+    assert [each.epsilon for each in found.forecasts] == sorted({*EPSILONS, 2.0})
+    groups = [each.smallest_group for each in found.forecasts]
+    assert groups == sorted(groups, reverse=True)
+    assert len(set(groups)) == len(groups)
+
+
+def test_a_refused_study_is_said(public):
+    """Catches a plan that promises what a fit refuses."""
+    found = dpsynth.plan(schema_of(), 60, epsilon=0.5, studies=["died ~ age + ward"])
+    assert "terms than the budget can bear" in found.forecast.refused
+    assert found.large_enough.startswith("No: 60 records at epsilon 0.5 are refused")
+    assert "would be refused" in str(found)
+    assert found.purchases == ()
+
+
+def test_answers(monkeypatch):
+    """Catches a verdict that does not follow from the numbers beside it."""
+
+    def losses(schema, n, options, epsilons, *_):
+        return {
+            e: [{"real": 0.8, "synthetic": 0.8 - loss, "widening": {}}]
+            for e, loss in zip(epsilons, own, strict=True)
+        }
+
+    monkeypatch.setattr(budget_plan, "simulated_fits", losses)
+    own = (0.2, 0.06, 0.04, 0.01)
+    found = dpsynth.plan(schema_of(), 5000, epsilon=3.0)
+    assert found.large_enough.startswith(
+        "Yes: with 5,000 records at epsilon 3, the expected AUC loss is 0.04"
+    )
+    assert found.which_epsilon == "3 is the smallest of 0.5, 1, 3 and 10 that is enough."
+    own = (0.2, 0.2, 0.2, 0.2)
+    found = dpsynth.plan(schema_of(), 5000, epsilon=3.0)
+    assert found.large_enough.startswith("No:")
+    assert found.which_epsilon.startswith("None of 0.5, 1, 3 and 10 is enough")
+
+
+def test_real_records_that_predict_nothing_are_not_enough(monkeypatch):
+    """Catches a loss of nothing, out of nothing, that is called good."""
+    nothing = [{"real": 0.51, "synthetic": 0.51, "widening": {}}]
+    monkeypatch.setattr(budget_plan, "simulated_fits", lambda *given: dict.fromkeys(given[3], nothing))
+    assert dpsynth.plan(schema_of(), 5000, epsilon=3.0).large_enough.startswith("No:")
+
+
+def test_noise_in_proportion():
+    """Catches simulated tables of fewer records whose noise is larger for their number."""
+    smaller = simulated_fits.in_proportion(3.0, 1e-5, 4.0)
+    assert analytic_sigma(smaller, 1e-5) == pytest.approx(analytic_sigma(3.0, 1e-5) / 4, rel=1e-3)
+
+
+def fitted(options, seed=0):
+    task = simulated_fits.Task(schema_of(n_public=60), FitOptions.of(**options), 60, 0.8, seed)
+    return simulated_fits.fitted(task)
+
+
+def test_a_simulated_fit_repeats_itself():
+    """Catches a plan that differs from one time to the next, or all of whose tables are alike."""
+    options = {"epsilon": 1.0, "pairwise_statistics": False, "studies": ["died ~ age"]}
+    first, again, other = fitted(options), fitted(options), fitted(options, seed=1)
+    assert first == again
+    assert first["synthetic"] != other["synthetic"]
+    assert first["widening"]["died"] > 1.0
+
+
+@pytest.mark.slow
+def test_loss_grows_with_noise():
+    """Catches a loss of the wrong sign, or that is not of the epsilon it is said to be of."""
+    found = dpsynth.plan(schema_of(), 2000, auc=0.8, tables=3)
+    losses = [each.auc_loss.mean for each in found.forecasts]
+    assert losses[0] > losses[-1] > -0.02
+
+
+def test_command_writes_a_folder(tmp_path, capsys, public):
+    """Catches a folder without one of its files, and a file that is not what is printed."""
+    schema_of().to_yaml(tmp_path / "schema.yaml")
+    command = ["plan", str(tmp_path / "schema.yaml"), "--records", "60"]
+    out = tmp_path / "out"
+    assert main([*command, "--out", str(out), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record == json.loads((out / "plan.json").read_text())
+    assert record["large_enough"] in (out / "plan.txt").read_text()
+    assert len(record["forecasts"]) == 4
+    assert "<svg" in (out / "plan.svg").read_text()
+    assert main([*command, "--out", str(out)]) == 2
+    assert "exists and is not empty" in capsys.readouterr().err
+
+
+def test_a_run_says_its_own_epsilon(tmp_path, capsys):
+    """Catches two epsilons for one run."""
+    (tmp_path / "run.yaml").write_text("dataset: breast_cancer\nmodel: {epsilon: 1}\n")
+    assert main(["plan", str(tmp_path / "run.yaml"), "--epsilon", "3"]) == 2
+    assert "--epsilon does not go with" in capsys.readouterr().err
