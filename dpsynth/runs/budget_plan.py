@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 #: epsilons that every plan compares
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
-#: a group survives if its count has at most this relative error, in this share of draws
+#: a group survives if its count has at most this relative error, in this share of repeats
 RELATIVE_ERROR, CERTAINTY = 0.3, 0.95
 #: fewest records of a plan
 FEWEST = 30
@@ -48,7 +48,7 @@ _MOST_ADVICE = 8
 
 
 @dataclass(frozen=True)
-class Purchase:
+class PlannedStatistic:
     """One noisy statistic.
 
     ``share``: part of the privacy budget (of mu^2).
@@ -118,8 +118,8 @@ class BudgetPlan:
     records, columns : int
         Of the table to fit.
     epsilon, delta : float
-        The budget that ``purchases`` and ``advice`` are for.
-    purchases : tuple of Purchase
+        The budget that ``statistics`` and ``advice`` are for.
+    statistics : tuple of PlannedStatistic
         Noisy statistics, in the order of a fit.
     forecasts : tuple of Forecast
         One for each of :data:`EPSILONS` and the plan's own epsilon, ascending.
@@ -136,7 +136,7 @@ class BudgetPlan:
     columns: int
     epsilon: float
     delta: float
-    purchases: tuple[Purchase, ...]
+    statistics: tuple[PlannedStatistic, ...]
     forecasts: tuple[Forecast, ...]
     advice: tuple[Advice, ...]
     tables: int
@@ -211,7 +211,7 @@ class BudgetPlan:
             f"Noisy statistics at epsilon {plain(self.epsilon)}, delta {self.delta:.2g}, "
             f"{self.records:,} records (taken as public), {self.columns} columns:",
             *_aligned(
-                [("statistic", "share", "epsilon alone", "noise per count"), *map(_bought, self.purchases)]
+                [("statistic", "share", "epsilon alone", "noise per count"), *map(_statistic, self.statistics)]
             ),
             "",
             f"At each epsilon (number of simulated tables: {self.tables}; mean, smallest to largest):",
@@ -328,7 +328,7 @@ def plan(
         len(schema.modelled),
         own,
         total_delta(schema, given),
-        () if isinstance(at, str) else tuple(_purchases(*at)),
+        () if isinstance(at, str) else tuple(_statistics(*at)),
         tuple(forecasts),
         () if isinstance(at, str) else tuple(_advice(schema.modelled, n, *at)),
         tables,
@@ -338,7 +338,7 @@ def plan(
 
 
 def smallest_group(noise_std: float) -> int:
-    """Fewest records whose noisy count has a relative error of at most 30 % in 95 % of draws.
+    """Fewest records whose noisy count has a relative error of at most 30 % in 95 of 100 repeats.
 
     >>> smallest_group(14.0)
     92
@@ -373,14 +373,14 @@ def _planned(schema: Schema, n: int, options: FitOptions, epsilon: float) -> _Pl
     return blueprint, releases
 
 
-def _purchases(blueprint: Blueprint, releases: Releases) -> list[Purchase]:
+def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatistic]:
     """Noisy statistics in the order of a fit."""
     shares = divided(blueprint.needs, blueprint.shares)
     delta = blueprint.delta
     found = []
 
     def add(name: str, part: str, events: list[DpEvent], noise_std: float | None = None) -> None:
-        found.append(Purchase(name, shares[part], Profile(events).epsilon(delta), noise_std))
+        found.append(PlannedStatistic(name, shares[part], Profile(events).epsilon(delta), noise_std))
 
     if releases.marginals is not None:
         add("single-column counts", "marginals", [releases.marginals.event], releases.marginals.noise_std)
@@ -492,7 +492,7 @@ def _lacking(at: Forecast, n: int) -> list[str]:
     return lacking
 
 
-def _bought(each: Purchase) -> tuple[str, ...]:
+def _statistic(each: PlannedStatistic) -> tuple[str, ...]:
     noise = "-" if each.noise_std is None else f"{each.noise_std:,.1f}"
     return (each.name, f"{100 * each.share:.0f} %", f"{each.epsilon:.2f}", noise)
 
@@ -525,7 +525,7 @@ def _scope(found: BudgetPlan) -> list[str]:
         "Guesses right: most right guesses about who is in the data, where half of the people are.",
         "Noise: standard deviation of the noise in a single-column count, in records.",
         f"Smallest group: fewest records with one value of a column whose count is within "
-        f"{100 * RELATIVE_ERROR:.0f} % in {100 * CERTAINTY:.0f} % of draws.",
+        f"{100 * RELATIVE_ERROR:.0f} % in {100 * CERTAINTY:.0f} of 100 repeats.",
     ]
     real = next((each.real_auc for each in found.forecasts if each.real_auc is not None), None)
     if any(each.smallest_pair is not None for each in found.forecasts):

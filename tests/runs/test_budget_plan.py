@@ -75,12 +75,12 @@ def test_noise_is_that_of_the_releases_of_a_fit(public):
     options = FitOptions.of(epsilon=2.0, studies=studies)
     fit = plan_fit(FrameRecords(frame), schema, options, np.random.default_rng(0), Ledger())
     releases = fit.releases
-    noise = {each.name: each.noise_std for each in found.purchases if each.noise_std is not None}
+    noise = {each.name: each.noise_std for each in found.statistics if each.noise_std is not None}
     assert noise["single-column counts"] == pytest.approx(releases.marginals.noise_std)
     assert noise["base model's cross-tabulations"] == pytest.approx(releases.base_model.tables.noise_std)
     assert found.delta == pytest.approx(fit.blueprint.delta)
-    assert sum(each.share for each in found.purchases) == pytest.approx(1.0)
-    assert max(each.epsilon for each in found.purchases) < 2.0
+    assert sum(each.share for each in found.statistics) == pytest.approx(1.0)
+    assert max(each.epsilon for each in found.statistics) < 2.0
     assert Profile(releases.events).epsilon(found.delta) == pytest.approx(2.0, rel=1e-2)
     assert found.forecast.attack_accuracy == pytest.approx(Profile(releases.events).attack_accuracy())
 
@@ -209,7 +209,7 @@ def test_a_refused_study_is_said(public):
     assert "terms than the budget can bear" in found.forecast.refused
     assert found.large_enough.startswith("No: 60 records at epsilon 0.5 are refused")
     assert "would be refused" in str(found)
-    assert found.purchases == ()
+    assert found.statistics == ()
 
 
 def test_answers(monkeypatch):

@@ -48,7 +48,7 @@ def draw_plan(
             style.plain_ticks(axis.yaxis)
             axis.set_yticks(sorted(set(sizes)))
             axis.set_ylabel(f"Smallest group, of {records:,} records")
-            axis.set_title("Count within 30 % in 95 % of draws", fontsize=9)
+            axis.set_title("Count within 30 % in 95 of 100 repeats", fontsize=9)
             _epsilon_axis(axis, epsilons)
     return figure
 
