@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run_configuration)
-app.command("plan")(plan.plan_release)
+app.command("plan")(plan.plan_fit)
 app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate_table)

@@ -28,7 +28,7 @@ from benchmarks.peers.tables import split
 from dpsynth.errors import DpsynthError
 from dpsynth.files.atomic import write_text
 from dpsynth.files.rounds import carry_out
-from dpsynth.runs.simulated_fits import mean_auc
+from dpsynth.runs.plan_simulation import mean_auc
 
 #: of the registry and of the comparison with peers, the quickest first
 TABLES = (

@@ -1,4 +1,4 @@
-"""Plan a release before privacy budget is used: its noise, and what simulated tables lose.
+"""Plan a fit before privacy budget is used: its noise, and what simulated tables lose.
 
 Everything follows from public numbers: the schema, the number of records, (epsilon, delta) and the
 pre-specified regressions. No data file is opened. Noise is exact. AUC loss and interval widths come from fits
@@ -22,7 +22,7 @@ from dpsynth.errors import InputError, PrivacyError
 from dpsynth.releases.tables import OUTCOME_SHARE
 from dpsynth.report.formats import plain
 from dpsynth.report.verdicts.utility import USEFUL_WITHIN
-from dpsynth.runs.simulated_fits import MOST_SIMULATED, simulated_fits
+from dpsynth.runs.plan_simulation import MOST_SIMULATED, simulated_fits
 from dpsynth.studies.study import Study
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import STEPS, Releases, divided
@@ -80,7 +80,7 @@ class Spread:
 class Forecast:
     """What to expect at one epsilon.
 
-    ``noise_std``: of a single-column count, in records; None if none is released.
+    ``noise_std``: of a single-column count, in records; None without such counts.
     ``smallest_group``: fewest records in a value of one column whose count survives the noise.
     ``smallest_pair``: the same in a cell of the outcome and one column; None if there are no such tables.
     ``attack_accuracy``: largest share of right guesses about membership, from even odds.
@@ -111,7 +111,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """What a release would give, from public numbers alone; made by `plan`.
+    """What a fit would give, from public numbers alone; made by `plan`.
 
     Attributes
     ----------
@@ -211,7 +211,10 @@ class BudgetPlan:
             f"Noisy statistics at epsilon {plain(self.epsilon)}, delta {self.delta:.2g}, "
             f"{self.records:,} records (taken as public), {self.columns} columns:",
             *_aligned(
-                [("statistic", "share", "epsilon alone", "noise per count"), *map(_statistic, self.statistics)]
+                [
+                    ("statistic", "share", "epsilon alone", "noise per count"),
+                    *map(_statistic, self.statistics),
+                ]
             ),
             "",
             f"At each epsilon (number of simulated tables: {self.tables}; mean, smallest to largest):",
@@ -261,7 +264,7 @@ def plan(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> BudgetPlan:
-    """Plan a release from public numbers: noise, smallest group, AUC loss and interval widths.
+    """Plan a fit from public numbers: noise, smallest group, AUC loss and interval widths.
 
     No data file is opened and no privacy budget is used. AUC loss and interval widths are estimates from
     simulated tables of the schema's shape. They are drawn with fixed seeds: a plan is the same each time.
@@ -299,9 +302,11 @@ def plan(
     >>> from dpsynth import Column
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
     ...                          Column(name="died", kind="binary", categories=("no", "yes"))))
-    >>> found = plan(schema, 1000, epsilon=1.0, tables=1)
+    >>> found = plan(schema, 1000, epsilon=1.0)
     >>> [(each.epsilon, each.smallest_group) for each in found.forecasts]
-    [(0.5, 121), (1.0, 62), (3.0, 22), (10.0, 8)]
+    [(0.5, 147), (1.0, 65), (3.0, 25), (10.0, 9)]
+    >>> found.which_epsilon
+    '1 is the smallest of 0.5, 1, 3 and 10 that is enough.'
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
@@ -399,7 +404,7 @@ def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatist
         add(f"regression {study.first.study}", "study", study.events)
     if releases.plan is not None:
         add(STEPS, STEPS, [releases.plan.event])
-    # the noise of all is solved together, so that a part of which nothing is released goes to the others
+    # the noise of all is solved together, so that the part of a statistic that is not needed goes to the others
     total = sum(each.share for each in found)
     return [dataclasses.replace(each, share=each.share / total) for each in found]
 
@@ -468,7 +473,7 @@ def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) ->
     if sum(sizes) > default_rules.MOST_NUMBERS and not blueprint.needs.pairwise_statistics:
         why = (
             f"All columns together have {sum(sizes)} categories and numbers. "
-            f"Above {default_rules.MOST_NUMBERS} no pairwise statistics are released."
+            f"Above {default_rules.MOST_NUMBERS} there are no pairwise statistics."
         )
         found.append((max(sizes), Advice(largest.name, "use fewer categories", why)))
     return [advice for _, advice in sorted(found, key=lambda each: -each[0])]

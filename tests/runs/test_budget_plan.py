@@ -20,7 +20,7 @@ from dpsynth.cli import main
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.runs import budget_plan, simulated_fits
+from dpsynth.runs import budget_plan, plan_simulation
 from dpsynth.runs.budget_plan import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
 from dpsynth.synthesis.fit import plan_fit
 from dpsynth.synthesis.options import FitOptions
@@ -57,7 +57,7 @@ def without_simulation(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a table was simulated")
 
-    monkeypatch.setattr(simulated_fits, "side_by_side", refuse)
+    monkeypatch.setattr(plan_simulation, "side_by_side", refuse)
 
 
 @pytest.fixture
@@ -243,13 +243,13 @@ def test_real_records_that_predict_nothing_are_not_enough(monkeypatch):
 
 def test_noise_in_proportion():
     """Catches simulated tables of fewer records whose noise is larger for their number."""
-    smaller = simulated_fits.in_proportion(3.0, 1e-5, 4.0)
+    smaller = plan_simulation.in_proportion(3.0, 1e-5, 4.0)
     assert analytic_sigma(smaller, 1e-5) == pytest.approx(analytic_sigma(3.0, 1e-5) / 4, rel=1e-3)
 
 
 def fitted(options, seed=0):
-    task = simulated_fits.Task(schema_of(n_public=60), FitOptions.of(**options), 60, 0.8, seed)
-    return simulated_fits.fitted(task)
+    task = plan_simulation.Task(schema_of(n_public=60), FitOptions.of(**options), 60, 0.8, seed)
+    return plan_simulation.fitted(task)
 
 
 def test_a_simulated_fit_repeats_itself():

@@ -1,4 +1,4 @@
-"""What to expect of a release at several epsilons: AUC loss and the smallest group that survives."""
+"""What to expect of a fit at several epsilons: AUC loss and the smallest group that survives."""
 
 from __future__ import annotations
 

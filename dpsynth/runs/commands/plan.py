@@ -1,4 +1,4 @@
-"""``dpsynth plan``: what a release would give, from public numbers alone."""
+"""``dpsynth plan``: what a fit would give, from public numbers alone."""
 
 from __future__ import annotations
 
@@ -19,25 +19,18 @@ if TYPE_CHECKING:
 RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
 
 
-def plan_release(
+def plan_fit(
     file: Annotated[
         Path,
         typer.Argument(help="YAML file of a reviewed schema, or of a run.", show_default=False),
     ],
     records: Annotated[
         int | None,
-        typer.Option(
-            "--records", help="Records to fit; by default from n_public, of a run its training part."
-        ),
+        typer.Option("--records", help="Records to fit. Default: n_public, or a run's training part."),
     ] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget; 3 by default.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget (3 by default).")] = None,
     delta: console.DeltaOption = None,
-    study: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--study", help="Pre-specified regression, such as 'died ~ age + sex'; may be repeated."
-        ),
-    ] = None,
+    study: console.StudyOption = None,
     auc: Annotated[
         float | None,
         typer.Option(
@@ -51,7 +44,7 @@ def plan_release(
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Plan a release from public numbers: noise, smallest group, AUC loss and interval widths.
+    """Plan a fit from public numbers: noise, smallest group, AUC loss and interval widths.
 
     Opens no data file and uses no privacy budget. AUC loss and interval widths are estimates from simulated
     tables at epsilon 0.5, 1, 3 and 10.
@@ -104,4 +97,4 @@ def _write(found: BudgetPlan, folder: Path) -> None:
 
     write_text(folder / RECORD, dump_json(found.to_dict()) + "\n")
     write_text(folder / TEXT, f"{found}\n")
-    save(found.plot(), folder / PICTURE, "Plan of a release")
+    save(found.plot(), folder / PICTURE, "Plan of a fit")

@@ -432,12 +432,12 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     listed = capsys.readouterr().out
     assert all(
         name in listed
-        for name in ("run", "fit", "sample", "study", "evaluate", "report", "account", "calibrate", "schema")
+        for name in ("plan", "run", "fit", "sample", "study", "evaluate", "report", "account", "calibrate", "schema")
     )
     assert main([]) == 0
     assert capsys.readouterr().out == listed
     for name in (
-        "run", "fit", "sample", "evaluate", "report", "registry", "account", "account compare",
+        "plan", "run", "fit", "sample", "evaluate", "report", "registry", "account", "account compare",
         "account figures",
         "account verify", "calibrate", "schema", "schema infer", "schema check",
         "study", "study fit", "study show",

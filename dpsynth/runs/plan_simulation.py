@@ -1,4 +1,4 @@
-"""Fits of simulated tables: what a release loses where the truth is known.
+"""Fits of simulated tables: what a fit loses where the truth is known.
 
 Each simulated table is fitted at each epsilon by the estimator itself, with all of its noise. No real record
 is read, and the ledgers of these fits are thrown away.
