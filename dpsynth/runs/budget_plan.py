@@ -404,7 +404,7 @@ def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatist
         add(f"regression {study.first.study}", "study", study.events)
     if releases.plan is not None:
         add(STEPS, STEPS, [releases.plan.event])
-    # the noise of all is solved together, so that the part of a statistic that is not needed goes to the others
+    # noise is solved for all together: what a statistic that is not needed leaves goes to the others
     total = sum(each.share for each in found)
     return [dataclasses.replace(each, share=each.share / total) for each in found]
 

@@ -5,8 +5,8 @@ A schema states columns, bounds and categories. Everything else is drawn anew fo
 - Numbers fill a part of their bounds, on the declared scale. Some have a long tail.
 - Categories have unequal frequencies (Dirichlet distribution).
 - Columns are correlated through three latent factors. Two columns have a correlation of about 0.2.
-- A few columns have strong effects on the outcome and most have weak ones. A tenth of the variance is an
-  interaction, and a tenth a curved effect.
+- The outcome follows one latent factor and effects of single columns, of which few are strong. The parts of
+  both vary from table to table. A twentieth of the variance is an interaction, and a twentieth a curved effect.
 - The rarer of two outcomes has 10 to 50 % of the records.
 
 How strongly the outcome depends on the other columns is given as the AUC of the true risk.
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 #: latent factors, and the standard deviation of a column's loading on each
 _FACTORS, _LOADING = 3, 0.38
 #: parts of the variance of the risk: linear, one interaction, one curved effect
-_LINEAR, _INTERACTION, _CURVED = 0.8, 0.1, 0.1
+_LINEAR, _INTERACTION, _CURVED = 0.9, 0.05, 0.05
 #: most values that are missing, and that are a special code
 _MOST_MISSING, _SPECIAL = 0.3, 0.03
 #: least and largest share of the rarer outcome
@@ -73,16 +73,19 @@ def simulated_table(
     latent = rng.standard_normal((size, _FACTORS)) @ loadings.T
     latent += alone * rng.standard_normal((size, len(own)))
 
-    series, seen = {}, []
-    for column, values in zip(own, latent.T, strict=True):
+    series, seen, weights = {}, [], []
+    for column, values, loading in zip(own, latent.T, loadings[:, 0], strict=True):
         if column.name == schema.outcome:
             continue
         drawn, effect = _values(column, values, rng)
         series[column.name] = drawn
         seen.append(effect)
+        weights.append(loading)
     if schema.outcome is not None:
         column = schema.column(schema.outcome)
-        series[column.name] = _outcome(column, np.array(seen).reshape(len(seen), size), auc, rng)
+        series[column.name] = _outcome(
+            column, np.array(seen).reshape(len(seen), size), np.array(weights), auc, rng
+        )
     frame = pd.DataFrame({column.name: series[column.name] for column in own})
     return SimulatedTable(schema, frame.iloc[:n], frame.iloc[n:].reset_index(drop=True))
 
@@ -135,12 +138,20 @@ def _cut(latent: Floats, shares: Floats) -> NDArray[np.int64]:
     return np.searchsorted(ends, latent, side="right").astype(np.int64)
 
 
-def _outcome(column: Column, seen: Floats, auc: float, rng: np.random.Generator) -> pd.Series:
-    """Outcomes whose true risk has this AUC; ``seen`` holds a row of effects a predictor."""
+def _outcome(
+    column: Column, seen: Floats, loadings: Floats, auc: float, rng: np.random.Generator
+) -> pd.Series:
+    """Outcomes whose true risk has this AUC; ``seen`` holds a row of effects a predictor.
+
+    ``loadings``: of each predictor on the factor that the outcome follows.
+    """
     size = seen.shape[1]
     risk = np.zeros(size)
     if len(seen):
-        risk = np.sqrt(_LINEAR) * _standardised(rng.laplace(size=len(seen)) @ seen)
+        part = rng.random()
+        risk = np.sqrt(part) * _standardised(loadings @ seen)
+        risk += np.sqrt(1.0 - part) * _standardised(rng.laplace(size=len(seen)) @ seen)
+        risk = np.sqrt(_LINEAR) * _standardised(risk)
         first, second, third = rng.integers(len(seen), size=3)
         risk += np.sqrt(_INTERACTION) * _standardised(seen[first] * seen[second])
         risk += np.sqrt(_CURVED) * _standardised(seen[third] ** 2)
