@@ -4,10 +4,10 @@
     python -m benchmarks plan --table breast_cancer flchain --out DIR
 
 Half of each table trains and half tests, as in the comparison with peers. The plan sees the schema and the
-number of training records alone. With --declared, plans are also made that know the AUC of models trained on real records,
-as somebody would who takes it from the literature. Reached AUC loss is the mean over real fits; models are
-those of the plan. Each round is kept in DIR as soon as it is there; the same command goes on after an
-interruption. DIR/plan.md is written from all rounds in DIR.
+number of training records alone. With --declared, plans are also made that know the AUC of models trained on
+real records, as somebody would who takes it from the literature. Reached AUC loss is the mean over real fits.
+Models are those of the plan. Each round is kept in DIR as soon as it is there. The same command goes on after
+an interruption. DIR/plan.md is written from all rounds in DIR.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ A schema states columns, bounds and categories. Everything else is drawn anew fo
 - Numbers fill a part of their bounds, on the declared scale. Some have a long tail.
 - Categories have unequal frequencies (Dirichlet distribution).
 - Columns are correlated through three latent factors. Two columns have a correlation of about 0.2.
-- The outcome follows one latent factor and effects of single columns, of which few are strong. The parts of
-  both vary from table to table. A twentieth of the variance is an interaction, and a twentieth a curved effect.
+- The outcome follows one latent factor, and effects of single columns of which few are strong. The parts of
+  both vary from table to table. A twentieth of the variance of the risk is an interaction. Another twentieth
+  is a curved effect.
 - The rarer of two outcomes has 10 to 50 % of the records.
 
 How strongly the outcome depends on the other columns is given as the AUC of the true risk.
