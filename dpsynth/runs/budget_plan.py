@@ -34,6 +34,7 @@ from dpsynth.table.schema import Schema, require_reviewed
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
+    from matplotlib.figure import Figure
 
 #: epsilons that every plan compares
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
@@ -154,7 +155,7 @@ class BudgetPlan:
         at, n = self.forecast, self.records
         given = f"{n:,} records at epsilon {plain(at.epsilon)}"
         if at.refused:
-            return f"No: {given} are refused, since {at.refused}."
+            return f"No: a fit of {given} would be refused, for the reason below."
         lacking = _lacking(at, n)
         group = (
             "" if at.smallest_group is None else f"groups of {at.smallest_group:,} or more records survive"
@@ -175,23 +176,24 @@ class BudgetPlan:
         return f"{plain(enough[0].epsilon)} is the smallest of {tried} that is enough."
 
     @property
-    def _enough(self) -> str:
-        limits = [f"groups of {100 * _LARGEST_LOST:.0f} % of the records survive"]
+    def _enough(self) -> list[str]:
+        lines = [f"Enough means: groups of {100 * _LARGEST_LOST:.0f} % of the records survive."]
         if any(each.auc_loss is not None for each in self.forecasts):
-            limits.insert(
-                0, f"the AUC loss is at most {USEFUL_WITHIN:g} and at most half of the AUC above 0.5"
+            lines.append(
+                f"The AUC of real records is at least {0.5 + USEFUL_WITHIN:g}. The loss is at most "
+                f"{USEFUL_WITHIN:g} and at most half of the AUC above 0.5."
             )
         if self._studies:
-            limits.append(f"intervals are at most {_WIDEST:g} times as wide as without noise")
-        return f"Enough means: {'; '.join(limits)}."
+            lines.append(f"Intervals are at most {_WIDEST:g} times as wide as without noise.")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record."""
         answers = {"large_enough": self.large_enough, "which_epsilon": self.which_epsilon}
         return {**dataclasses.asdict(self), **answers, "scope": _scope(self)}
 
-    def plot(self) -> Any:
-        """Draw AUC loss and smallest group against epsilon: a matplotlib Figure."""
+    def plot(self) -> Figure:
+        """Draw AUC loss and smallest group against epsilon."""
         from dpsynth.report.drawing.budget import draw_plan
 
         known = [each for each in self.forecasts if not each.refused]
@@ -217,7 +219,7 @@ class BudgetPlan:
                 ]
             ),
             "",
-            f"At each epsilon (number of simulated tables: {self.tables}; mean, smallest to largest):",
+            f"At each epsilon (of {self.tables} simulated tables: mean, and smallest to largest):",
             *_aligned([self._heads, *map(self._row, self.forecasts)]),
             *(
                 f"A fit at epsilon {plain(f.epsilon)} would be refused: {f.refused}."
@@ -279,8 +281,8 @@ def plan(
     epsilon, delta, studies, **options
         Of the fit: arguments of :class:`dpsynth.DPWGANGP`.
     auc : float, optional
-        AUC that a model of the outcome can reach, in (0.5, 1), if it is known from the literature. Without
-        it, simulated tables go from weak (0.66) to strong dependence (0.9).
+        AUC of the best model of the outcome, in (0.5, 1), if it is known from the literature. Without it,
+        simulated tables go from weak (0.66) to strong dependence (0.9). Models of few records reach less.
     tables : int
         Simulated tables at each epsilon.
     progress : callable, optional
@@ -354,7 +356,7 @@ def smallest_group(noise_std: float) -> int:
 def _records(schema: Schema, n: int | None) -> int:
     n = schema.n_public if n is None else n
     if n is None:
-        raise InputError("n is needed, since the schema has no n_public: give the number of records to fit")
+        raise InputError("the schema has no n_public: give n (--records), the number of records to fit")
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise InputError(f"n must be a whole number of records, got {n!r}")
     if n < FEWEST:
@@ -526,7 +528,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def _scope(found: BudgetPlan) -> list[str]:
     """What the words mean, and what the estimates are of."""
     lines = [
-        found._enough,
+        *found._enough,
         "Guesses right: most right guesses about who is in the data, where half of the people are.",
         "Noise: standard deviation of the noise in a single-column count, in records.",
         f"Smallest group: fewest records with one value of a column whose count is within "

@@ -207,7 +207,7 @@ def test_a_refused_study_is_said(public):
     """Catches a plan that promises what a fit refuses."""
     found = dpsynth.plan(schema_of(), 60, epsilon=0.5, studies=["died ~ age + ward"])
     assert "terms than the budget can bear" in found.forecast.refused
-    assert found.large_enough.startswith("No: 60 records at epsilon 0.5 are refused")
+    assert found.large_enough.startswith("No: a fit of 60 records at epsilon 0.5 would be refused")
     assert "would be refused" in str(found)
     assert found.statistics == ()
 

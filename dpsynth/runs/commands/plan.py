@@ -33,9 +33,7 @@ def plan_fit(
     study: console.StudyOption = None,
     auc: Annotated[
         float | None,
-        typer.Option(
-            "--auc", help="AUC that a model of the outcome can reach, if known: above 0.5, below 1."
-        ),
+        typer.Option("--auc", help="AUC of the best model of the outcome, if known: above 0.5, below 1."),
     ] = None,
     tables: Annotated[int, typer.Option("--tables", help="Simulated tables at each epsilon.", min=1)] = 5,
     out: Annotated[
