@@ -6,6 +6,7 @@
 Half of each table trains and half tests, as in the comparison with peers. The plan sees the schema and the
 number of training records alone. With --declared, plans are also made that know the AUC of models trained on
 real records, as somebody would who takes it from the literature. Reached AUC loss is the mean over real fits.
+With --widths, interval widths of simulated tables are set beside those of benchmarks/results/studies.md.
 Models are those of the plan. Each round is kept in DIR as soon as it is there. The same command goes on after
 an interruption. DIR/plan.md is written from all rounds in DIR.
 """
@@ -25,11 +26,13 @@ import pandas as pd
 
 import dpsynth
 from benchmarks.peers.tables import split
+from benchmarks.study_cases import CASES
 from dpsynth.errors import DpsynthError
 from dpsynth.files.atomic import write_text
 from dpsynth.files.rounds import carry_out
 from dpsynth.runs.plan_simulation import mean_auc, simulated_fits
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.studies import planned_widening
 
 #: of the registry and of the comparison with peers, the quickest first
 TABLES = (
@@ -43,8 +46,20 @@ TABLES = (
     "diabetes130_any",
 )
 EPSILONS = (1.0, 3.0, 10.0)
+#: cases of benchmarks/study_cases.py whose widths are compared, and at which epsilons
+STUDIES = (
+    "flchain",
+    "support2",
+    "physionet2012",
+    "mimic3_heart_failure",
+    "heart_failure_299",
+    "flchain linear",
+    "flchain cox",
+)
+_OF_WIDTHS = (1.0, 3.0)
+RESULTS = Path(__file__).parents[1] / "results"
 _REACHED = ("reached", "low", "high")
-PLAN, DECLARED, REACHED = "plan", "declared", "reached"
+PLAN, DECLARED, REACHED, WIDTHS = "plan", "declared", "reached", "widths"
 #: simulated tables of a plan, which are its default, and of one with a declared AUC
 TABLES_OF_A_PLAN, DECLARED_TABLES = 5, 3
 
@@ -68,8 +83,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--table", nargs="+", choices=TABLES, default=list(TABLES), metavar="NAME")
     parser.add_argument("--seeds", type=int, default=3, help="real fits at each epsilon")
     parser.add_argument("--declared", action="store_true", help="also plans with a declared AUC")
+    parser.add_argument("--widths", action="store_true", help="interval widths in place of AUC losses")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(argv)
+    if given.widths:
+        cases = {f"{case}-{WIDTHS}".replace(" ", "_"): Round(case, WIDTHS) for case in STUDIES}
+        done = carry_out(widths_of, cases, folder=given.out, settings={"version": 1}, on_round=_tell)
+        write_text(given.out / "widths.md", widths_table(done.values()) + "\n")
+        print(given.out / "widths.md")
+        return
     tasks = {f"{table}-{PLAN}": Round(table, PLAN) for table in given.table}
     for table in given.table:
         for epsilon in EPSILONS:
@@ -109,6 +131,50 @@ def carried_out(task: Round) -> dict[str, Any]:
         f"{epsilon:g}": [each["real"] - each["synthetic"] for each in fits] for epsilon, fits in found.items()
     }
     return record | {"losses": losses, "simulated": [each["real"] for each in found[EPSILONS[0]]]}
+
+
+def widths_of(task: Round) -> dict[str, Any]:
+    """Widths of one study's intervals: by the formula that refuses studies, and in simulated tables."""
+    case = CASES[task.table]
+    _, schema = case.population()
+    options = FitOptions.of(studies=[case.study()])
+    found = simulated_fits(schema, case.n, options, _OF_WIDTHS, None, DECLARED_TABLES, None)
+    return {
+        "case": task.table,
+        "formula": {
+            f"{epsilon:g}": planned_widening(options.model_copy(update={"epsilon": epsilon}), schema)["study"]
+            for epsilon in _OF_WIDTHS
+        },
+        "simulated": {
+            f"{epsilon:g}": [each["widening"]["study"] for each in fits] for epsilon, fits in found.items()
+        },
+    }
+
+
+def widths_table(records: Any) -> str:
+    """Widths by the formula, in simulated tables, and reached over resamples of real tables."""
+    reached = _reached_widths((RESULTS / "studies.md").read_text(encoding="utf-8"))
+    lines = ["| study | ε | formula | simulated | reached |", "|---|---:|---:|---:|---:|"]
+    for record in records:
+        for epsilon, simulated in record["simulated"].items():
+            mean = f"{np.mean(simulated):.2f} ({min(simulated):.2f} to {max(simulated):.2f})"
+            found = reached[record["case"], epsilon]
+            lines.append(
+                f"| {record['case']} | {epsilon} | {record['formula'][epsilon]:.2f} | {mean} | {found} |"
+            )
+    return "\n".join(lines)
+
+
+def _reached_widths(text: str) -> dict[tuple[str, str], str]:
+    """Width of the private estimates' intervals by case and epsilon, of the results of the studies."""
+    found: dict[tuple[str, str], str] = {}
+    case = ""
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        case = cells[0] or case
+        if len(cells) > 6 and cells[2] == "declared":
+            found.setdefault((case, cells[1]), cells[6].split(" ")[0])
+    return found
 
 
 def compared(records: Any) -> pd.DataFrame:
