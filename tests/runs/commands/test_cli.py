@@ -432,7 +432,18 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     listed = capsys.readouterr().out
     assert all(
         name in listed
-        for name in ("plan", "run", "fit", "sample", "study", "evaluate", "report", "account", "calibrate", "schema")
+        for name in (
+            "plan",
+            "run",
+            "fit",
+            "sample",
+            "study",
+            "evaluate",
+            "report",
+            "account",
+            "calibrate",
+            "schema",
+        )
     )
     assert main([]) == 0
     assert capsys.readouterr().out == listed
