@@ -30,6 +30,7 @@ from benchmarks.study_cases import CASES
 from dpsynth.errors import DpsynthError
 from dpsynth.files.atomic import write_text
 from dpsynth.files.rounds import carry_out
+from dpsynth.report.verdicts.utility import USEFUL_WITHIN
 from dpsynth.runs.plan_simulation import mean_auc, simulated_fits
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.studies import planned_widening
@@ -218,8 +219,11 @@ def markdown(frame: pd.DataFrame) -> str:
             f"{row['epsilon']:g}",
         ]
         lines.append(f"| {' | '.join([*known, *cells])} |")
-    lines += ["", "| predictions | pairs | mean absolute error | mean error | rank correlation | in range |"]
-    lines += ["|---|---:|---:|---:|---:|---:|"]
+    lines += [
+        "",
+        "| predictions | pairs | mean absolute error | mean error | rank correlation | in range | verdict |",
+    ]
+    lines += ["|---|---:|---:|---:|---:|---:|---:|"]
     for what in plans:
         name = {PLAN: "plan", DECLARED: "plan, AUC declared"}[what]
         for epsilon in (None, *EPSILONS):
@@ -227,10 +231,11 @@ def markdown(frame: pd.DataFrame) -> str:
             shown = name if epsilon is None else f"{name}, ε = {epsilon:g}"
             error = part[what] - part["reached"]
             inside = (part["reached"] >= part[f"{what} low"]) & (part["reached"] <= part[f"{what} high"])
+            same = (part[what] <= USEFUL_WITHIN) == (part["reached"] <= USEFUL_WITHIN)
             rank = part[what].corr(part["reached"], method="spearman")
             lines.append(
                 f"| {shown} | {len(part)} | {error.abs().mean():.3f} | {error.mean():+.3f} | {rank:.2f} "
-                f"| {inside.sum()} of {len(part)} |"
+                f"| {inside.sum()} of {len(part)} | {same.sum()} of {len(part)} |"
             )
     constant = (frame["reached"] - frame["reached"].mean()).abs().mean()
     lines += [
