@@ -19,6 +19,7 @@ from scipy import stats
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import together
 from dpsynth.errors import InputError, PrivacyError
+from dpsynth.progress import shown, simulation_bar
 from dpsynth.releases.tables import OUTCOME_SHARE
 from dpsynth.report.formats import plain
 from dpsynth.report.verdicts.utility import USEFUL_WITHIN
@@ -327,7 +328,8 @@ def plan(
     own = float(given.epsilon)
     planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
     fitted = [each for each, found in planned.items() if not isinstance(found, str)]
-    simulated = simulated_fits(schema, n, given, fitted, auc, tables, progress)
+    with shown(progress, simulation_bar) as draw:
+        simulated = simulated_fits(schema, n, given, fitted, auc, tables, draw)
     forecasts = [_forecast(each, found, simulated.get(each, [])) for each, found in planned.items()]
     at = planned[own]
     return BudgetPlan(

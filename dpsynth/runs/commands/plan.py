@@ -9,6 +9,7 @@ import typer
 
 from dpsynth.errors import InputError
 from dpsynth.files.storage import claimed, write_folder
+from dpsynth.progress import simulation_bar
 from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ def plan_fit(
     schema, options = _read(file, {name: value for name, value in given.items() if value is not None})
     settings = {**options, "n": records, "auc": auc, "tables": tables}
     if out is None:
-        with console.fit_bar() as progress:
-            found = plan(schema, progress=progress, **settings)
+        with simulation_bar() as draw:
+            found = plan(schema, progress=draw, **settings)
     else:
         with claimed(out, force=force, mark=RECORD):
-            with console.fit_bar() as progress:
-                found = plan(schema, progress=progress, **settings)
+            with simulation_bar() as draw:
+                found = plan(schema, progress=draw, **settings)
             write_folder(out, lambda folder: _write(found, folder), replace=force)
             console.say(f"wrote {RECORD}, {PICTURE} and {TEXT} to {out}")
     console.emit(found.to_dict(), str(found), as_json=as_json)
