@@ -49,6 +49,36 @@ class Bullets:
 
 
 @dataclass(frozen=True)
+class Item:
+    """A line that unfolds: its title is always seen, its sentences are seen on demand and on paper.
+
+    ``kind`` is its colour: ``good``, ``caution`` or ``bad``; ``label`` says the same in words.
+    """
+
+    kind: str
+    label: str
+    title: str
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Lines that unfold, under a heading if it is not empty."""
+
+    kind: ClassVar[str] = "items"
+    items: tuple[Item, ...]
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Lists of lines that unfold, side by side where there is room."""
+
+    kind: ClassVar[str] = "columns"
+    lists: tuple[Items, ...]
+
+
+@dataclass(frozen=True)
 class Facts:
     """Names and their values, such as the lines of a model card."""
 
@@ -84,7 +114,8 @@ class Grid:
     """A table.
 
     ``caption`` is unique on the page, since it also names the region that scrolls. The first cell of each row
-    names it; a ``folded`` table is shown only on demand.
+    names it; a ``folded`` table is shown only on demand. In a ``narrow`` one numbers may break, so that a few
+    columns fit a phone.
     """
 
     kind: ClassVar[str] = "grid"
@@ -92,6 +123,7 @@ class Grid:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     folded: bool = False
+    narrow: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,16 +138,20 @@ class Plots:
     folded: str = ""
 
 
-Block = Paragraph | Heading | Bullets | Facts | Code | Grid | Plots
+Block = Paragraph | Heading | Bullets | Facts | Code | Grid | Plots | Items | Columns
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with a line in its table of contents."""
+    """A part of the page with a line in its table of contents, or a folded one.
+
+    ``more`` are the anchors of folded parts that say more; those that the page lacks are left out.
+    """
 
     anchor: str
     title: str
     blocks: tuple[Block, ...] = field(default=())
+    more: tuple[str, ...] = ()
 
 
 def paragraph(*sentences: str | Sentence) -> Paragraph:

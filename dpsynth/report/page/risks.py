@@ -1,6 +1,6 @@
-"""Two sections: singling out, linkability and inference; and what attacks reached, beside what is proved.
+"""Attacks beside what is proved: in one table, and in full; and singling out, linkability and inference.
 
-The first has the three risks by which the Article 29 Data Protection Working Party judges anonymisation
+The last has the three risks by which the Article 29 Data Protection Working Party judges anonymisation
 (Opinion 05/2014, WP216, section 2.2). Nothing here decides what a table is in law.
 """
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.synthetic.risk import BEYOND
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.style import Plot, to_plot
@@ -22,12 +23,14 @@ from dpsynth.report.page.blocks import (
     Facts,
     Grid,
     Heading,
+    Items,
     Plots,
     Section,
     Sentence,
     number,
     paragraph,
 )
+from dpsynth.report.page.summary import findings, items
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get
 from dpsynth.report.wording import HEADER, WORDS, cells, closers, grouped, in_words, reached
@@ -61,7 +64,7 @@ _INFERRED = (
 )
 
 
-def section(report: RunReport) -> Section:
+def risks_section(report: RunReport) -> Section:
     """Return the section on the three risks."""
     blocks: list[Block] = [
         paragraph(
@@ -134,14 +137,14 @@ def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Senten
     prefixes = _PREFIXES[title]
     told = [
         f"{attempt.attack}: {reached(attempt)} right"
-        + ("" if attempt.control is None else f", {decimals(attempt.control.value)} empty-handed")
+        + ("" if attempt.control is None else f", {decimals(attempt.control.value)} for the baseline attack")
         for attempt in attempts
         if attempt.measure == "rate" and attempt.attack.startswith(prefixes)
     ]
     if not told:
         return []
     text = ". ".join(sentence[:1].upper() + sentence[1:] for sentence in told)
-    return [("Attacks", Sentence(f"{text}. More is under Proved and attempted.", True))]
+    return [("Attacks", Sentence(f"{text}. More is under All attacks, by measure.", True))]
 
 
 def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tuple[str, Sentence]]:
@@ -199,7 +202,7 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
                 label="proved: no attack passes its end",
             )
         if any(attempt.control is not None for attempt in attempts):
-            axis.plot([], [], label="reached empty-handed", **_CONTROL)
+            axis.plot([], [], label="baseline attack", **_CONTROL)
         axis.set_yticks(range(len(attempts)), names)
         axis.set_ylim(len(attempts) - 0.5, -0.5)
         axis.set_xlim(left=min(0.0, *(attempt.found.lower for attempt in attempts)))
@@ -212,23 +215,80 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
     return to_plot(draw, f"{what}. {said}.", caption, internal=any(a.internal for a in attempts))
 
 
-def attempts_section(report: RunReport) -> Section | None:
-    """Return the section on attempts; None where nothing was tried."""
+#: measures that say how much more is right than for the control; the total variation bounds them
+_EXCESS = ("advantage", "tv")
+#: rows of the table that stands before the folds
+_MOST = 14
+
+
+def attempts_section(report: RunReport) -> Section:
+    """Return what attacks reached, each beside its control and its proved bound, in one table."""
+    blocks: list[Block] = []
+    if report.attempts:
+        chosen = [a for a in report.attempts if a.measure in _EXCESS] or list(report.attempts)
+        rows = tuple(_short_row(attempt, report.attempts) for attempt in chosen[:_MOST])
+        level = levels_text(attempt.level for attempt in chosen)
+        blocks += [
+            paragraph(
+                "Each attack tries to learn about single records. The proved bound limits every attack, "
+                "known or unknown.",
+            ),
+            Grid("Attacks beside what is proved", ("attack", "reached", "control", "bound"), rows, narrow=True),
+            paragraph(
+                "Reached: share of right guesses beyond the control, or a difference of probabilities "
+                f"({level} interval). "
+                if chosen[0].measure in _EXCESS
+                else f"Reached: what the name of the row says ({level} interval).",
+                "Control: the same attack on people who were not in the data, or without the table.",
+                *([f"{len(chosen) - _MOST} more are in the full list."] if len(chosen) > _MOST else []),
+            ),
+        ]
+    else:
+        blocks.append(paragraph("No attack is on this page."))
+    found = [verdict for verdict in findings(report) if verdict.about == "risk"]
+    found = [verdict for verdict in found if verdict.rests_on != ("ledger",)]
+    blocks += [Items(items(found))] if found else []
+    blocks.append(
+        paragraph(
+            "Similarity of records is no evidence of privacy. A table can look different and still reveal a "
+            "person. Only a proved bound limits all attacks."
+        )
+    )
+    return Section("attempts", "What was attempted", tuple(blocks), ("bounds", "risks"))
+
+
+def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...]:
+    """An excess beside the share that was right on the control; anything else as it is."""
+    name = attempt.attack.removesuffix(BEYOND)
+    of = next((a for a in attempts if a.measure == "rate" and a.attack == name != attempt.attack), None)
+    if of is not None:
+        control = decimals(of.found.value - attempt.found.value)
+    else:
+        control = "none" if attempt.control is None else decimals(attempt.control.value)
+    if attempt.measure not in _EXCESS:
+        name = f"{name} ({WORDS[attempt.measure][0].lower()})"
+    return (
+        Cell(name, internal=attempt.internal),
+        number(reached(attempt)),
+        number(control),
+        number("none" if attempt.proved is None else decimals(attempt.proved)),
+    )
+
+
+def bounds_section(report: RunReport) -> Section | None:
+    """Return all attempts in full, by measure; None where nothing was tried."""
     if not report.attempts:
         return None
     on_table = any(attempt.one_table for attempt in report.attempts)
-    where = "this very table, or on the releases it was made with," if on_table else "the releases behind it"
     levels = levels_text(attempt.level for attempt in report.attempts)
     blocks: list[Block] = [
         paragraph(
-            "What is proved holds against every attacker, whatever they know and compute. What is attempted "
-            f"is what attacks on {where} have reached; intervals are of {levels}. "
-            "Empty-handed is what an attacker reaches who has nothing of it.",
-            "An attempt that stays below its bound proves nothing by itself: below each table stands what "
-            "would have to be true for it to come closer. An audit that passes its bound shows that the "
-            "proof, or the code, is wrong."
+            "The proved bound holds against every attacker, whatever they know and compute. "
+            f"Intervals are of {levels}. A baseline attack is made without the table.",
+            "An attack below its bound proves nothing. Below each table stands what would bring the attack "
+            "closer. An audit that passes its bound shows that the proof, or the code, is wrong."
             + (
-                " One table may pass a bound by bad luck: it holds on average over tables."
+                " One table may pass a bound by bad luck. The bound holds on average over tables."
                 if on_table
                 else ""
             ),
@@ -245,7 +305,7 @@ def attempts_section(report: RunReport) -> Section | None:
             Grid(f"{name}: proved and attempted", HEADER, rows),
             *(paragraph(Sentence(*told)) for told in closers(attempts)),
         ]
-    return Section("attempts", "Proved and attempted", tuple(blocks))
+    return Section("bounds", "All attacks, by measure", tuple(blocks))
 
 
 def _row(attempt: Attempt) -> tuple[Cell, ...]:
