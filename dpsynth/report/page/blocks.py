@@ -114,8 +114,8 @@ class Grid:
     """A table.
 
     ``caption`` is unique on the page, since it also names the region that scrolls. The first cell of each row
-    names it; a ``folded`` table is shown only on demand. In a ``narrow`` one numbers may break, so that a few
-    columns fit a phone.
+    names it; a ``folded`` table is shown only on demand. A ``narrow`` one fits a phone. ``internal`` marks
+    all of its numbers at once.
     """
 
     kind: ClassVar[str] = "grid"
@@ -124,6 +124,7 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     folded: bool = False
     narrow: bool = False
+    internal: bool = False
 
 
 @dataclass(frozen=True)

@@ -200,4 +200,4 @@ def glossary_section(*, internal: bool, studies: bool) -> Section:
         "Bounds of the guarantee are rounded up. Measured numbers depend on the records. They have intervals "
         "if these are known. Findings follow written rules."
     )
-    return Section("glossary", "Words and numbers on this page", (start, Facts(words)))
+    return Section("glossary", "Words", (start, Facts(words)))

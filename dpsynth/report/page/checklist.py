@@ -42,13 +42,13 @@ class Hazard:
 
 def limits_section(report: RunReport) -> Section:
     """Return what no synthetic table of this kind gives."""
-    sentences = [
+    sentences = (
         "Conclusions about people in general are not hidden. If smoking harms, the table may show it.",
-        "A single synthetic record may be implausible. A small group may be absent.",
-        "A regression on synthetic records has intervals that are too short. Pre-specify it before the fit.",
-        "Repeat important results on real records before you rely on them.",
-    ]
-    return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),), ("card", "glossary"))
+        "A single record may be implausible. A small group may be absent.",
+        "Regressions on synthetic records have intervals that are too short. Pre-specify them.",
+        "Repeat important results on real records.",
+    )
+    return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),))
 
 
 def section(report: RunReport, shown: Collection[str] = ()) -> Section:
@@ -223,7 +223,10 @@ def _choices(report: RunReport) -> Hazard:
 def _page(report: RunReport) -> Hazard:
     confidential = any_internal((*report.measured.measures, *report.measured.details, *report.attempts))
     if confidential or report.seconds:
-        said = "This page has numbers from real records without noise. Share release.html instead."
+        said = (
+            "This page has numbers from real records without noise. Share release.html instead, made by "
+            "dpsynth report --mode release."
+        )
         return Hazard("This page", "yours", said)
     return Hazard("This page", "handled" if report.guarantee is not None and report.guarantee.status == "private"
                   else "yours", "No number on this page comes from real records without noise.")  # fmt: skip

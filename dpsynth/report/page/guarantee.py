@@ -80,7 +80,7 @@ def ledger_section(report: RunReport) -> Section | None:
         blocks += [Heading("What it allows an attacker"), _meanings(profile, guarantee.delta)]
         drawn = plot_curves(profile, guarantee.delta)
         blocks += [Plots(drawn)] if drawn else []
-    return Section("ledger", "The guarantee in full, and the privacy ledger", tuple(blocks))
+    return Section("ledger", "Privacy ledger", tuple(blocks))
 
 
 def _ledger(summary: Summary) -> list[Block]:

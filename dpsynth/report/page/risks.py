@@ -105,7 +105,7 @@ def risks_section(report: RunReport) -> Section:
         if tried := [*_tried(report.measured, names), *attacked]:
             facts += tried if attacked else [*tried, ("Not tried", Sentence(untried))]
         blocks += [Heading(title), Facts(tuple(facts))]
-    return Section("risks", "Singling out, linkability, inference", tuple(blocks))
+    return Section("risks", "Three risks", tuple(blocks))
 
 
 def _bounds(report: RunReport) -> tuple[str, str, str]:
@@ -144,7 +144,7 @@ def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Senten
     if not told:
         return []
     text = ". ".join(sentence[:1].upper() + sentence[1:] for sentence in told)
-    return [("Attacks", Sentence(f"{text}. More is under All attacks, by measure.", True))]
+    return [("Attacks", Sentence(f"{text}. More is under All attacks.", True))]
 
 
 def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tuple[str, Sentence]]:
@@ -217,31 +217,31 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
 
 #: measures that say how much more is right than for the control; the total variation bounds them
 _EXCESS = ("advantage", "tv")
-#: rows of the table that stands before the folds
-_MOST = 14
+#: rows of each table that stands before the folds; all are in the full list
+_MOST = 10
 
 
 def attempts_section(report: RunReport) -> Section:
     """Return what attacks reached, each beside its control and its proved bound, in one table."""
     blocks: list[Block] = []
-    if report.attempts:
-        chosen = [a for a in report.attempts if a.measure in _EXCESS] or list(report.attempts)
-        rows = tuple(_short_row(attempt, report.attempts) for attempt in chosen[:_MOST])
-        level = levels_text(attempt.level for attempt in chosen)
-        blocks += [
+    chosen = [a for a in report.attempts if a.measure in _EXCESS] or list(report.attempts)
+    for caption, internal in (("Attacks on real records", True), ("Attacks on simulated records", False)):
+        rows = [a for a in chosen if a.internal == internal]
+        if rows:
+            caption = f"{caption}: {levels_text(a.level for a in rows)} intervals"
+            cells = tuple(_short_row(a, report.attempts) for a in rows[:_MOST])
+            header = ("attack", "reached", "control", "bound")
+            # one table is in full view, that of real records if there is one
+            blocks.append(Grid(caption, header, cells, bool(blocks), narrow=True, internal=internal))
+    if blocks:
+        what = "right guesses beyond the control" if chosen[0].measure in _EXCESS else "see the attack's name"
+        blocks = [
             paragraph(
-                "Each attack tries to learn about single records. The proved bound limits every attack, "
-                "known or unknown.",
+                "Each attack tries to learn about single records. The proved bound limits all attacks, known "
+                "or unknown.",
+                f"Reached: {what}. Control: the same attack on people outside the data, or without the table.",
             ),
-            Grid("Attacks beside what is proved", ("attack", "reached", "control", "bound"), rows, narrow=True),
-            paragraph(
-                "Reached: share of right guesses beyond the control, or a difference of probabilities "
-                f"({level} interval). "
-                if chosen[0].measure in _EXCESS
-                else f"Reached: what the name of the row says ({level} interval).",
-                "Control: the same attack on people who were not in the data, or without the table.",
-                *([f"{len(chosen) - _MOST} more are in the full list."] if len(chosen) > _MOST else []),
-            ),
+            *blocks,
         ]
     else:
         blocks.append(paragraph("No attack is on this page."))
@@ -250,8 +250,8 @@ def attempts_section(report: RunReport) -> Section:
     blocks += [Items(items(found))] if found else []
     blocks.append(
         paragraph(
-            "Similarity of records is no evidence of privacy. A table can look different and still reveal a "
-            "person. Only a proved bound limits all attacks."
+            "Similarity of records is no evidence of privacy. A table that looks different can still reveal a "
+            "person."
         )
     )
     return Section("attempts", "What was attempted", tuple(blocks), ("bounds", "risks"))
@@ -261,18 +261,15 @@ def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...
     """An excess beside the share that was right on the control; anything else as it is."""
     name = attempt.attack.removesuffix(BEYOND)
     of = next((a for a in attempts if a.measure == "rate" and a.attack == name != attempt.attack), None)
+    control = None if attempt.control is None else attempt.control.value
     if of is not None:
-        control = decimals(of.found.value - attempt.found.value)
-    else:
-        control = "none" if attempt.control is None else decimals(attempt.control.value)
+        control = of.found.value - attempt.found.value
     if attempt.measure not in _EXCESS:
         name = f"{name} ({WORDS[attempt.measure][0].lower()})"
-    return (
-        Cell(name, internal=attempt.internal),
-        number(reached(attempt)),
-        number(control),
-        number("none" if attempt.proved is None else decimals(attempt.proved)),
-    )
+    found = attempt.found
+    ends = "\u00a0to\u00a0".join(decimals(end, 2) for end in (found.lower, found.upper))
+    known = ("none" if value is None else decimals(value, 2) for value in (control, attempt.proved))
+    return (Cell(name), number(f"{decimals(found.value, 2)} ({ends})"), *map(number, known))
 
 
 def bounds_section(report: RunReport) -> Section | None:
@@ -305,7 +302,7 @@ def bounds_section(report: RunReport) -> Section | None:
             Grid(f"{name}: proved and attempted", HEADER, rows),
             *(paragraph(Sentence(*told)) for told in closers(attempts)),
         ]
-    return Section("bounds", "All attacks, by measure", tuple(blocks))
+    return Section("bounds", "All attacks", tuple(blocks))
 
 
 def _row(attempt: Attempt) -> tuple[Cell, ...]:

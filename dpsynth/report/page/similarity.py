@@ -142,9 +142,8 @@ def section(evaluation: Evaluation) -> Section | None:
     intro = "Distributions of single columns and associations of pairs" + (
         ", synthetic beside real." if both else " in the synthetic table."
     )
-    title = "Columns and pairs beside the real table" if both else "Columns and pairs"
     said = (*_distributions(evaluation), *_rounded(evaluation))
-    return Section("resemblance", title, (paragraph(intro, *said), *blocks))
+    return Section("resemblance", "Columns and pairs", (paragraph(intro, *said), *blocks))
 
 
 def _distributions(evaluation: Evaluation) -> list[Sentence]:

@@ -218,12 +218,13 @@ def _unit(guarantee: Guarantee) -> str:
 
 def _parameters(guarantee: Guarantee, who: str, added: bool) -> str:
     others = "without it" if added else "with another one in its place"
-    epsilon, delta = guarantee.epsilon, round_up(guarantee.delta)
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    rarely = f"1 in {math.floor((1 + 1e-12) / delta):,}" if delta else "0"
     many = epsilon > math.log(1e6)
     times = "perhaps more than a million" if many else f"at most {round_up(math.exp(epsilon), 3)}"
     return (
-        f"ε = {round_up(epsilon)}, δ = {delta}. With one {who} in the data, any event is {times} times as "
-        f"probable as {others}, plus at most {delta} (δ)."
+        f"ε = {round_up(epsilon)}, δ = {round_up(delta)}. With one {who} in the data, any event is {times} "
+        f"times as probable as {others}, plus at most {rarely}."
     )
 
 

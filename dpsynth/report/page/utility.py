@@ -72,15 +72,15 @@ def _prediction(evaluation: Evaluation) -> list[Sentence]:
     outcome = evaluation.settings.get("outcome") or "the outcome"
     sentences = []
     for name, real_name, what, best in (
-        ("auc_mean", "auc_real_mean", "AUC", "0.5 is blind guessing, 1 is perfect"),
-        ("r2_mean", "r2_real_mean", "explained variance", "0 is blind guessing, 1 is perfect"),
+        ("auc_mean", "auc_real_mean", "AUC", "guessing gives 0.5"),
+        ("r2_mean", "r2_real_mean", "explained variance", "guessing gives 0"),
     ):
         synthetic, real = get(evaluation, name), get(evaluation, real_name)
         if synthetic is None:
             continue
         text = f"Models that learn {outcome} from the synthetic table reach {what} {measured(synthetic)} on "
         text += f"new real records ({best})."
-        text += f" Models that learn from real records reach {measured(real)}." if real is not None else ""
+        text += f" With real records to learn from, they reach {measured(real)}." if real is not None else ""
         internal = synthetic.internal or (real is not None and real.internal)
         sentences.append(Sentence(text, internal))
     return sentences
@@ -124,7 +124,7 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
     )
     if not any(measure.internal for measure in scores):
         return Section("prediction", "The outcome", tuple(blocks))
-    return Section("prediction", "Models that learn from the table", (intro, *blocks))
+    return Section("prediction", "Prediction", (intro, *blocks))
 
 
 def _scores(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
@@ -161,7 +161,7 @@ def replication_section(report: RunReport) -> Section | None:
     )
     if declared:
         declared.append(Heading("Beside real records"))
-    return Section("replication", "Does a study come out the same?", (*declared, intro, *compared))
+    return Section("replication", "Regressions", (*declared, intro, *compared))
 
 
 def _declared(report: RunReport) -> list[Block]:
