@@ -92,7 +92,9 @@ def in_words(attempt: Attempt) -> str:
     'guess: 0.300 (0.250 to 0.350) of at most 0.400'
     """
     bound = "" if attempt.proved is None else f" of at most {decimals(attempt.proved)}"
-    control = "" if attempt.control is None else f", {decimals(attempt.control.value)} for the baseline attack"
+    control = (
+        "" if attempt.control is None else f", {decimals(attempt.control.value)} for the baseline attack"
+    )
     return f"{attempt.attack}: {reached(attempt)}{bound}{control}"
 
 

@@ -10,6 +10,7 @@ from dpsynth.report.formats import seconds_text, shown
 from dpsynth.report.page.blocks import Block, Code, Facts, Section, Sentence, paragraph
 from dpsynth.report.run_report import RunReport
 
+
 def section(report: RunReport) -> Section:
     """Return the model card."""
     blocks: list[Block] = [Facts(tuple(_facts(report)))]

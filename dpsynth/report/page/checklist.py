@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
-from dpsynth.evaluation.records import any_internal
 from dpsynth.report.formats import plain
 from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, Sentence, paragraph
 from dpsynth.report.page.summary import whom
@@ -29,6 +28,18 @@ _STATUS: dict[Status, tuple[str, str, str]] = {
     "yours": ("Yours to decide", "caution", "?"),
     "handled": ("Handled", "good", "✓"),
 }
+
+
+#: entries that only a guarantee can handle
+_PROMISED = (
+    "Privacy unit",
+    "Neighbouring datasets",
+    "Size of ε and δ",
+    "Intermediate results",
+    "Prior knowledge of attackers",
+    "Outliers",
+    "Bounds, categories and schema",
+)
 
 
 @dataclass(frozen=True)
@@ -82,8 +93,7 @@ def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
     holds = guarantee is not None and guarantee.private
     if guarantee is None or not holds:
         said = "No privacy ledger is known." if guarantee is None else "The guarantee is void."
-        for name in ("Privacy unit", "Neighbouring datasets", "Size of ε and δ", "Intermediate results",
-                     "Prior knowledge of attackers", "Outliers", "Bounds, categories and schema"):  # fmt: skip
+        for name in _PROMISED:
             yield Hazard(name, "open", said)
     else:
         yield from _of_guarantee(report, guarantee)
@@ -221,15 +231,17 @@ def _choices(report: RunReport) -> Hazard:
 
 
 def _page(report: RunReport) -> Hazard:
-    confidential = any_internal((*report.measured.measures, *report.measured.details, *report.attempts))
-    if confidential or report.seconds:
+    measured = report.measured
+    kinds = (*measured.measures, *measured.details, *report.attempts)
+    if report.seconds or any(entry.internal for entry in kinds):
         said = (
             "This page has numbers from real records without noise. Share release.html instead, made by "
             "dpsynth report --mode release."
         )
         return Hazard("This page", "yours", said)
-    return Hazard("This page", "handled" if report.guarantee is not None and report.guarantee.status == "private"
-                  else "yours", "No number on this page comes from real records without noise.")  # fmt: skip
+    whole = report.guarantee is not None and report.guarantee.status == "private"
+    said = "No number on this page comes from real records without noise."
+    return Hazard("This page", "handled" if whole else "yours", said)
 
 
 def _subgroups(shown: Collection[str]) -> Hazard:

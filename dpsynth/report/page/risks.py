@@ -133,7 +133,7 @@ def _bounds(report: RunReport) -> tuple[str, str, str]:
 
 
 def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Sentence]]:
-    """What attacks of this risk reached, each beside what it reaches empty-handed."""
+    """What attacks of this risk reached, each beside its baseline attack."""
     prefixes = _PREFIXES[title]
     told = [
         f"{attempt.attack}: {reached(attempt)} right"
@@ -239,7 +239,8 @@ def attempts_section(report: RunReport) -> Section:
             paragraph(
                 "Each attack tries to learn about single records. The proved bound limits all attacks, known "
                 "or unknown.",
-                f"Reached: {what}. Control: the same attack on people outside the data, or without the table.",
+                f"Reached: {what}.",
+                "Control: the same attack on people outside the data, or without the table.",
             ),
             *blocks,
         ]
@@ -250,8 +251,8 @@ def attempts_section(report: RunReport) -> Section:
     blocks += [Items(items(found))] if found else []
     blocks.append(
         paragraph(
-            "Similarity of records is no evidence of privacy. A table that looks different can still reveal a "
-            "person."
+            "Similarity of records is no evidence of privacy.",
+            "A table that looks different can still reveal a person.",
         )
     )
     return Section("attempts", "What was attempted", tuple(blocks), ("bounds", "risks"))

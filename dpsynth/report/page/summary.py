@@ -76,7 +76,7 @@ def verdict(report: RunReport) -> OneLine:
     """
     found = findings(report)
     risks = [verdict for verdict in found if verdict.about == "risk"]
-    worst = min((v.severity for v in risks), key=lambda severity: _ORDER[severity], default="caution")
+    worst: Severity = risks[0].severity  # the worst comes first, and one is about the guarantee
     text = " ".join((_promise(report.guarantee), _attacked(report, risks), _quality(found)))
     return OneLine(worst, text, any(verdict.internal for verdict in found))
 
@@ -254,8 +254,8 @@ def unluckiest(profile: Profile, delta: float) -> str:
     if beyond > 0.1:  # of stages that add up, only a weak bound is known
         rarely = "no bound is proved"
     sure = (
-        "almost certain."
-        if float(belief) >= 100
-        else f"up to {belief} % sure. Greater certainty: {rarely}."
+        "almost certain." if float(belief) >= 100 else f"up to {belief} % sure. Greater certainty: {rarely}."
     )
-    return f"Accuracy is an average over all possible outputs. After the worst output, an attacker may be {sure}"
+    return (
+        f"Accuracy is an average over all possible outputs. After the worst output, an attacker may be {sure}"
+    )

@@ -1,4 +1,4 @@
-"""The checklist: no entry contradicts the facts of the run, and none is called handled without a guarantee."""
+"""The checklist: no entry contradicts the run's facts, and none is called handled without a guarantee."""
 
 from __future__ import annotations
 

@@ -123,7 +123,11 @@ def test_the_page_before_the_folds_is_in_plain_english(pages):
         seen = html.split('<div class="folds">')[0]
         seen = re.sub(r"<table.*?</table>|<nav.*?</nav>|<h[23].*?</h[23]>|<summary.*?</summary>", "\n", seen,
                       flags=re.DOTALL)  # fmt: skip
-        seen = re.sub(r"<code>.*?</code>|\brelease\.html\b|dpsynth report --mode release", "`file`", re.sub("</(p|li|dd|dt)>", "\n\n", seen))
+        seen = re.sub(
+            r"<code>.*?</code>|\brelease\.html\b|dpsynth report --mode release",
+            "`file`",
+            re.sub("</(p|li|dd|dt)>", "\n\n", seen),
+        )
         text = unescape(re.sub(r"<[^>]*>", "", seen))
         # findings follow rules that the folds show in full
         text = re.sub(r"(?m)^.*Rule \w+, from .*$", "", text)

@@ -161,7 +161,9 @@ def test_a_guarantee_of_nothing_is_no_number(multiplier) -> None:
     ledger.post("release", gaussian_event(multiplier), sensitivity="1")
     report = run(ledger=ledger)
     text = render(report, "release").split('id="attempts"')[0].split("<header>")[1]
-    assert not any(word in text for word in ("inf ", "100 times in 100", "100 of 100", "100 % sure", " 100 %"))
+    assert not any(
+        word in text for word in ("inf ", "100 times in 100", "100 of 100", "100 % sure", " 100 %")
+    )
 
 
 def test_attacks_stand_beside_their_risk() -> None:

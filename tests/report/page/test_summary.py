@@ -84,7 +84,7 @@ def test_a_row_that_is_no_person_is_told_first():
 
 
 def test_the_verdict_is_one_line_of_three_facts():
-    """Catches a verdict without guarantee, attacks or quality, or one that is not marked as its numbers are."""
+    """Catches a verdict without guarantee, attacks or quality, or one without its mark."""
     report = sources.full_report(2, hostile=False)[0]
     line = summary.verdict(report)
     assert line.text.startswith("Guaranteed for each row: ε = ") and line.internal
