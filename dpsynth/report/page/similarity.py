@@ -136,13 +136,13 @@ def section(evaluation: Evaluation) -> Section | None:
     blocks += column_blocks(evaluation)
     blocks += _associations(evaluation)
     blocks += column_tables(measures, "Resemblance")
-    if not blocks:
+    said = (*_distributions(evaluation), *_rounded(evaluation))
+    if not blocks and not said:
         return None
     both = any(m.internal for m in measures) or any_internal(evaluation.of(Marginal))
     intro = "Distributions of single columns and associations of pairs" + (
         ", synthetic beside real." if both else " in the synthetic table."
     )
-    said = (*_distributions(evaluation), *_rounded(evaluation))
     return Section("resemblance", "Columns and pairs", (paragraph(intro, *said), *blocks))
 
 
