@@ -232,8 +232,8 @@ def _choices(report: RunReport) -> Hazard:
 
 def _page(report: RunReport) -> Hazard:
     measured = report.measured
-    kinds = (*measured.measures, *measured.details, *report.attempts)
-    if report.seconds or any(entry.internal for entry in kinds):
+    marks = [m.internal for m in measured.measures] + [d.internal for d in measured.details]
+    if report.seconds or any(marks) or any(attempt.internal for attempt in report.attempts):
         said = (
             "This page has numbers from real records without noise. Share release.html instead, made by "
             "dpsynth report --mode release."
