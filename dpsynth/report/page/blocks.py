@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dpsynth.evaluation.records import Detail, Evaluation, Measure, Record
@@ -153,6 +153,26 @@ class Section:
     title: str
     blocks: tuple[Block, ...] = field(default=())
     more: tuple[str, ...] = ()
+
+
+def divided(section: Section | None) -> tuple[Section | None, Section | None]:
+    """Return what is seen of a section at once, and what is seen on demand; both None for None.
+
+    At once are its findings, which are its first list or else its first paragraph with a confidential
+    sentence or at all, and its first table, which unfolds.
+    """
+    if section is None:
+        return None, None
+    said = [block for block in section.blocks if isinstance(block, Paragraph | Bullets)]
+    found = [block for block in said if isinstance(block, Bullets)] or [
+        block for block in said if isinstance(block, Paragraph) and any(s.internal for s in block.sentences)
+    ]
+    grids = [block for block in section.blocks if isinstance(block, Grid)]
+    first = (*(found or said)[:1], *grids[:1])
+    at_once = tuple(replace(block, folded=True) if isinstance(block, Grid) else block for block in first)
+    rest = tuple(block for block in section.blocks if block not in first)
+    more = f"{section.anchor}-full"
+    return replace(section, blocks=at_once, more=(more,)), replace(section, anchor=more, blocks=rest)
 
 
 def paragraph(*sentences: str | Sentence) -> Paragraph:

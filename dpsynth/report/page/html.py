@@ -16,8 +16,10 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
 from dpsynth.report.page import card, checklist, guarantee, risks, similarity, utility
-from dpsynth.report.page.blocks import Section, column_tables, home, measure_tables
+from dpsynth.report.page.blocks import Section, column_tables, divided, home, measure_tables
+from dpsynth.report.page.subgroups import subgroup_section
 from dpsynth.report.page.summary import verdict
+from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.run_report import RunReport
 
 if TYPE_CHECKING:
@@ -144,13 +146,13 @@ def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
     write_text(path, render(report, mode))
 
 
-#: the page before the folds, by anchor, and what makes each part; a part that is not known yet is left out
-PARTS: dict[str, Callable[[RunReport], Section | None] | None] = {
+#: the page before the folds, by anchor, and what makes each part
+PARTS: dict[str, Callable[[RunReport], Section | None]] = {
     "guarantee": guarantee.section,
     "attempts": risks.attempts_section,
-    "table-one": None,
+    "table-one": lambda report: divided(table_one_section(report))[0],
     "utility": utility.section,
-    "subgroups": None,
+    "subgroups": lambda report: divided(subgroup_section(report))[0],
     "limits": checklist.limits_section,
 }
 
@@ -161,7 +163,7 @@ def _parts(report: RunReport) -> list[Section]:
     Parts and folds know nothing of modes: a page for release is built from a report that holds nothing
     internal, so that no rule in them can let something through.
     """
-    parts = [part for make in PARTS.values() if make is not None and (part := make(report)) is not None]
+    parts = [part for make in PARTS.values() if (part := make(report)) is not None]
     return [*parts, checklist.section(report, [part.anchor for part in parts])]
 
 
@@ -172,7 +174,9 @@ def _folds(report: RunReport, *, internal: bool) -> list[Section]:
         guarantee.ledger_section(report),
         risks.bounds_section(report),
         risks.risks_section(report),
+        divided(table_one_section(report))[1],
         utility.prediction_section(measured),
+        divided(subgroup_section(report))[1],
         utility.replication_section(report),
         similarity.section(measured),
         similarity.closeness_section(measured),
@@ -180,7 +184,7 @@ def _folds(report: RunReport, *, internal: bool) -> list[Section]:
         card.section(report),
         card.glossary_section(internal=internal, studies=bool(report.studies)),
     )
-    return [fold for fold in folds if fold is not None]
+    return [fold for fold in folds if fold is not None and fold.blocks]
 
 
 def _others(evaluation: Evaluation) -> Section | None:
