@@ -158,21 +158,21 @@ class Section:
 def divided(section: Section | None) -> tuple[Section | None, Section | None]:
     """Return what is seen of a section at once, and what is seen on demand; both None for None.
 
-    At once are its findings, which are its first list or else its first paragraph with a confidential
-    sentence or at all, and its first table, which unfolds.
+    At once are its findings and its first table, which unfolds. Findings are the first list, else the first
+    paragraph with a confidential sentence, else the first paragraph.
     """
     if section is None:
         return None, None
-    said = [block for block in section.blocks if isinstance(block, Paragraph | Bullets)]
-    found = [block for block in said if isinstance(block, Bullets)] or [
-        block for block in said if isinstance(block, Paragraph) and any(s.internal for s in block.sentences)
-    ]
+    said = [block for block in section.blocks if isinstance(block, Paragraph)]
+    lists: list[Block] = [block for block in section.blocks if isinstance(block, Bullets)]
+    marked: list[Block] = [block for block in said if any(sentence.internal for sentence in block.sentences)]
     grids = [block for block in section.blocks if isinstance(block, Grid)]
-    first = (*(found or said)[:1], *grids[:1])
+    first = (*(lists or marked or said)[:1], *grids[:1])
     at_once = tuple(replace(block, folded=True) if isinstance(block, Grid) else block for block in first)
     rest = tuple(block for block in section.blocks if block not in first)
     more = f"{section.anchor}-full"
-    return replace(section, blocks=at_once, more=(more,)), replace(section, anchor=more, blocks=rest)
+    full = Section(more, f"{section.title} in full", rest)
+    return replace(section, blocks=at_once, more=(more,)), full
 
 
 def paragraph(*sentences: str | Sentence) -> Paragraph:

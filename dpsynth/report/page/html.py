@@ -175,6 +175,7 @@ def _folds(report: RunReport, *, internal: bool) -> list[Section]:
         risks.bounds_section(report),
         risks.risks_section(report),
         divided(table_one_section(report))[1],
+        utility.findings_section(report),
         utility.prediction_section(measured),
         divided(subgroup_section(report))[1],
         utility.replication_section(report),

@@ -225,10 +225,10 @@ def attempts_section(report: RunReport) -> Section:
     """Return what attacks reached, each beside its control and its proved bound, in one table."""
     blocks: list[Block] = []
     chosen = [a for a in report.attempts if a.measure in _EXCESS] or list(report.attempts)
-    for caption, internal in (("Attacks on real records", True), ("Attacks on simulated records", False)):
+    for caption, internal in (("Real records", True), ("Simulated records", False)):
         rows = [a for a in chosen if a.internal == internal]
         if rows:
-            caption = f"{caption}: {levels_text(a.level for a in rows)} intervals"
+            caption = f"{caption}, {levels_text(a.level for a in rows)} intervals"
             cells = tuple(_short_row(a, report.attempts) for a in rows[:_MOST])
             header = ("attack", "reached", "control", "bound")
             # one table is in full view, that of real records if there is one

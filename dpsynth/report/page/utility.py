@@ -20,6 +20,7 @@ from dpsynth.report.page.blocks import (
     Cell,
     Grid,
     Heading,
+    Item,
     Items,
     Plots,
     Section,
@@ -42,16 +43,28 @@ from dpsynth.studies.estimates import Estimates
 def section(report: RunReport) -> Section:
     """Return what an analyst may use the table for, in short."""
     evaluation = report.measured
-    said = (*_studies(report), *_prediction(evaluation), *_effects(evaluation))
+    said = (*_studies(report), *_prediction(evaluation))
     nothing = Sentence("Usefulness is measured on real records. This page shows no such number.")
-    found = [verdict for verdict in findings(report) if verdict.about == "trust"]
+    found = _findings(report)
     blocks: list[Block] = [paragraph(*(said or (nothing,)))]
-    blocks += [Items(items(found))] if found else []
+    blocks += [Items(found[:_WORST])] if found else []
     return Section("utility", "Is it useful?", tuple(blocks), FOLDS)
 
 
+def findings_section(report: RunReport) -> Section | None:
+    """Return the findings that the page before the folds has no room for; None where it has all."""
+    found = _findings(report)[_WORST:]
+    return Section("findings", "More findings", (Items(found),)) if found else None
+
+
+def _findings(report: RunReport) -> tuple[Item, ...]:
+    return items(verdict for verdict in findings(report) if verdict.about == "trust")
+
+
+#: findings that are seen before the folds, the worst
+_WORST = 5
 #: folded parts on quality
-FOLDS = ("prediction", "replication", "resemblance", "closeness")
+FOLDS = ("findings", "prediction", "replication", "resemblance", "closeness")
 
 
 def _studies(report: RunReport) -> list[Sentence]:
@@ -156,8 +169,9 @@ def replication_section(report: RunReport) -> Section | None:
         title = "Pre-specified regressions"
         return Section("replication", title, tuple(declared)) if declared else None
     intro = paragraph(
+        *_effects(evaluation),
         "The same regression is fitted to the real and to the synthetic records. A study is replicated if "
-        "the effects have the same sign and their intervals overlap."
+        "the effects have the same sign and their intervals overlap.",
     )
     if declared:
         declared.append(Heading("Beside real records"))

@@ -84,7 +84,7 @@ def test_attacks_come_before_distances(pages, mode):
     assert not any(word in before for word in ("nearest", "distance", "similar", "associations"))
     said = html.split('id="attempts"')[1].split("</section>")[0]
     assert said.index("<table") < said.index("Similarity of records is no evidence of privacy")
-    # the places of two parts that other sections fill
+    assert (mode == "internal") == ("subgroups" in ids) and "table-one" in ids
     assert [*PARTS, "checklist"] == [name for name in ORDER if name != "verdict"]
 
 
@@ -94,9 +94,9 @@ def test_each_attack_stands_beside_control_and_bound(report, pages):
     html = render(replace(report[0], attempts=attempts), "internal").split('id="attempts"')[1]
     for caption, rows in re.findall(r"<caption><span>(.*?)</span></caption>.*?<tbody>(.*?)</tbody>",
                                     html.split("</section>")[0], re.DOTALL):  # fmt: skip
-        assert ("badge" in caption) == ("real records" in caption)
+        assert ("badge" in caption) == ("Real records" in caption)
         told = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", rows)]
-        if "real records" in caption:
+        if "Real records" in caption:
             assert told == [["linkability, halves", "0.05 (-0.02\u00a0to\u00a00.12)", "0.25", "0.28"]]
         else:
             assert told == [["audit: counts", "0.20 (0.10\u00a0to\u00a00.30)", "0.00", "0.31"]]

@@ -138,5 +138,15 @@ def test_the_page_counts_the_signs_of_the_private_estimates():
     """Catches a count over the synthetic table's fit under the name of the pre-specified regression."""
     detail = sources.compared_study(sources.study_of(), sources.Numbers())
     signs = [row.declared.same_sign for row in detail.data.rows if row.declared]
-    told = said(utility.section(RunReport(evaluation=Evaluation((), {}, (detail,)))))[0]
+    told = said(utility.replication_section(RunReport(evaluation=Evaluation((), {}, (detail,)))))[0]
     assert f"regression mortality have {sum(signs)} of {len(signs)} effects" in told.text and told.internal
+
+
+def test_the_worst_findings_come_first_and_none_is_lost():
+    """Catches a bad finding behind a fold while a good one is seen, and one that is nowhere."""
+    report = sources.full_report(hostile=False)[0]
+    found = [v for v in summary.findings(report) if v.about == "trust"]
+    seen, more = utility.section(report).blocks[-1].items, utility.findings_section(report).blocks[0].items
+    assert [item.title for item in (*seen, *more)] == [verdict.headline for verdict in found]
+    order = ["bad", "caution", "good"]
+    assert more and order.index(seen[-1].kind) <= order.index(more[0].kind)
