@@ -56,7 +56,7 @@ def limits_section(report: RunReport) -> Section:
     sentences = (
         "Conclusions about people in general are not hidden. If smoking harms, the table may show it.",
         "A single record may be implausible. A small group may be absent.",
-        "Regressions on synthetic records have intervals that are too short. Pre-specify them.",
+        "Intervals of regressions are too short, unless pre-specified.",
         "Repeat important results on real records.",
     )
     return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),))
@@ -77,7 +77,7 @@ def section(report: RunReport, shown: Collection[str] = ()) -> Section:
         for status, (heading, colour, mark) in _STATUS.items()
         if any(hazard.status == status for hazard in found)
     )
-    intro = paragraph("Hazards after NIST SP 800-226, judged by the facts of this run.")
+    intro = paragraph("Hazards of NIST SP 800-226, as in this run.")
     return Section("checklist", "Checklist", (intro, Columns(lists)))
 
 

@@ -169,7 +169,7 @@ def test_print(browser, files, mode):
         tab.emulate_media(media="print")
         heights = """name => [...document.querySelectorAll(name)]
             .map(e => e.checkVisibility() ? e.getBoundingClientRect().height : 0)"""
-        lines, folds = ".items details > p", ".fold > section"
+        lines, folds = "main > section .items details > p", ".fold > section"
         assert tab.evaluate(heights, lines) and all(height > 0 for height in tab.evaluate(heights, lines))
         assert tab.evaluate(heights, folds) and not any(tab.evaluate(heights, folds))
         paper = tab.pdf(prefer_css_page_size=True)

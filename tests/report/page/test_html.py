@@ -166,7 +166,14 @@ def test_everything_is_on_the_internal_page(report, pages):
     }  # fmt: skip
     for phrase, least in kinds.items():
         assert words.count(phrase) >= least, phrase
-    for fact in ("2026-03-04", "abab", "python 3.11", "7,131", "Wall time", "intervals that are too short"):
+    for fact in (
+        "2026-03-04",
+        "abab",
+        "python 3.11",
+        "7,131",
+        "Wall time",
+        "Intervals of regressions are too short",
+    ):
         assert fact in words, fact
 
 
