@@ -44,7 +44,7 @@ WORDS: dict[Measure, tuple[str, str]] = {
     "exceedance": ("Beliefs beyond the limit", "share of runs after which the adversary is surer than that"),
     "rate": ("Attacks on the table", "share of attacks that were right"),
 }
-HEADER = ("attack", "reached", "empty-handed", "proved bound", "tried on")
+HEADER = ("attack", "reached", "baseline attack", "proved bound", "tried on")
 
 
 def grouped(attempts: Sequence[Attempt]) -> list[tuple[Measure, list[Attempt]]]:
@@ -92,7 +92,9 @@ def in_words(attempt: Attempt) -> str:
     'guess: 0.300 (0.250 to 0.350) of at most 0.400'
     """
     bound = "" if attempt.proved is None else f" of at most {decimals(attempt.proved)}"
-    control = "" if attempt.control is None else f", {decimals(attempt.control.value)} empty-handed"
+    control = (
+        "" if attempt.control is None else f", {decimals(attempt.control.value)} for the baseline attack"
+    )
     return f"{attempt.attack}: {reached(attempt)}{bound}{control}"
 
 

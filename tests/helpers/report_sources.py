@@ -372,6 +372,30 @@ def attempts_of(numbers: Numbers) -> Iterator[Attempt]:
     yield Attempt("singling out", "rate", Estimate(numbers(0.1), numbers(0.05), numbers(0.15)))
 
 
+def attempts_like_a_run() -> tuple[Attempt, ...]:
+    """As many attacks, with names as long, as `dpsynth run` makes of its table and its noisy statistics."""
+    attacks = (
+        "singling out, descriptions of one column",
+        "singling out, descriptions of 3 columns",
+        "linkability, 16 columns with 15 others (every other one)",
+        "inference, mean of the columns",
+        "inference, mean of the columns, worst-off",
+        "membership, distance",
+        "membership, density ratio",
+    )
+    audits = ("one-way marginals", "base model edges, at other noise", "base model tables", "critic steps")
+    rate, excess, nobody = Estimate(0.22, 0.18, 0.27), Estimate(0.06, -0.02, 0.14), Estimate(0.0, 0.0, 0.0)
+    found = []
+    for name in attacks:
+        found.append(Attempt(name, "rate", rate, None, Estimate(0.04, 0.02, 0.06)))
+        found.append(Attempt(f"{name}, beyond held-out records", "advantage", excess, 0.28, one_table=True))
+    for name in audits:
+        found.append(Attempt(f"audit: {name}", "tv", excess, 0.28, nobody, level=0.999, internal=False))
+    for name, internal in (("a record at the bound", False), ("the record furthest from all others", True)):
+        found.append(Attempt(f"A_DI against {name}", "advantage", excess, 0.11, nobody, internal=internal))
+    return tuple(found)
+
+
 def full_report(columns: int = 8, *, hostile: bool = True, entries: int = 4) -> tuple[RunReport, list[float]]:
     """A report with everything in it, and the internal numbers that were planted."""
     numbers = Numbers()

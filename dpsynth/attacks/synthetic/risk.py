@@ -43,6 +43,8 @@ Bools = NDArray[np.bool_]
 
 #: the questions of WP 216, and that of differential privacy
 RISKS = ("singling out", "linkability", "inference", "membership")
+#: what the name of an excess ends with, after that of its attack
+BEYOND = ", beyond held-out records"
 _NO_BOUND = "no bound is proved: what holds for the whole population can be inferred from any useful table"
 _CLOSER = (
     "the table would have to repeat single records; the bound allows for an attacker who sees every noisy "
@@ -183,7 +185,7 @@ class Risk:
         tried = f"{self.tries[0]:,} attacks on training, {self.tries[1]:,} on held-out records"
         rate = Attempt(name, "rate", self.rate, None, self.without, tried, _NO_BOUND, self.level)
         excess = Attempt(
-            f"{name}, beyond held-out records",
+            f"{name}{BEYOND}",
             "advantage",
             self.excess,
             self.proved,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dpsynth.evaluation.records import Detail, Evaluation, Measure, Record
@@ -49,6 +49,36 @@ class Bullets:
 
 
 @dataclass(frozen=True)
+class Item:
+    """A line that unfolds: its title is always seen, its sentences are seen on demand and on paper.
+
+    ``kind`` is its colour: ``good``, ``caution`` or ``bad``; ``label`` says the same in words.
+    """
+
+    kind: str
+    label: str
+    title: str
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Lines that unfold, under a heading if it is not empty."""
+
+    kind: ClassVar[str] = "items"
+    items: tuple[Item, ...]
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Lists of lines that unfold, side by side where there is room."""
+
+    kind: ClassVar[str] = "columns"
+    lists: tuple[Items, ...]
+
+
+@dataclass(frozen=True)
 class Facts:
     """Names and their values, such as the lines of a model card."""
 
@@ -84,7 +114,8 @@ class Grid:
     """A table.
 
     ``caption`` is unique on the page, since it also names the region that scrolls. The first cell of each row
-    names it; a ``folded`` table is shown only on demand.
+    names it; a ``folded`` table is shown only on demand. A ``narrow`` one fits a phone. ``internal`` marks
+    all of its numbers at once.
     """
 
     kind: ClassVar[str] = "grid"
@@ -92,6 +123,8 @@ class Grid:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     folded: bool = False
+    narrow: bool = False
+    internal: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,16 +139,40 @@ class Plots:
     folded: str = ""
 
 
-Block = Paragraph | Heading | Bullets | Facts | Code | Grid | Plots
+Block = Paragraph | Heading | Bullets | Facts | Code | Grid | Plots | Items | Columns
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with a line in its table of contents."""
+    """A part of the page with a line in its table of contents, or a folded one.
+
+    ``more`` are the anchors of folded parts that say more; those that the page lacks are left out.
+    """
 
     anchor: str
     title: str
     blocks: tuple[Block, ...] = field(default=())
+    more: tuple[str, ...] = ()
+
+
+def divided(section: Section | None) -> tuple[Section | None, Section | None]:
+    """Return what is seen of a section at once, and what is seen on demand; both None for None.
+
+    At once are its findings and its first table, which unfolds. Findings are the first list, else the first
+    paragraph with a confidential sentence, else the first paragraph.
+    """
+    if section is None:
+        return None, None
+    said = [block for block in section.blocks if isinstance(block, Paragraph)]
+    lists: list[Block] = [block for block in section.blocks if isinstance(block, Bullets)]
+    marked: list[Block] = [block for block in said if any(sentence.internal for sentence in block.sentences)]
+    grids = [block for block in section.blocks if isinstance(block, Grid)]
+    first = (*(lists or marked or said)[:1], *grids[:1])
+    at_once = tuple(replace(block, folded=True) if isinstance(block, Grid) else block for block in first)
+    rest = tuple(block for block in section.blocks if block not in first)
+    more = f"{section.anchor}-full"
+    full = Section(more, f"{section.title} in full", rest)
+    return replace(section, blocks=at_once, more=(more,)), full
 
 
 def paragraph(*sentences: str | Sentence) -> Paragraph:

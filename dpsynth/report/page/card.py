@@ -1,4 +1,4 @@
-"""The model card: what the table is, how it was made, what is not guaranteed; and what words mean."""
+"""The model card: what the table is and how it was made; and what words mean."""
 
 from __future__ import annotations
 
@@ -7,29 +7,13 @@ from collections.abc import Mapping
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.formats import seconds_text, shown
-from dpsynth.report.page.blocks import Block, Bullets, Code, Facts, Heading, Section, Sentence, paragraph
+from dpsynth.report.page.blocks import Block, Code, Facts, Section, Sentence, paragraph
 from dpsynth.report.run_report import RunReport
-
-#: what holds for every private table of this package
-NOT_GUARANTEED = (
-    "That a conclusion about patients in general is kept from anybody: if smoking harms, the table may show "
-    "it.",
-    "Groups: several records of one person are covered at a much weaker level. One row must be one patient.",
-    "Numbers that were measured on real records without payment, and any tuning that was done by looking at "
-    "them: they are outside the ledger.",
-    "Attacks on floating-point arithmetic, and side channels of time and memory while the table was made.",
-    "That a single synthetic record is plausible, or that a rare subgroup is there at all.",
-)
 
 
 def section(report: RunReport) -> Section:
     """Return the model card."""
     blocks: list[Block] = [Facts(tuple(_facts(report)))]
-    if report.guarantee is not None and report.guarantee.private:
-        blocks += [
-            Heading("What is not guaranteed"),
-            Bullets(tuple(Sentence(text) for text in NOT_GUARANTEED)),
-        ]
     if report.config:
         blocks.append(Code("Configuration", dump_yaml(dict(report.config)).rstrip("\n")))
     return Section("card", "Model card", tuple(blocks))
@@ -123,82 +107,84 @@ def _seeds(report: RunReport) -> str | None:
 # About the guarantee, and so on every page.
 _OF_GUARANTEES = {
     "ε (epsilon) and δ (delta)": (
-        "Any event is at most e^ε times as probable with a patient in the table as without (or with another "
-        "in their place, if that is the adjacency), plus at most δ; "
-        "smaller is safer."
+        "With one person's record, any event is at most e^ε times as probable as without it, plus at most δ. "
+        "Smaller is safer."
     ),
+    "neighbouring datasets": "Datasets that differ in one record. The guarantee compares their outputs.",
     "total variation": (
-        "The largest amount by which one patient's record can change the probability of any event; it is "
-        "also the most that a membership test can gain."
+        "The largest amount by which one person's record can change the probability of an event. It is also "
+        "the most that a membership attack can gain."
     ),
-    "membership inference": (
-        "An attack that guesses whether a given patient's record was in the training table."
-    ),
+    "membership attack": "An attack that guesses whether a person's record was in the training table.",
     "attack accuracy": (
-        "How often such a guess is right when half of those tested were in the table; a coin is right 50 "
-        "times in 100."
+        "The share of such guesses that are correct, if half of the people tested were in the table. "
+        "Guessing at random gives 50 in 100."
+    ),
+    "control, baseline attack": (
+        "The same attack on people who had no part in the table, or without the table. It shows what is "
+        "learned about people in general."
     ),
     "trade-off curve": (
-        "The smallest share of members that a test can miss, for each share of non-members that it suspects "
+        "The smallest share of members that a test can miss, for each share of other people that it names "
         "wrongly."
     ),
-    "ledger": (
-        "The list of every reading of the private table, with its noise; anybody can recompute the guarantee "
-        "from it."
+    "privacy ledger": (
+        "The list of every noisy statistic of the real table, with its noise. Anybody can recompute the "
+        "guarantee from it."
     ),
 }
-# About effects of studies, whether released or measured.
+# About effects of studies, whether published or measured.
 _OF_EFFECTS = {
     "odds ratio, hazard ratio": (
-        "How many times the odds, or the rate, of an outcome grow with one unit of a term; 1 is no effect."
+        "How many times the odds, or the rate, of an outcome grow with one unit of a term. 1 is no effect."
     ),
     "interval": (
-        "The range that a number could well have had with other records of the same kind; with 95 % "
-        "confidence where nothing else is said."
+        "The range of values that fit the records. It covers the true value in about 95 % of repeats if "
+        "nothing else is said."
     ),
 }
-# Where studies were declared.
+# Of pages with pre-specified regressions.
 _OF_STUDIES = {
-    "declared study": (
-        "A regression that was named before the fit: part of the budget bought its estimates, and their "
-        "intervals hold both the sampling of the records and the noise for privacy."
+    "pre-specified regression": (
+        "A regression that was named before the fit. Part of the privacy budget gave its estimates. Their "
+        "intervals include sampling error and privacy noise."
     ),
     "naive": (
-        "Said of a regression fitted to the synthetic table as if its records had been observed: its "
-        "intervals are too short, and it is not valid as inference."
+        "A regression that is fitted to synthetic records as if they were observed. Its intervals are too "
+        "short."
     ),
 }
 # About numbers that are measured on real records.
 _OF_MEASURES = {
     "AUC": (
-        "The probability that a classifier ranks a record with the outcome above one without; 0.5 is blind "
+        "The probability that a classifier ranks a record with the outcome above one without. 0.5 is blind "
         "guessing, 1 is perfect."
     ),
     "calibration": (
-        "Whether predicted risks are the observed ones: of the patients given a risk of 20 %, 20 in 100 "
+        "Whether predicted risks are the observed ones. Of the patients with a risk of 20 %, 20 in 100 "
         "should have the outcome."
     ),
     "total variation distance of a column (tvd)": (
         "The share of records that would have to change for two distributions to be the same."
     ),
     "percentile error, ratio of standard deviations": (
-        "How far the value that one record in a hundred exceeds (or stays below) is from the real table's, "
-        "in standard deviations of the real column; and how many times as widely values spread as there."
+        "The error of the 1st or 99th percentile, in standard deviations of the real column. The ratio "
+        "compares how widely values spread."
     ),
     "nearest-neighbour accuracy": (
-        "How often a record is nearer to its own table than to the other: 0.5 when they mix, 0 for copies, 1 "
-        "for strangers."
+        "How often a record is nearer to its own table than to the other. It is 0.5 if the tables mix, 0 for "
+        "copies, and 1 if they lie apart."
     ),
     "privacy loss": (
-        "Nearest-neighbour accuracy against held-out minus against training records: above 0, synthetic "
-        "records lie nearer to those they were made from."
+        "Nearest-neighbour accuracy against held-out records minus that against training records. Above 0, "
+        "synthetic records lie nearer to training records."
     ),
     "overlap": (
-        "How much of two intervals is shared, as a part of each, averaged: 1 for equal intervals, 0 or less "
-        "for disjoint ones."
+        "The shared part of two intervals, as a share of each, averaged. It is 1 for equal intervals, and 0 "
+        "or less for separate ones."
     ),
-    "internal": (
-        "Computed from real records without payment: not covered by the guarantee, and not for release."
+    "confidential": (
+        "Computed from real records without noise. The guarantee does not cover it. Do not share it."
     ),
 }
 
@@ -212,7 +198,7 @@ def glossary_section(*, internal: bool, studies: bool) -> Section:
     chosen |= (_OF_EFFECTS if internal or studies else {}) | (_OF_MEASURES if internal else {})
     words = tuple((word, Sentence(text)) for word, text in chosen.items())
     start = paragraph(
-        "Read the summary first: its findings follow written rules. Bounds of the guarantee are rounded up; "
-        "measured numbers depend on the records, and come with intervals where these are known."
+        "Bounds of the guarantee are rounded up. Measured numbers depend on the records. They have intervals "
+        "if these are known. Findings follow written rules."
     )
-    return Section("glossary", "How to read this page", (start, Facts(words)))
+    return Section("glossary", "Words", (start, Facts(words)))

@@ -1,4 +1,4 @@
-"""The section on the guarantee: its sentence, what it leaves out, the ledger, and what it allows an attacker.
+"""Two sections on the guarantee: what it means in plain words, and in full with the privacy ledger.
 
 Everything here follows from ``ledger.json`` and may be shared with it.
 """
@@ -14,56 +14,78 @@ from dpsynth.report.page.blocks import (
     Block,
     Bullets,
     Cell,
+    Facts,
     Grid,
     Heading,
+    Items,
     Plots,
     Section,
     Sentence,
     number,
     paragraph,
 )
-from dpsynth.report.page.summary import covered, unluckiest
+from dpsynth.report.page.summary import covered, findings, items, promises
 from dpsynth.report.run_report import RunReport
 
 _ADJACENCY = {
-    "add/remove": "neighbouring tables differ by one record more or less.",
-    "replace-one": "neighbouring tables differ in one record, which is another patient's.",
+    "add/remove": "two tables that differ by one record more or less.",
+    "replace-one": "two tables in which one record is different.",
 }
 
 
 def section(report: RunReport) -> Section:
-    """Return the section; where no ledger is known, it says so."""
-    guarantee, profile, summary = report.guarantee, report.profile, report.summary
-    if guarantee is None or profile is None or summary is None:
-        text = paragraph(
-            "No ledger came with this table, so nothing is known of a guarantee.",
-            "Measured attacks are no substitute: they show what they found, not what others may find.",
+    """Return the section in plain words; where no ledger is known, it says so."""
+    guarantee, profile = report.guarantee, report.profile
+    blocks: list[Block] = []
+    if guarantee is None or profile is None:
+        blocks.append(
+            paragraph(
+                "Nothing is guaranteed to the people in the training table.",
+                "No privacy ledger came with this table, and nothing says how it was made.",
+                "Attacks are no substitute. They show what they found, not what others may find.",
+            )
         )
-        return Section("guarantee", "What is guaranteed", (text,))
-    blocks: list[Block] = [
-        paragraph(str(guarantee)),
-        paragraph(f"Adjacency: {guarantee.adjacency}; {_ADJACENCY[guarantee.adjacency]}"),
-    ]
-    if guarantee.excluded:
+    elif not guarantee.private:
+        blocks.append(
+            paragraph(
+                "Nothing is guaranteed to the people in the training table.",
+                "Protect the synthetic table, and everything beside it, as you protect their records.",
+            )
+        )
+    else:
+        blocks.append(Facts(promises(guarantee, profile)))
+    if guarantee is not None and guarantee.excluded:
         left_out = tuple(Sentence(reason) for reason in guarantee.excluded)
         blocks += [paragraph("The guarantee does not cover:"), Bullets(left_out)]
+    if who := covered(report):
+        blocks.append(paragraph(who[0]))
+    weak = [v for v in findings(report) if v.rests_on == ("ledger",) and v.code == "weak_guarantee"]
+    blocks += [Items(items(weak))] if weak else []
+    return Section("guarantee", "What is guaranteed", tuple(blocks), ("ledger",))
+
+
+def ledger_section(report: RunReport) -> Section | None:
+    """Return the section in full; None where no ledger is known."""
+    guarantee, profile, summary = report.guarantee, report.profile, report.summary
+    if guarantee is None or profile is None or summary is None:
+        return None
+    blocks: list[Block] = [
+        paragraph(str(guarantee)),
+        paragraph(f"Neighbouring datasets ({guarantee.adjacency}): {_ADJACENCY[guarantee.adjacency]}"),
+    ]
     who = covered(report)
     blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
     blocks += [Heading("What it cost"), *_ledger(summary)]
     if guarantee.private:
-        blocks += [
-            Heading("What it allows an attacker"),
-            _average(profile, guarantee.delta),
-            _meanings(profile, guarantee.delta),
-        ]
+        blocks += [Heading("What it allows an attacker"), _meanings(profile, guarantee.delta)]
         drawn = plot_curves(profile, guarantee.delta)
         blocks += [Plots(drawn)] if drawn else []
-    return Section("guarantee", "What is guaranteed", tuple(blocks))
+    return Section("ledger", "Privacy ledger", tuple(blocks))
 
 
 def _ledger(summary: Summary) -> list[Block]:
     if not summary["entries"]:
-        return [paragraph("The ledger has no entry: no reading of the private table was paid for.")]
+        return [paragraph("The ledger has no entry: no noisy statistic is recorded.")]
     rows = tuple(
         (
             Cell(f"{place}. {entry['name']}"),
@@ -75,24 +97,15 @@ def _ledger(summary: Summary) -> list[Block]:
         )
         for place, entry in enumerate(summary["entries"], start=1)
     )
-    header = ("reading", "ε alone", "ε so far", "event", "sensitivity", "detail")
+    header = ("noisy statistic", "ε alone", "ε so far", "event", "sensitivity", "detail")
     return [
         paragraph(
-            "Each reading of the private table is an entry. Their costs are composed exactly, so together "
-            "they are at most their sum."
+            "Each noisy statistic of the real table is an entry. Their costs are composed exactly. Together "
+            "they cost at most their sum."
         ),
         Plots(plot_costs(summary["entries"], summary["delta"])),
         Grid("The ledger, entry by entry", header, rows, folded=len(rows) > 12),
     ]
-
-
-def _average(profile: Profile, delta: float) -> Block:
-    """Why an accuracy of 64 and a belief of 95 in 100 stand in one table."""
-    return paragraph(
-        "Two of these numbers are about the same guesser: the attack accuracy is how often they are right, "
-        "on average over all that could have come out; the posterior belief is how sure they may become: "
-        f"{unluckiest(profile, delta)}."
-    )
 
 
 def _meanings(profile: Profile, delta: float) -> Grid:

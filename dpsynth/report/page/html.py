@@ -5,7 +5,7 @@ The frame of HTML around the sections, and the styles, are the same for every pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
-from dpsynth.report.page import card, guarantee, risks, similarity, utility
-from dpsynth.report.page.blocks import Section, column_tables, home, measure_tables
+from dpsynth.report.page import card, checklist, guarantee, risks, similarity, utility
+from dpsynth.report.page.blocks import Section, column_tables, divided, home, measure_tables
 from dpsynth.report.page.subgroups import subgroup_section
-from dpsynth.report.page.summary import boxes
+from dpsynth.report.page.summary import verdict
 from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.run_report import RunReport
 
@@ -56,6 +56,7 @@ def render_sections(
         mode=mode,
         banners=list(banners),
         parts=list(parts),
+        folds=[],
         entries=entries,
     )
 
@@ -123,8 +124,8 @@ def render(report: RunReport, mode: Mode) -> str:
     internal = mode == "internal"
     if not internal:
         report = report.released()
-    words = card.glossary_section(internal=internal, studies=bool(report.studies))
-    parts = [*_sections(report), card.section(report), words]
+    parts, folds = _parts(report), _folds(report, internal=internal)
+    known = {fold.anchor: fold.title for fold in folds}
     return render_template(
         "report.html",
         title=report.title,
@@ -132,9 +133,11 @@ def render(report: RunReport, mode: Mode) -> str:
         mode=mode,
         state="unknown" if report.guarantee is None else report.guarantee.status,
         excluded="" if report.guarantee is None else "; ".join(report.guarantee.excluded),
-        boxes=boxes(report),
+        verdict=verdict(report),
         parts=parts,
-        entries=[("summary", "In plain words"), *((part.anchor, part.title) for part in parts)],
+        more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
+        folds=folds,
+        entries=[(part.anchor, part.title) for part in parts],
     )
 
 
@@ -143,24 +146,46 @@ def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
     write_text(path, render(report, mode))
 
 
-def _sections(report: RunReport) -> list[Section]:
-    """The numbered part of a page; what the report lacks is left out, with its section.
+#: the page before the folds, by anchor, and what makes each part
+PARTS: dict[str, Callable[[RunReport], Section | None]] = {
+    "guarantee": guarantee.section,
+    "attempts": risks.attempts_section,
+    "table-one": lambda report: divided(table_one_section(report))[0],
+    "utility": utility.section,
+    "subgroups": lambda report: divided(subgroup_section(report))[0],
+    "limits": checklist.limits_section,
+}
 
-    They know nothing of modes: a page for release is built from a report that holds nothing internal, so that
-    no rule in them can let something through.
+
+def _parts(report: RunReport) -> list[Section]:
+    """What is seen without unfolding anything: attacks before anything that compares records.
+
+    Parts and folds know nothing of modes: a page for release is built from a report that holds nothing
+    internal, so that no rule in them can let something through.
     """
+    parts = [part for make in PARTS.values() if (part := make(report)) is not None]
+    return [*parts, checklist.section(report, [part.anchor for part in parts])]
+
+
+def _folds(report: RunReport, *, internal: bool) -> list[Section]:
+    """What is seen on demand; what the report lacks is left out."""
     measured = report.measured
-    parts = (
-        risks.attempts_section(report),
-        table_one_section(report),
-        utility.section(measured),
-        subgroup_section(report),
+    folds = (
+        guarantee.ledger_section(report),
+        risks.bounds_section(report),
+        risks.risks_section(report),
+        divided(table_one_section(report))[1],
+        utility.findings_section(report),
+        utility.prediction_section(measured),
+        divided(subgroup_section(report))[1],
         utility.replication_section(report),
         similarity.section(measured),
         similarity.closeness_section(measured),
         _others(measured),
+        card.section(report),
+        card.glossary_section(internal=internal, studies=bool(report.studies)),
     )
-    return [guarantee.section(report), risks.section(report), *filter(None, parts)]
+    return [fold for fold in folds if fold is not None and fold.blocks]
 
 
 def _others(evaluation: Evaluation) -> Section | None:

@@ -1,6 +1,6 @@
-"""Two sections: singling out, linkability and inference; and what attacks reached, beside what is proved.
+"""Attacks beside what is proved: in one table, and in full; and singling out, linkability and inference.
 
-The first has the three risks by which the Article 29 Data Protection Working Party judges anonymisation
+The last has the three risks by which the Article 29 Data Protection Working Party judges anonymisation
 (Opinion 05/2014, WP216, section 2.2). Nothing here decides what a table is in law.
 """
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.synthetic.risk import BEYOND
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.style import Plot, to_plot
@@ -22,12 +23,14 @@ from dpsynth.report.page.blocks import (
     Facts,
     Grid,
     Heading,
+    Items,
     Plots,
     Section,
     Sentence,
     number,
     paragraph,
 )
+from dpsynth.report.page.summary import findings, items
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get
 from dpsynth.report.wording import HEADER, WORDS, cells, closers, grouped, in_words, reached
@@ -61,7 +64,7 @@ _INFERRED = (
 )
 
 
-def section(report: RunReport) -> Section:
+def risks_section(report: RunReport) -> Section:
     """Return the section on the three risks."""
     blocks: list[Block] = [
         paragraph(
@@ -102,7 +105,7 @@ def section(report: RunReport) -> Section:
         if tried := [*_tried(report.measured, names), *attacked]:
             facts += tried if attacked else [*tried, ("Not tried", Sentence(untried))]
         blocks += [Heading(title), Facts(tuple(facts))]
-    return Section("risks", "Singling out, linkability, inference", tuple(blocks))
+    return Section("risks", "Three risks", tuple(blocks))
 
 
 def _bounds(report: RunReport) -> tuple[str, str, str]:
@@ -130,18 +133,18 @@ def _bounds(report: RunReport) -> tuple[str, str, str]:
 
 
 def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Sentence]]:
-    """What attacks of this risk reached, each beside what it reaches empty-handed."""
+    """What attacks of this risk reached, each beside its baseline attack."""
     prefixes = _PREFIXES[title]
     told = [
         f"{attempt.attack}: {reached(attempt)} right"
-        + ("" if attempt.control is None else f", {decimals(attempt.control.value)} empty-handed")
+        + ("" if attempt.control is None else f", {decimals(attempt.control.value)} for the baseline attack")
         for attempt in attempts
         if attempt.measure == "rate" and attempt.attack.startswith(prefixes)
     ]
     if not told:
         return []
     text = ". ".join(sentence[:1].upper() + sentence[1:] for sentence in told)
-    return [("Attacks", Sentence(f"{text}. More is under Proved and attempted.", True))]
+    return [("Attacks", Sentence(f"{text}. More is under All attacks.", True))]
 
 
 def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tuple[str, Sentence]]:
@@ -199,7 +202,7 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
                 label="proved: no attack passes its end",
             )
         if any(attempt.control is not None for attempt in attempts):
-            axis.plot([], [], label="reached empty-handed", **_CONTROL)
+            axis.plot([], [], label="baseline attack", **_CONTROL)
         axis.set_yticks(range(len(attempts)), names)
         axis.set_ylim(len(attempts) - 0.5, -0.5)
         axis.set_xlim(left=min(0.0, *(attempt.found.lower for attempt in attempts)))
@@ -212,23 +215,78 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
     return to_plot(draw, f"{what}. {said}.", caption, internal=any(a.internal for a in attempts))
 
 
-def attempts_section(report: RunReport) -> Section | None:
-    """Return the section on attempts; None where nothing was tried."""
+#: measures that say how much more is right than for the control; the total variation bounds them
+_EXCESS = ("advantage", "tv")
+#: rows of each table that stands before the folds; all are in the full list
+_MOST = 10
+
+
+def attempts_section(report: RunReport) -> Section:
+    """Return what attacks reached, each beside its control and its proved bound, in one table."""
+    blocks: list[Block] = []
+    chosen = [a for a in report.attempts if a.measure in _EXCESS] or list(report.attempts)
+    for caption, internal in (("Real records", True), ("Simulated records", False)):
+        rows = [a for a in chosen if a.internal == internal]
+        if rows:
+            caption = f"{caption}, {levels_text(a.level for a in rows)} intervals"
+            cells = tuple(_short_row(a, report.attempts) for a in rows[:_MOST])
+            header = ("attack", "reached", "control", "bound")
+            # one table is in full view, that of real records if there is one
+            blocks.append(Grid(caption, header, cells, bool(blocks), narrow=True, internal=internal))
+    if blocks:
+        what = "right guesses beyond the control" if chosen[0].measure in _EXCESS else "see the attack's name"
+        blocks = [
+            paragraph(
+                "Each attack tries to learn about single records. The proved bound limits all attacks, known "
+                "or unknown.",
+                f"Reached: {what}.",
+                "Control: the same attack on people outside the data, or without the table.",
+            ),
+            *blocks,
+        ]
+    else:
+        blocks.append(paragraph("No attack is on this page."))
+    found = [verdict for verdict in findings(report) if verdict.about == "risk"]
+    found = [verdict for verdict in found if verdict.rests_on != ("ledger",)]
+    blocks += [Items(items(found))] if found else []
+    blocks.append(
+        paragraph(
+            "Similarity of records is no evidence of privacy.",
+            "A table that looks different can still reveal a person.",
+        )
+    )
+    return Section("attempts", "What was attempted", tuple(blocks), ("bounds", "risks"))
+
+
+def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...]:
+    """An excess beside the share that was right on the control; anything else as it is."""
+    name = attempt.attack.removesuffix(BEYOND)
+    of = next((a for a in attempts if a.measure == "rate" and a.attack == name != attempt.attack), None)
+    control = None if attempt.control is None else attempt.control.value
+    if of is not None:
+        control = of.found.value - attempt.found.value
+    if attempt.measure not in _EXCESS:
+        name = f"{name} ({WORDS[attempt.measure][0].lower()})"
+    found = attempt.found
+    ends = "\u00a0to\u00a0".join(decimals(end, 2) for end in (found.lower, found.upper))
+    known = ("none" if value is None else decimals(value, 2) for value in (control, attempt.proved))
+    return (Cell(name), number(f"{decimals(found.value, 2)} ({ends})"), *map(number, known))
+
+
+def bounds_section(report: RunReport) -> Section | None:
+    """Return all attempts in full, by measure; None where nothing was tried."""
     if not report.attempts:
         return None
     on_table = any(attempt.one_table for attempt in report.attempts)
-    where = "this very table, or on the releases it was made with," if on_table else "the releases behind it"
     levels = levels_text(attempt.level for attempt in report.attempts)
     blocks: list[Block] = [
         paragraph(
-            "What is proved holds against every attacker, whatever they know and compute. What is attempted "
-            f"is what attacks on {where} have reached; intervals are of {levels}. "
-            "Empty-handed is what an attacker reaches who has nothing of it.",
-            "An attempt that stays below its bound proves nothing by itself: below each table stands what "
-            "would have to be true for it to come closer. An audit that passes its bound shows that the "
-            "proof, or the code, is wrong."
+            "The proved bound holds against every attacker, whatever they know and compute. "
+            f"Intervals are of {levels}. A baseline attack is made without the table.",
+            "An attack below its bound proves nothing. Below each table stands what would bring the attack "
+            "closer. An audit that passes its bound shows that the proof, or the code, is wrong."
             + (
-                " One table may pass a bound by bad luck: it holds on average over tables."
+                " One table may pass a bound by bad luck. The bound holds on average over tables."
                 if on_table
                 else ""
             ),
@@ -245,7 +303,7 @@ def attempts_section(report: RunReport) -> Section | None:
             Grid(f"{name}: proved and attempted", HEADER, rows),
             *(paragraph(Sentence(*told)) for told in closers(attempts)),
         ]
-    return Section("attempts", "Proved and attempted", tuple(blocks))
+    return Section("bounds", "All attacks", tuple(blocks))
 
 
 def _row(attempt: Attempt) -> tuple[Cell, ...]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from dpsynth.evaluation.details import (
     Associations,
     Distances,
+    FinerThanDeclared,
     Marginal,
     SingleColumnRow,
     SingleColumns,
@@ -23,10 +24,11 @@ from dpsynth.evaluation.similarity.tails import Percentile
 from dpsynth.report.drawing.curves import plot_intervals
 from dpsynth.report.drawing.distributions import MOST_NAMES, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.drawing.style import Plot
-from dpsynth.report.formats import column_value, decimals, estimate_text
+from dpsynth.report.formats import column_value, decimals, estimate_text, measured
 from dpsynth.report.page.blocks import (
     OF_COLUMN,
     Block,
+    Bullets,
     Cell,
     Grid,
     Heading,
@@ -42,7 +44,7 @@ from dpsynth.report.page.blocks import (
     paragraph,
 )
 from dpsynth.report.verdicts import similarity as rules
-from dpsynth.report.verdicts.verdict import Verdict
+from dpsynth.report.verdicts.verdict import Verdict, get
 
 _ATTACKS = {
     "membership_auc": "attack by distance",
@@ -60,7 +62,7 @@ def closeness_section(evaluation: Evaluation) -> Section | None:
     for words, caption, label, chosen in (
         ("Nearest-neighbour accuracy", "Nearest-neighbour accuracy against 1/2, which is best", "accuracy",
          accuracies),
-        ("Signs of memory", "Attacks that guess who was in the training table; 1/2 is a coin",
+        ("Signs of memorisation", "Attacks by distance on training records: guessing gives 0.5",
          "AUC, or share", attacks),
     ):  # fmt: skip
         rows = [(_label(measure.name), "synthetic", measure) for measure in chosen]
@@ -71,14 +73,45 @@ def closeness_section(evaluation: Evaluation) -> Section | None:
     blocks += measure_tables(measures) + column_tables(measures, "Closeness")
     if not blocks:
         return None
+    no_evidence = "Distances can show memorisation. A good distance is no evidence of privacy."
     intro = paragraph(
-        "A table that remembers its training records lies nearer to them than new real records do. A "
-        "nearest-neighbour accuracy of 1/2 means that real and synthetic records mix; towards 0 they are "
-        "copies, towards 1 they are strangers."
+        no_evidence,
+        "Copies of training records lie nearer to them than new real records do. A nearest-neighbour "
+        "accuracy of 0.5 means that real and synthetic records mix. It is 0 for copies, and 1 if the two "
+        "tables lie apart.",
     )
+    said = _signs(evaluation)
+    blocks = [*([Bullets(tuple(said))] if said else []), *blocks]
     if not any(measure.internal for measure in measures):
-        return Section("closeness", "Repeated records", tuple(blocks))
-    return Section("closeness", "Does it remember anyone?", (intro, *blocks))
+        return Section("closeness", "Repeated records", (paragraph(no_evidence), *blocks))
+    return Section("closeness", "Distances between records", (intro, *blocks))
+
+
+def _signs(evaluation: Evaluation) -> list[Sentence]:
+    """What attacks by distance reached, in sentences."""
+    sentences = (
+        (
+            "membership_auc",
+            "An attack by distance separates training from held-out records with an AUC of {}. Guessing "
+            "gives 0.5.",
+        ),
+        (
+            "membership_tpr_at_1pct",
+            "If that attack names 1 in 100 held-out records, it names a share of {} of the training records.",
+        ),
+        (
+            "copies_excess",
+            "The share of synthetic records that copy a training record is {} above the share that copy a "
+            "new record by chance. The best value is 0 or less.",
+        ),
+        (
+            "privacy_loss",
+            "Synthetic records are nearer to training records than to new ones by {} in nearest-neighbour "
+            "accuracy. The best value is 0 or less.",
+        ),
+    )
+    known = [(get(evaluation, name), text) for name, text in sentences]
+    return [Sentence(text.format(measured(m)), m.internal) for m, text in known if m is not None]
 
 
 def _label(name: str) -> str:
@@ -103,14 +136,37 @@ def section(evaluation: Evaluation) -> Section | None:
     blocks += column_blocks(evaluation)
     blocks += _associations(evaluation)
     blocks += column_tables(measures, "Resemblance")
-    if not blocks:
+    said = (*_distributions(evaluation), *_rounded(evaluation))
+    if not blocks and not said:
         return None
     both = any(m.internal for m in measures) or any_internal(evaluation.of(Marginal))
     intro = "Distributions of single columns and associations of pairs" + (
         ", synthetic beside real." if both else " in the synthetic table."
     )
-    title = "Does it look like the real table?" if both else "What does it look like?"
-    return Section("resemblance", title, (paragraph(intro), *blocks))
+    return Section("resemblance", "Columns and pairs", (paragraph(intro, *said), *blocks))
+
+
+def _distributions(evaluation: Evaluation) -> list[Sentence]:
+    tvd = get(evaluation, "tvd_mean")
+    if tvd is None:
+        return []
+    text = (
+        f"On average over columns, a share of {measured(tvd)} of the records would have to change to give "
+        "the real distribution."
+    )
+    return [Sentence(text, tvd.internal)]
+
+
+def _rounded(evaluation: Evaluation) -> list[Sentence]:
+    """Which columns of the real files hold digits beyond the declared steps; no fault of any table."""
+    real = [detail for detail in evaluation.of(FinerThanDeclared) if not detail.name.endswith(".synthetic")]
+    if not real:
+        return []
+    text = (
+        f"The real tables are finer than the schema ({', '.join(rules.between_steps(real))}). They were "
+        "rounded before any comparison, as they are before fitting."
+    )
+    return [Sentence(text, any_internal(real))]
 
 
 def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Block]:

@@ -39,6 +39,7 @@ def table_one_section(report: RunReport) -> Section | None:
     blocks: list[Block] = [paragraph("Each column of the table in summary, as in a clinical paper.", *said)]
     if differences := evaluation.of(Differences):
         blocks.append(paragraph(*_differing(differences[0])))
+        blocks.append(paragraph(*_by_chance(differences[0])))
     for group in dict.fromkeys(detail.data.group for detail in tables):
         blocks.append(_grid(evaluation, group))
     return Section("table-one", "Table 1: the records", tuple(blocks))
@@ -46,7 +47,6 @@ def table_one_section(report: RunReport) -> Section | None:
 
 def _differing(detail: Detail[Differences]) -> Iterator[Sentence]:
     data = detail.data
-    yield Sentence("Real records are those that the synthetic ones were made from.")
     yield Sentence("The standardised mean difference (SMD) is synthetic minus real, in standard deviations.")
     sizes = {row.column: abs(row.smd) for row in data.rows if row.smd is not None}
     if sizes:
@@ -57,9 +57,13 @@ def _differing(detail: Detail[Differences]) -> Iterator[Sentence]:
             f"The largest is {decimals(sizes[worst], 2)} ({worst}).",
             detail.internal,
         )
+
+
+def _by_chance(detail: Detail[Differences]) -> Iterator[Sentence]:
+    yield Sentence("Real records are those that the synthetic ones were made from.")
     yield Sentence(
         "By chance alone, two tables of these sizes stay below about "
-        f"{decimals(data.chance, 2)} in 95 of 100 columns. "
+        f"{decimals(detail.data.chance, 2)} in 95 of 100 columns. "
         "Columns with missing values, or of more than two categories, may differ by more.",
         detail.internal,
     )

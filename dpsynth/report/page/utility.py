@@ -1,4 +1,4 @@
-"""Two sections: what models that learn from the table are worth on real records, and study replication.
+"""What the table is good for, in short; models that learn from it on real records; study replication.
 
 The estimates of a declared study were paid for and stand on top, on a page for release as well; what compares
 them, or a regression fitted to the synthetic table, with real records is internal.
@@ -13,13 +13,15 @@ from dpsynth.evaluation.details import Calibration, Comparison, DeclaredEffect, 
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.report.drawing.curves import plot_calibration, plot_intervals, plot_roc, plot_survival
 from dpsynth.report.drawing.forest import plot_effects, plot_estimates
-from dpsynth.report.formats import effect_text, level_text, shown
+from dpsynth.report.formats import effect_text, level_text, measured, shown
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,
     Cell,
     Grid,
     Heading,
+    Item,
+    Items,
     Plots,
     Section,
     Sentence,
@@ -30,13 +32,90 @@ from dpsynth.report.page.blocks import (
     number,
     paragraph,
 )
+from dpsynth.report.page.summary import findings, items
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts.utility import judged
+from dpsynth.report.verdicts.verdict import get
 from dpsynth.report.wording import LEVEL, PAID, described, guidance, rows, surviving
 from dpsynth.studies.estimates import Estimates
 
 
-def section(evaluation: Evaluation) -> Section | None:
-    """Return the section; None where nothing was measured."""
+def section(report: RunReport) -> Section:
+    """Return what an analyst may use the table for, in short."""
+    evaluation = report.measured
+    said = (*_studies(report), *_prediction(evaluation))
+    nothing = Sentence("Usefulness is measured on real records. This page shows no such number.")
+    found = _findings(report)
+    blocks: list[Block] = [paragraph(*(said or (nothing,)))]
+    blocks += [Items(found[:_WORST])] if found else []
+    return Section("utility", "Is it useful?", tuple(blocks), FOLDS)
+
+
+def findings_section(report: RunReport) -> Section | None:
+    """Return the findings that the page before the folds has no room for; None where it has all."""
+    found = _findings(report)[_WORST:]
+    return Section("findings", "More findings", (Items(found),)) if found else None
+
+
+def _findings(report: RunReport) -> tuple[Item, ...]:
+    return items(verdict for verdict in findings(report) if verdict.about == "trust")
+
+
+#: findings that are seen before the folds, the worst
+_WORST = 5
+#: folded parts on quality
+FOLDS = ("findings", "prediction", "replication", "resemblance", "closeness")
+
+
+def _studies(report: RunReport) -> list[Sentence]:
+    if not report.studies:
+        return []
+    if report.withheld:
+        return [Sentence(f"This page has estimates of pre-specified regressions. {report.withheld}", True)]
+    named = ", ".join(told.study for told in report.studies)
+    return [
+        Sentence(
+            f"Pre-specified regressions ({named}) have intervals that include privacy noise. "
+            "Their estimates can be quoted."
+        )
+    ]
+
+
+def _prediction(evaluation: Evaluation) -> list[Sentence]:
+    outcome = evaluation.settings.get("outcome") or "the outcome"
+    sentences = []
+    for name, real_name, what, best in (
+        ("auc_mean", "auc_real_mean", "AUC", "guessing gives 0.5"),
+        ("r2_mean", "r2_real_mean", "explained variance", "guessing gives 0"),
+    ):
+        synthetic, real = get(evaluation, name), get(evaluation, real_name)
+        if synthetic is None:
+            continue
+        text = f"Models that learn {outcome} from the synthetic table reach {what} {measured(synthetic)} on "
+        text += f"new real records ({best})."
+        text += f" With real records to learn from, they reach {measured(real)}." if real is not None else ""
+        internal = synthetic.internal or (real is not None and real.internal)
+        sentences.append(Sentence(text, internal))
+    return sentences
+
+
+def _effects(evaluation: Evaluation) -> list[Sentence]:
+    sentences = []
+    for detail in evaluation.of(Effects):
+        sides = [side for row in detail.data.rows if (side := judged(row, detail.data)) is not None]
+        signs = [side.same_sign for side in sides if side.same_sign is not None]
+        if signs:
+            study = detail.data.study
+            found = f"A {detail.data.model} regression of {detail.data.outcome} has"
+            if study is not None:
+                found = f"The private estimates of the pre-specified regression {study} have"
+            text = f"{found} {sum(signs)} of {len(signs)} effects in the same direction as in real records."
+            sentences.append(Sentence(text, detail.internal))
+    return sentences
+
+
+def prediction_section(evaluation: Evaluation) -> Section | None:
+    """Return the section on models that learn from the table; None where nothing was measured."""
     scores = measures_of(evaluation, "utility")
     blocks: list[Block] = []
     for prefix, reference, label in (("auc", 0.5, "AUC"), ("r2", 0.0, "explained variance")):
@@ -53,12 +132,12 @@ def section(evaluation: Evaluation) -> Section | None:
     if not blocks:
         return None
     intro = paragraph(
-        "Classifiers learn the outcome from the synthetic table and are tested on real records that had no "
-        "part in it; beside them, the same classifiers learn from the real training records."
+        "Classifiers learn the outcome from the synthetic table. They are tested on real records that had no "
+        "part in it. Beside them, the same classifiers learn from the real training records."
     )
     if not any(measure.internal for measure in scores):
-        return Section("utility", "The outcome", tuple(blocks))
-    return Section("utility", "Is it useful?", (intro, *blocks))
+        return Section("prediction", "The outcome", tuple(blocks))
+    return Section("prediction", "Prediction", (intro, *blocks))
 
 
 def _scores(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
@@ -87,15 +166,16 @@ def replication_section(report: RunReport) -> Section | None:
     compared += measure_tables(measures) + column_tables(measures, "Replication")
     declared = _declared(report)
     if not compared:
-        title = "What do the declared studies find?"
+        title = "Pre-specified regressions"
         return Section("replication", title, tuple(declared)) if declared else None
     intro = paragraph(
-        "The same regression is fitted to the real and to the synthetic records. A study is replicated where "
-        "the effects have the same sign and their intervals overlap."
+        *_effects(evaluation),
+        "The same regression is fitted to the real and to the synthetic records. A study is replicated if "
+        "the effects have the same sign and their intervals overlap.",
     )
     if declared:
         declared.append(Heading("Beside real records"))
-    return Section("replication", "Does a study come out the same?", (*declared, intro, *compared))
+    return Section("replication", "Regressions", (*declared, intro, *compared))
 
 
 def _declared(report: RunReport) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -25,6 +26,17 @@ class Verdict:
     rests_on: tuple[str, ...] = ()
     internal: bool = False
     about: Literal["risk", "trust"] = "trust"
+
+    @property
+    def headline(self) -> str:
+        """What is found, without its numbers: the sentence up to its first colon, bracket or stop.
+
+        Examples
+        --------
+        >>> Verdict("useful", "good", "Models learn nearly as well: AUC 0.800.").headline
+        'Models learn nearly as well'
+        """
+        return re.split(r": | \(|; |\. |\.$", self.sentence, maxsplit=1)[0]
 
 
 def basis(measures: Iterable[Measure]) -> tuple[tuple[str, ...], bool]:

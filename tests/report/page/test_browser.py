@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 375, "height": 667}}
+#: that the page may be long before the folds
+MOST_SCREENS = 6
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = [
@@ -110,8 +112,30 @@ def test_contents_lead_somewhere(opened):
         ".filter(a => !document.getElementById(a.getAttribute('href').slice(1))).map(a => a.href)"
     )
     assert dead == []
-    opened.tab.click("nav a >> nth=1")
+    opened.tab.click("nav a >> nth=0")
     assert opened.tab.url.endswith("#guarantee")
+    opened.tab.click("p.more a >> nth=0")
+    assert opened.tab.url.endswith("#ledger")
+    assert opened.tab.evaluate("document.getElementById('ledger').closest('details').open")
+    opened.tab.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_six_phone_screens(browser, tmp_path, mode):
+    """Catches a page that is too long for a phone before the folds, of a run with as much as the demo's."""
+    report, _ = sources.full_report(hostile=False)
+    ledger = sources.ledger_of()
+    ledger.drawn_by("AES-128 in counter mode, key from the operating system's randomness")
+    write_page(
+        replace(report, ledger=ledger, attempts=sources.attempts_like_a_run()), tmp_path / "page.html", mode
+    )
+    tab = browser.new_page(viewport=SCREENS["phone"])
+    try:
+        tab.goto((tmp_path / "page.html").as_uri())
+        length = tab.evaluate("document.querySelector('.folds').getBoundingClientRect().top + scrollY")
+        assert 2 < length / SCREENS["phone"]["height"] <= MOST_SCREENS
+    finally:
+        tab.close()
 
 
 def test_names_do_nothing(opened):
@@ -136,25 +160,28 @@ def test_badges(opened):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_print(browser, files, mode):
-    """Catches folded parts that paper does not show, and figures or tables cut off at the margin."""
+    """Catches lines that paper does not show, parts that nobody opened, and tables cut off at the margin."""
     # the width between the margins of A4
     tab = browser.new_page(viewport={"width": 688, "height": 1000})
     try:
         tab.goto(files[mode].as_uri())
         assert tab.evaluate("[...document.querySelectorAll('details')].every(d => !d.open)")
         tab.emulate_media(media="print")
-        heights = tab.evaluate(
-            "[...document.querySelectorAll('details > :not(summary)')]"
-            ".map(e => e.checkVisibility() ? e.getBoundingClientRect().height : 0)"
-        )
-        assert heights and all(height > 0 for height in heights)
+        heights = """name => [...document.querySelectorAll(name)]
+            .map(e => e.checkVisibility() ? e.getBoundingClientRect().height : 0)"""
+        lines, folds = "main > section .items details > p", ".fold > section"
+        assert tab.evaluate(heights, lines) and all(height > 0 for height in tab.evaluate(heights, lines))
+        assert tab.evaluate(heights, folds) and not any(tab.evaluate(heights, folds))
+        paper = tab.pdf(prefer_css_page_size=True)
+        tab.evaluate("document.querySelectorAll('.fold').forEach(d => d.open = true)")
+        inside = tab.evaluate(heights, "details > :not(summary)")
+        assert inside and all(height > 0 for height in inside)
         cut = tab.evaluate(
             "[...document.querySelectorAll('img, table, pre')]"
             ".filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)"
             ".map(e => e.tagName + ' ' + (e.alt || e.innerText).slice(0, 60))"
         )
         assert cut == []
-        paper = tab.pdf(prefer_css_page_size=True)
-        assert paper.startswith(b"%PDF") and len(paper) > 20_000
+        assert paper.startswith(b"%PDF") and 20_000 < len(paper) < len(tab.pdf(prefer_css_page_size=True))
     finally:
         tab.close()

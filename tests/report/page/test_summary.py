@@ -1,13 +1,13 @@
-"""The summary in words: each sentence follows from its numbers, and says so if they are internal."""
+"""What is said first: each sentence follows from its numbers, and says so if they are internal."""
 
 from __future__ import annotations
 
-import numpy as np
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.page import summary
+from dpsynth.report.page import guarantee, similarity, summary, utility
+from dpsynth.report.page.blocks import Facts, Paragraph, Section
 from dpsynth.report.run_report import RunReport
 
 
@@ -15,37 +15,50 @@ def private(ledger: Ledger, evaluation: Evaluation | None = None) -> RunReport:
     return RunReport(ledger, sources.DELTA, evaluation=evaluation)
 
 
+def said(section: Section | None) -> list[summary.Sentence]:
+    """Sentences of a section that stand in paragraphs and facts."""
+    assert section is not None
+    paragraphs = [s for block in section.blocks if isinstance(block, Paragraph) for s in block.sentences]
+    facts = [s for block in section.blocks if isinstance(block, Facts) for _, s in block.items]
+    return [*facts, *paragraphs]
+
+
+def text_of(section: Section | None) -> str:
+    return " ".join(sentence.text for sentence in said(section))
+
+
 def test_bounds_are_those_of_the_profile_rounded_up():
-    """Catches a bound that is told smaller than it is, or another number in its place."""
+    """Catches a bound that is smaller on the page than it is, or another number in its place."""
     ledger = sources.ledger_of()
-    report = private(ledger)
-    text = " ".join(sentence.text for sentence in summary.risk(report))
-    profile = ledger.profile()
-    told = float(text.split("right at most ")[1].split()[0])
-    assert 100 * profile.attack_accuracy() <= told < 100 * profile.attack_accuracy() + 0.2
-    told = float(text.split("by more than ")[1].split()[0])
-    assert 100 * profile.tv() <= told < 100 * profile.tv() + 0.2
-    assert f"plus at most {sources.DELTA:g} (δ)" in text
-    assert not any(sentence.internal for sentence in summary.risk(report))
+    shown = guarantee.section(private(ledger))
+    text, profile = text_of(shown), ledger.profile()
+    for before, bound in (
+        ("likely, at most ", profile.attack_accuracy()),
+        ("the probability is at most ", float(profile.tpr(0.1))),
+        ("It names at most ", float(profile.tpr(0.01))),
+    ):
+        told = float(text.split(before)[1].split()[0])
+        assert 100 * bound <= told < 100 * bound + 0.2, before
+    assert "plus at most 1 in 100,000." in text
+    assert not any(sentence.internal for sentence in said(shown))
 
 
 def test_replace_one_is_told_as_such():
     """Catches a sentence about taking part where the guarantee is about another's record in its place."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(4.0), sensitivity="1", adjacency="replace-one")
-    text = " ".join(sentence.text for sentence in summary.risk(private(ledger)))
-    assert "another's in its place" in text and "took part" not in text
+    text = text_of(guarantee.section(private(ledger)))
+    assert "with another one in its place" in text and "which of two rows" in text and "whether" not in text
 
 
 def test_a_bound_that_bounds_nothing_is_told_as_such():
-    """Catches "at most inf times" and "right at most 100 times in 100", which tell a patient nothing."""
+    """Catches "at most inf times" and "at most 100 of 100", which tell a patient nothing."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(0.02), sensitivity="1")
-    assert 700 < ledger.epsilon(sources.DELTA) < np.inf
-    text = " ".join(sentence.text for sentence in summary.risk(private(ledger)))
-    assert " inf " not in text and "100 times in 100" not in text and "100 points" not in text
-    assert "may be right every time" in text and "more than a million times" in text
-    assert "may depend wholly on whether a patient is in the training table (total variation 1)" in text
+    text = text_of(guarantee.section(private(ledger)))
+    assert " inf " not in text and "100 of 100" not in text and "100 %" not in text
+    assert "every guess may be correct" in text and "more than a million times" in text
+    assert summary.verdict(private(ledger)).severity == "bad"
 
 
 def test_nothing_is_promised_without_a_guarantee():
@@ -53,8 +66,10 @@ def test_nothing_is_promised_without_a_guarantee():
     seeded = sources.ledger_of()
     seeded.seeded = True
     for report in (private(sources.bare_ledger()), private(seeded), RunReport()):
-        text = " ".join(sentence.text for sentence in summary.risk(report))
-        assert text.startswith("Nothing is promised") and "at most" not in text
+        text = text_of(guarantee.section(report))
+        assert text.startswith("Nothing is guaranteed") and "at most" not in text
+        line = summary.verdict(report)
+        assert line.severity != "good" and "Guaranteed" not in line.text
 
 
 def test_a_row_that_is_no_person_is_told_first():
@@ -63,8 +78,21 @@ def test_a_row_that_is_no_person_is_told_first():
     ledger.about("one year of one person")
     ledger.begin_stage(1e-5)
     ledger.post("counts", gaussian_event(5.0), sensitivity="1")
-    assert "is one row of the table (one row = one year" in summary.risk(private(ledger))[0].text
-    assert "is one row" not in " ".join(s.text for s in summary.risk(private(sources.ledger_of())))
+    first, *rest = said(guarantee.section(private(ledger)))
+    assert "One row is one year of one person." in first.text
+    assert not any("patient" in sentence.text for sentence in rest)
+
+
+def test_the_verdict_is_one_line_of_three_facts():
+    """Catches a verdict without guarantee, attacks or quality, or one without its mark."""
+    report = sources.full_report(2, hostile=False)[0]
+    line = summary.verdict(report)
+    assert line.text.startswith("Guaranteed for each row: ε = ") and line.internal
+    assert "signs of memorisation" in line.text and line.severity in ("caution", "bad")
+    released = summary.verdict(report.released())
+    assert not released.internal and "memorisation" not in released.text
+    plain = summary.verdict(private(sources.ledger_of()))
+    assert plain.text.endswith("Quality: not measured on this page.") and plain.severity == "good"
 
 
 def test_measured_numbers_carry_their_interval_and_mark():
@@ -80,42 +108,45 @@ def test_measured_numbers_carry_their_interval_and_mark():
         {"outcome": "death"},
     )
     report = private(sources.ledger_of(), evaluation)
-    risk, trust = summary.risk(report), summary.trust(report)
-    membership = next(s for s in risk if "0.523 (0.501 to 0.545)" in s.text)
-    assert membership.internal
-    rate = next(s for s in risk if "0.012 (0.000 to 0.030)" in s.text)
-    assert rate.internal and "the guarantee allows any attack 0.0" in rate.text
-    assert not any("copy" in sentence.text for sentence in risk)
-    prediction = trust[0]
-    assert prediction.internal and "predict death" in prediction.text
+    signs = similarity.closeness_section(evaluation).blocks[1].items
+    assert [sentence.internal for sentence in signs] == [True, True]
+    assert "0.523 (0.501 to 0.545)" in signs[0].text and "0.012 (0.000 to 0.030)" in signs[1].text
+    prediction = said(utility.section(report))[0]
+    assert prediction.internal and "learn death" in prediction.text
     assert "0.810 (0.790 to 0.830)" in prediction.text and "they reach 0.840" in prediction.text
 
 
 def test_no_numbers_are_said_to_be_absent():
     """Catches a page for release that is silent about what it does not show."""
-    text = " ".join(sentence.text for sentence in summary.trust(RunReport()))
-    assert "no number on how useful" in text
+    assert "shows no such number" in text_of(utility.section(RunReport()))
 
 
-def test_declared_studies_are_told_first_and_only_as_far_as_they_may():
-    """Catches a summary that is silent about what can be quoted, or that lets it be where it cannot."""
+def test_pre_specified_regressions_are_told_first_and_only_as_far_as_they_may():
+    """Catches a page that is silent about what can be quoted, or that lets it be where it cannot."""
     report = RunReport(sources.ledger_of(), sources.DELTA, studies=(sources.study_of(),))
-    first, second, last = summary.trust(report)
+    (first,) = said(utility.section(report))
     assert "(mortality)" in first.text and "can be quoted" in first.text and not first.internal
-    assert "no number on how useful" in second.text and "whatever else matters" in last.text
-    assert [v.code for v in summary.boxes(report.released())[1].verdicts] == ["declared_effects"]
+    assert "declared_effects" in [v.code for v in summary.findings(report.released())]
     void = RunReport(sources.bare_ledger(), sources.DELTA, studies=(sources.study_of(),))
-    first, _, last = summary.trust(void)
+    (first,) = said(utility.section(void))
     assert "NOT PRIVATE" in first.text and "quoted" not in first.text and first.internal
-    assert "whatever matters" in last.text and summary.boxes(void)[1].verdicts[0].internal
-    assert summary.boxes(void.released())[1].verdicts == ()
+    assert all(v.internal for v in summary.findings(void) if v.code == "declared_effects")
+    assert "declared_effects" not in [v.code for v in summary.findings(void.released())]
 
 
-def test_the_summary_counts_the_signs_of_the_private_estimates():
-    """Catches a count over the synthetic table's fit under the name of the declared study."""
+def test_the_page_counts_the_signs_of_the_private_estimates():
+    """Catches a count over the synthetic table's fit under the name of the pre-specified regression."""
     detail = sources.compared_study(sources.study_of(), sources.Numbers())
     signs = [row.declared.same_sign for row in detail.data.rows if row.declared]
-    told = summary.trust(RunReport(evaluation=Evaluation((), {}, (detail,))))[0]
-    assert (
-        f"declared study mortality have {sum(signs)} of {len(signs)} effects" in told.text and told.internal
-    )
+    told = said(utility.replication_section(RunReport(evaluation=Evaluation((), {}, (detail,)))))[0]
+    assert f"regression mortality have {sum(signs)} of {len(signs)} effects" in told.text and told.internal
+
+
+def test_the_worst_findings_come_first_and_none_is_lost():
+    """Catches a bad finding behind a fold while a good one is seen, and one that is nowhere."""
+    report = sources.full_report(hostile=False)[0]
+    found = [v for v in summary.findings(report) if v.about == "trust"]
+    seen, more = utility.section(report).blocks[-1].items, utility.findings_section(report).blocks[0].items
+    assert [item.title for item in (*seen, *more)] == [verdict.headline for verdict in found]
+    order = ["bad", "caution", "good"]
+    assert more and order.index(seen[-1].kind) <= order.index(more[0].kind)

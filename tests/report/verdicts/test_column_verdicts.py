@@ -16,9 +16,8 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.report.formats import column_value
+from dpsynth.report.page import similarity
 from dpsynth.report.page.similarity import column_blocks
-from dpsynth.report.page.summary import trust
-from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
@@ -145,7 +144,7 @@ def test_finer_files_are_named() -> None:
     details = [d for name in ("train", "test") for d in finer_than_declared(fine, schema, name).details]
     evaluation = Evaluation((), {}, tuple(details))
     assert judge(evaluation) == ()  # no fault of the synthetic table
-    said = trust(RunReport(evaluation=evaluation))[0]
+    _, said = similarity.section(evaluation).blocks[0].sentences
     assert "The real tables" in said.text and said.internal
     assert "4 values of creatinine, in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
     (found,) = judge(Evaluation((), {}, finer_than_declared(fine, schema, "synthetic").details))

@@ -1,0 +1,251 @@
+"""The limits of the table, and a checklist of what may go wrong with a guarantee.
+
+The list follows the hazards of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees"
+(2025). Each entry is *handled*, *yours to decide* or *not covered*, by the facts of this run alone: its
+ledger, its options, its schema, its attacks, and what the page shows. Nothing is called handled where no
+guarantee holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
+from dpsynth.report.formats import plain
+from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, Sentence, paragraph
+from dpsynth.report.page.summary import whom
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts.privacy import WEAK_EPSILON
+
+Status = Literal["open", "yours", "handled"]
+
+#: heading, colour and mark of each status, in the order of the page
+_STATUS: dict[Status, tuple[str, str, str]] = {
+    "open": ("Not covered", "bad", "✕"),
+    "yours": ("Yours to decide", "caution", "?"),
+    "handled": ("Handled", "good", "✓"),
+}
+
+
+#: entries that only a guarantee can handle
+_PROMISED = (
+    "Privacy unit",
+    "Neighbouring datasets",
+    "Size of ε and δ",
+    "Intermediate results",
+    "Prior knowledge of attackers",
+    "Outliers",
+    "Bounds, categories and schema",
+)
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One entry of the checklist: what may go wrong, whether it is handled, and what shows it."""
+
+    name: str
+    status: Status
+    said: str
+
+
+def limits_section(report: RunReport) -> Section:
+    """Return what no synthetic table of this kind gives."""
+    sentences = (
+        "Conclusions about people in general are not hidden. If smoking harms, the table may show it.",
+        "A single record may be implausible. A small group may be absent.",
+        "Intervals of regressions are too short, unless pre-specified.",
+        "Repeat important results on real records.",
+    )
+    return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),))
+
+
+def section(report: RunReport, shown: Collection[str] = ()) -> Section:
+    """Return the checklist; ``shown`` are the anchors of the other sections on the page."""
+    found = tuple(hazards(report, shown))
+    lists = tuple(
+        Items(
+            tuple(
+                Item(colour, mark, hazard.name, (Sentence(hazard.said),))
+                for hazard in found
+                if hazard.status == status
+            ),
+            heading,
+        )
+        for status, (heading, colour, mark) in _STATUS.items()
+        if any(hazard.status == status for hazard in found)
+    )
+    intro = paragraph("Hazards of NIST SP 800-226, as in this run.")
+    return Section("checklist", "Checklist", (intro, Columns(lists)))
+
+
+def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
+    """Return every entry, in a fixed order.
+
+    Examples
+    --------
+    >>> {hazard.status for hazard in hazards(RunReport())} <= {"open", "yours"}
+    True
+    """
+    guarantee = report.guarantee
+    holds = guarantee is not None and guarantee.private
+    if guarantee is None or not holds:
+        said = "No privacy ledger is known." if guarantee is None else "The guarantee is void."
+        for name in _PROMISED:
+            yield Hazard(name, "open", said)
+    else:
+        yield from _of_guarantee(report, guarantee)
+    yield _randomness(report)
+    yield _proof(report)
+    yield _budget(report, holds)
+    yield _choices(report)
+    yield Hazard(
+        "Access to the real table",
+        "yours",
+        "dpsynth reads the real table without noise. Protect the machine, the files and the logs.",
+    )
+    yield _page(report)
+    yield _subgroups(shown)
+    yield Hazard(
+        "Floating-point noise",
+        "open",
+        "Attacks on the rounding of noise (Mironov 2012) are not covered. Do not publish raw noisy numbers "
+        "beyond the files of the run.",
+    )
+    yield Hazard(
+        "Side channels",
+        "open",
+        "Time, memory and power use while the table was made are not covered.",
+    )
+
+
+def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
+    who, entries = whom(guarantee), guarantee.entries
+    if guarantee.unit == UNIT:
+        unit = "The ledger does not say what a row is. Check that nobody has more than one row."
+        yield Hazard("Privacy unit", "yours", unit)
+    elif who == "patient":
+        yield Hazard("Privacy unit", "handled", f"The ledger says: {guarantee.unit}.")
+    else:
+        unit = f"The ledger says: {guarantee.unit}. Decide whether this protects the person you mean."
+        yield Hazard("Privacy unit", "yours", unit)
+    n = report.table.get("n_public")
+    public = "" if n is None else f" The number of training records ({n}) is treated as public."
+    yield Hazard(
+        "Neighbouring datasets",
+        "handled" if n is None else "yours",
+        f"All {entries} entries of the ledger use {guarantee.adjacency}.{public}",
+    )
+    yield _parameters(guarantee, n)
+    yield Hazard(
+        "Intermediate results",
+        "handled",
+        f"All {entries} noisy statistics count in full. Each one may be seen, with the model and the ledger.",
+    )
+    yield Hazard(
+        "Prior knowledge of attackers",
+        "handled",
+        "The bounds hold even if the attacker knows all other records. The table of measures shows them.",
+    )
+    yield _related(guarantee)
+    yield Hazard(
+        "Outliers",
+        "handled",
+        "Values outside the schema's bounds are clipped. The ledger's sensitivity holds for every record.",
+    )
+    unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
+    if guarantee.excluded or unreviewed:
+        reasons = "; ".join(guarantee.excluded) or "schema fields that nobody reviewed"
+        yield Hazard("Bounds, categories and schema", "open", f"The guarantee does not cover: {reasons}.")
+    else:
+        yield Hazard(
+            "Bounds, categories and schema",
+            "handled",
+            "They come from a reviewed schema. The ledger excludes nothing.",
+        )
+
+
+def _parameters(guarantee: Guarantee, n: object) -> Hazard:
+    said = f"ε = {round_up(guarantee.epsilon)} and δ = {round_up(guarantee.delta)}."
+    if isinstance(n, int):
+        said += f" δ times {n} records is {plain(guarantee.delta * n, 2)}. It should be far below 1."
+    if guarantee.epsilon > WEAK_EPSILON:
+        return Hazard("Size of ε and δ", "open", f"{said} An ε above {WEAK_EPSILON:g} promises little.")
+    return Hazard("Size of ε and δ", "yours", f"{said} Decide whether the attack accuracy is acceptable.")
+
+
+def _related(guarantee: Guarantee) -> Hazard:
+    said = "Records of relatives, or several records of one person, can reveal more together."
+    if guarantee.epsilon < math.log(1e6):
+        delta = (1 + math.exp(guarantee.epsilon)) * guarantee.delta
+        said += f" For two records, ε is {round_up(2 * guarantee.epsilon)} and δ is {round_up(delta)}."
+    return Hazard("Related people", "open", said)
+
+
+def _randomness(report: RunReport) -> Hazard:
+    name, ledger = "Random numbers", report.ledger
+    if ledger is not None and ledger.seeded:
+        return Hazard(name, "open", "The noise follows a seed. Anyone who knows the seed can remove it.")
+    if ledger is None or not ledger.generators:
+        return Hazard(name, "open", "Nothing says which generator made the noise.")
+    drawn = "; ".join(ledger.generators)
+    if any("not cryptographic" in generator for generator in ledger.generators):
+        return Hazard(name, "open", f"The ledger says: {drawn}.")
+    return Hazard(name, "handled", f"The ledger says: {drawn}. The key was not kept.")
+
+
+def _proof(report: RunReport) -> Hazard:
+    name = "Errors in proof or code"
+    bounded = [attempt for attempt in report.attempts if attempt.proved is not None]
+    passed = [attempt for attempt in bounded if attempt.passes]
+    if passed:
+        return Hazard(name, "open", f"An attack passed its bound: {passed[0].attack}.")
+    if not bounded:
+        return Hazard(name, "open", "No attack with a proved bound is on this page.")
+    return Hazard(
+        name,
+        "handled",
+        f"None of {len(bounded)} attack results passed its bound. See What was attempted.",
+    )
+
+
+def _budget(report: RunReport, holds: bool) -> Hazard:
+    name = "Other tables from the same records"
+    if report.ledger is None or not holds:
+        return Hazard(name, "open", "No guarantee adds up over tables.")
+    stages = len(report.ledger.stages)
+    said = f"This ledger has {len(report.ledger.entries)} entries in {stages} stage{'s' * (stages != 1)}."
+    return Hazard(name, "yours", f"{said} Add the ε of every other table from the same records.")
+
+
+def _choices(report: RunReport) -> Hazard:
+    model = report.config.get("model")
+    options = model if isinstance(model, Mapping) else {}
+    ruled = sorted(name.replace("_", " ") for name, value in options.items() if value == "auto")
+    said = "A choice of options, or of the best of several fits, uses privacy budget too."
+    if ruled:
+        said = f"Rules from public facts chose: {', '.join(ruled)}. {said}"
+    return Hazard("Choice of options", "yours", said)
+
+
+def _page(report: RunReport) -> Hazard:
+    measured = report.measured
+    marks = [m.internal for m in measured.measures] + [d.internal for d in measured.details]
+    if report.seconds or any(marks) or any(attempt.internal for attempt in report.attempts):
+        said = (
+            "This page has numbers from real records without noise. Share release.html instead, made by "
+            "dpsynth report --mode release."
+        )
+        return Hazard("This page", "yours", said)
+    whole = report.guarantee is not None and report.guarantee.status == "private"
+    said = "No number on this page comes from real records without noise."
+    return Hazard("This page", "handled" if whole else "yours", said)
+
+
+def _subgroups(shown: Collection[str]) -> Hazard:
+    name = "Errors by subgroup"
+    if "subgroups" in shown:
+        return Hazard(name, "yours", "See the table of subgroups. Decide whether the errors are acceptable.")
+    return Hazard(name, "open", "This page does not show errors by sex, age or other groups.")

@@ -1,0 +1,133 @@
+"""The checklist: no entry contradicts the run's facts, and none is called handled without a guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import report_sources as sources
+
+from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.report.page import html
+from dpsynth.report.page.blocks import Section
+from dpsynth.report.page.checklist import Hazard, hazards
+from dpsynth.report.run_report import RunReport
+
+CRYPTOGRAPHIC = "AES-128 in counter mode"
+BOUNDS, RANDOM, CODE = "Bounds, categories and schema", "Random numbers", "Errors in proof or code"
+
+
+def ledger_of(row: str | None = "one patient: the first stay", generator: str = CRYPTOGRAPHIC) -> Ledger:
+    ledger = Ledger()
+    ledger.about(row)
+    ledger.drawn_by(generator)
+    ledger.begin_stage(1e-5)
+    ledger.post("counts", gaussian_event(4.0), sensitivity="1")
+    return ledger
+
+
+def listed(report: RunReport, *shown: str) -> dict[str, Hazard]:
+    found = list(hazards(report, shown))
+    assert len({hazard.name for hazard in found}) == len(found)
+    return {hazard.name: hazard for hazard in found}
+
+
+def run(ledger: Ledger | None = None, **changes: object) -> RunReport:
+    attempt = Attempt("audit: counts", "tv", Estimate(0.1, 0.0, 0.2), 0.3, internal=False)
+    report = RunReport(ledger or ledger_of(), 1e-5, table={"name": "cohort"}, attempts=(attempt,))
+    return replace(report, **changes)
+
+
+def test_a_run_in_order_is_handled() -> None:
+    """Catches an entry that is always open, whatever the run did."""
+    found = listed(run())
+    for name in (BOUNDS, RANDOM, CODE, "Privacy unit", "Neighbouring datasets", "Outliers", "This page"):
+        assert found[name].status == "handled", name
+    assert CRYPTOGRAPHIC in found[RANDOM].said and "one patient: the first stay" in found["Privacy unit"].said
+
+
+def test_nothing_is_handled_without_a_guarantee() -> None:
+    """Catches comfort about a table without noise, with a known seed, or of unknown origin."""
+    seeded = ledger_of()
+    seeded.seeded = True
+    for report in (RunReport(), run(sources.bare_ledger(), attempts=()), run(seeded, attempts=())):
+        found = listed(report)
+        handled = {name for name, hazard in found.items() if hazard.status == "handled"}
+        assert handled == set()
+        assert set(found) >= {BOUNDS, RANDOM, "Privacy unit"}
+
+
+def test_a_seed_is_never_handled() -> None:
+    """Catches a checklist that praises the generator although the caller's seed made the noise."""
+    seeded = ledger_of()
+    seeded.seeded = True
+    found = listed(run(seeded))[RANDOM]
+    assert found.status == "open" and "seed" in found.said
+
+
+@pytest.mark.parametrize("generator", ["PCG64, which is not cryptographic", None])
+def test_a_weak_or_unknown_generator_is_not_covered(generator: str | None) -> None:
+    """Catches noise that can be predicted, or of unknown making, among what is handled."""
+    ledger = sources.ledger_of() if generator is None else ledger_of(generator=generator)
+    assert listed(run(ledger))[RANDOM].status == "open"
+
+
+def test_a_schema_read_off_the_records_is_not_covered() -> None:
+    """Catches bounds that nobody reviewed, or a hole in the ledger, called handled, on either page."""
+    hole = ledger_of()
+    hole.exclude("schema fields read off the private data and not reviewed (age)")
+    for report in (
+        run(hole),
+        run(hole).released(),
+        run(table={"unreviewed": ["age"]}),
+        run(evaluation=Evaluation((), {"unreviewed": ["age"]})),
+    ):
+        assert listed(report)[BOUNDS].status == "open"
+    assert "(age)" in listed(run(hole).released())[BOUNDS].said
+
+
+def test_the_unit_is_the_ledgers() -> None:
+    """Catches a patient where the ledger says a year of a person, or nothing."""
+    for row in ("one year of one person, and not one person", None):
+        found = listed(run(ledger_of(row)))["Privacy unit"]
+        assert found.status == "yours"
+        page = html.render(run(ledger_of(row)), "release")
+        assert "Guaranteed for each row" in page and "a patient was in the data" not in page
+    assert "Guaranteed for each patient" in html.render(run(), "release")
+
+
+def test_a_passed_bound_is_not_handled() -> None:
+    """Catches proof and code called checked although an attack passed a bound, or none was made."""
+    passed = Attempt("audit: counts", "tv", Estimate(0.5, 0.4, 0.6), 0.3, internal=False)
+    assert listed(run(attempts=(*run().attempts, passed)))[CODE].status == "open"
+    assert listed(run(attempts=()))[CODE].status == "open"
+
+
+def test_numbers_that_are_public_are_named() -> None:
+    """Catches a public number of records, rules or a weak epsilon that the list is silent about."""
+    known = run(table={"n_public": 2850}, config={"model": {"training_steps": "auto"}})
+    assert listed(known)["Neighbouring datasets"].status == "yours"
+    assert "2850" in listed(known)["Neighbouring datasets"].said
+    assert "0.029" in listed(known)["Size of ε and δ"].said
+    assert "training steps" in listed(known)["Choice of options"].said
+    weak = Ledger()
+    weak.post("counts", gaussian_event(0.2), sensitivity="1")
+    assert listed(run(weak))["Size of ε and δ"].status == "open"
+
+
+def test_a_page_with_confidential_numbers_says_so() -> None:
+    """Catches an internal page that calls itself free of confidential numbers."""
+    internal = run(evaluation=Evaluation((Measure("Utility", "auc_mean", 0.8, True),)))
+    assert listed(internal)["This page"].status == "yours"
+    assert listed(internal.released())["This page"].status == "handled"
+
+
+def test_subgroups_are_open_until_they_are_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a checklist that knows nothing of the section, or one that praises what is not there."""
+    assert listed(run())["Errors by subgroup"].status == "open"
+    part = Section("subgroups", "Subgroups")
+    monkeypatch.setitem(html.PARTS, "subgroups", lambda report: part)
+    assert "See the table of subgroups" in html.render(run(), "internal")
