@@ -18,7 +18,7 @@ The command line exits with 2 after an InputError or a PrivacyError, and with 1 
 from __future__ import annotations
 
 #: The mark of what was computed from private records without payment, in messages, tables and reports.
-INTERNAL = "internal: not for release"
+CONFIDENTIAL = "confidential"
 
 
 class DpsynthError(Exception):
@@ -67,6 +67,6 @@ def of_records(message: str) -> DataError:
     Examples
     --------
     >>> of_records("column 'age', row 3: 'x' is not a number")
-    DataError("column 'age', row 3: 'x' is not a number (internal: not for release)")
+    DataError("column 'age', row 3: 'x' is not a number (confidential)")
     """
-    return DataError(f"{message} ({INTERNAL})")
+    return DataError(f"{message} ({CONFIDENTIAL})")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from dpsynth.accounting.guarantee import NOT_PRIVATE
 from dpsynth.accounting.record import Summary
-from dpsynth.errors import INTERNAL
+from dpsynth.errors import CONFIDENTIAL
 from dpsynth.files.markdown import code_block, inert
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.formats import bound, levels_text, round_up, seconds_text
@@ -52,7 +52,7 @@ def to_markdown(report: RunReport) -> str:
         lines += [
             "## What it is worth",
             "",
-            f"Numbers marked *{INTERNAL}* were computed from real records without payment: the guarantee "
+            f"Numbers marked *{CONFIDENTIAL}* were computed from real records without payment: the guarantee "
             "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
             "",
             report.evaluation.to_markdown(level=3),
@@ -80,21 +80,21 @@ def section_lines(section: Section | None) -> list[str]:
             numbers = [cell.number for cell in block.rows[0]] if block.rows else [False] * len(block.header)
             lines.append("|" + "|".join("---:" if right else "---" for right in numbers) + "|")
             for row in block.rows:
-                cells = (f"{cell.text} {INTERNAL if cell.internal else ''}".strip() for cell in row)
+                cells = (f"{cell.text} {CONFIDENTIAL if cell.internal else ''}".strip() for cell in row)
                 lines.append(f"| {' | '.join(map(inert, cells))} |")
             lines.append("")
     return lines
 
 
 def _told(sentence: Sentence) -> str:
-    return inert(sentence.text) + (f" *({INTERNAL})*" if sentence.internal else "")
+    return inert(sentence.text) + (f" *({CONFIDENTIAL})*" if sentence.internal else "")
 
 
 def _studies(report: RunReport) -> list[str]:
     if not report.studies:
         return []
     lines = ["## What the declared studies find", "", inert(" ".join(guidance(report))), ""]
-    status = INTERNAL if report.withheld else PAID
+    status = CONFIDENTIAL if report.withheld else PAID
     for told in report.studies:
         lines += [f"### {inert(told.study)}", "", inert(described(told)), ""]
         lines += [f"| term | {told.measure} | 95 % interval | p | release |", "|---|---:|---|---:|---|"]
@@ -124,7 +124,7 @@ def _attempts(report: RunReport) -> list[str]:
         lines += [f"### {name}", "", f"{meaning[:1].upper()}{meaning[1:]}.", ""]
         lines += [f"| {' | '.join(HEADER)} | release |", "|---|---:|---:|---:|---|---|"]
         for attempt in attempts:
-            status = INTERNAL if attempt.internal else "released"
+            status = CONFIDENTIAL if attempt.internal else "released"
             lines.append("| " + " | ".join(inert(cell) for cell in (*cells(attempt), status)) + " |")
         lines += ["", *(inert(told) for told, _ in closers(attempts)), ""]
     return lines

@@ -71,7 +71,7 @@ def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: flo
         return
     warnings.warn(
         f"epsilon {epsilon:g} leaves little of so small a table: noise moves each count by about "
-        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (internal: not for release). Expect rough "
+        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (confidential). Expect rough "
         "columns and few associations. A larger epsilon, more records or fewer columns help",
         OwnerWarning,
         stacklevel=3,
@@ -87,14 +87,14 @@ def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
     the error into a warning, which is also given from half of that difference on.
     """
     if rows < 2:
-        raise DataError(f"the table to fit must have at least 2 rows, got {rows} (internal: not for release)")
+        raise DataError(f"the table to fit must have at least 2 rows, got {rows} (confidential)")
     if schema.n_public is None:
         return
     n = schema.n_public
     tolerance = max(_N_TOLERANCE * n, 4 * math.sqrt(n))
     if abs(rows - n) <= tolerance / 2:
         return
-    said = f"n_public is {n:,}, but the table to fit has {rows:,} rows (internal: not for release)"
+    said = f"n_public is {n:,}, but the table to fit has {rows:,} rows (confidential)"
     if abs(rows - n) > tolerance and not accept:
         raise DataError(
             f"{said}, and every count is scaled to n_public. Give the number for these rows (of a training "

@@ -80,7 +80,7 @@ def warn_of_repeated_persons(frame: pd.DataFrame) -> None:
     for found in repeated_persons(frame):
         warnings.warn(
             f"{found.name}: {found.rows:,} rows have {found.distinct:,} different values, one of them "
-            f"{found.most:,} times (internal: not for release). If these are persons, the guarantee covers "
+            f"{found.most:,} times (confidential). If these are persons, the guarantee covers "
             "one row, not one person: a person with k rows has at least k times epsilon. Make one row a "
             "person first",
             OwnerWarning,

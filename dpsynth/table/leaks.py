@@ -1,6 +1,6 @@
 """Columns that give the outcome away: known only after it, or another name for it.
 
-Reads private records without payment: what is found is for their owner only (internal: not for release).
+Reads private records without payment: what is found is for their owner only (confidential).
 """
 
 from __future__ import annotations

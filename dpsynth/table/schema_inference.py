@@ -247,7 +247,7 @@ def _cells(values: pd.Series, cells: TextCells | None) -> pd.Series:
 
 def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
     text = (
-        f"tells the outcome {outcome} nearly alone (internal: not for release). Is it known only after the "
+        f"tells the outcome {outcome} nearly alone (confidential). Is it known only after the "
         "outcome, or another name for it? Then leave it out with drop or --drop"
     )
     return [Remark(leak.column, "question", text, str(leak)) for leak in find_leaks(frame, outcome)]

@@ -56,7 +56,7 @@ def test_markdown_opens_with_the_guarantee_and_shows_every_reading(ledger: Ledge
     shown = round_up(ledger.epsilon(1e-5))
     assert float(shown) >= ledger.epsilon(1e-5)
     assert shown in rows[1] and f"ε = {shown}" in text
-    assert "internal: not for release" in text
+    assert "confidential" in text
     assert "epsilon: 1.0" in text and "fit 1.2 s" in text and "python 3.11" in text
 
 
@@ -167,7 +167,7 @@ def test_a_survival_curve_is_told(ledger: Ledger) -> None:
     assert text.count("| paid for |") == len(study.terms) + len(sources.CURVE.times)
     ledger.seeded = True
     text = told(report_of(ledger, studies=(study,)))
-    assert "| 180 | 0.81 | 0.74 to 0.86 | internal: not for release |" in text and "paid for" not in text
+    assert "| 180 | 0.81 | 0.74 to 0.86 | confidential |" in text and "paid for" not in text
 
 
 WITHHELD = {
@@ -192,7 +192,7 @@ def test_studies_that_were_not_paid_for_are_kept_back(ledger: Ledger, case: str)
     report = replace(report_of(ledger, studies=(sources.study_of(),)), **changes)
     assert report.released().studies == () and words in report.withheld
     text = told(report)
-    assert words in text and "internal: not for release |" in text
+    assert words in text and "confidential |" in text
     assert "paid for" not in text and "can be quoted" not in text
     assert ("age, ward" in text) == case.startswith("unreviewed")
 

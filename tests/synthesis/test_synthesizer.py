@@ -257,9 +257,7 @@ def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
         DPWGANGP(epsilon=3.0, training_steps=0, pairwise_statistics=False),
         SCHEMA.with_n_public(n_public),
     )
-    with pytest.warns(
-        OwnerWarning, match=r"epsilon 3 leaves little .* 30 rows \(internal: not for release\)"
-    ):
+    with pytest.warns(OwnerWarning, match=r"epsilon 3 leaves little .* 30 rows \(confidential\)"):
         model.fit(table(30), schema=schema)
     assert "internal" not in json.dumps(model.ledger_.to_dict())
     assert len(model.sample(30)) == 30

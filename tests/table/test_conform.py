@@ -166,18 +166,18 @@ def test_an_error_about_a_cell_is_for_the_owner(case):
     with pytest.raises(DataError) as refusal:
         Schema(columns=(column,)).conform(pd.DataFrame({column.name: cells}))
     said = str(refusal.value)
-    assert words in said and "row 2" in said and said.endswith("(internal: not for release)")
+    assert words in said and "row 2" in said and said.endswith("(confidential)")
 
 
 def test_an_error_about_a_line_or_a_derived_value_is_for_the_owner(tmp_path):
     """Catches the same in files, and where a formula has no value for a record."""
     (tmp_path / "a.csv").write_text("a,b\n1,2\n1,2,3\n")
-    with pytest.raises(DataError, match=r"line 3: 3 cells.*\(internal: not for release\)$"):
+    with pytest.raises(DataError, match=r"line 3: 3 cells.*\(confidential\)$"):
         read_table(tmp_path / "a.csv")
     numbers = [Column(name=name, kind="continuous", lower=1, upper=9) for name in "ab"]
     ratio = Column(name="c", kind="continuous", lower=0, upper=9, derived="a / b")
     schema = Schema(columns=(*numbers, ratio))
-    with pytest.raises(DataError, match=r"row 1: a / b has no value.*\(internal: not for release\)$"):
+    with pytest.raises(DataError, match=r"row 1: a / b has no value.*\(confidential\)$"):
         add_derived(pd.DataFrame({"a": [1.0], "b": [np.nan]}), schema.formulas, schema.columns)
 
 

@@ -93,7 +93,7 @@ def run_protocol(
         *told(done.results),
         *done.results.problems(),
         f"wrote {', '.join(done.files)} to {done.out}",
-        "These results are internal: not for release.",
+        "These results are confidential.",
     ]
     console.emit(result, "\n".join(lines), as_json=as_json)
 

@@ -387,7 +387,7 @@ def told(result: LtuResult) -> str:
         )
     if result.proved is not None:
         lines.append(f"Proved: no attack is right in more than {100 * result.proved:.1f} %.")
-    return "\n".join([*lines, "", sentence(result), "These results are internal: not for release."])
+    return "\n".join([*lines, "", sentence(result), "These results are confidential."])
 
 
 def _worst_off(best: PairsResult) -> str:

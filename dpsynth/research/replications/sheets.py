@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsynth.errors import INTERNAL
+from dpsynth.errors import CONFIDENTIAL
 from dpsynth.evaluation.details import Effect
 from dpsynth.files.markdown import inert
 from dpsynth.research.replications.results import OverSeeds, Results
@@ -70,7 +70,7 @@ class Sheet:
         for row in self.rows:
             for column, entry in zip(self.header[1:], row[1:], strict=True):
                 numbers = (repr(entry.numbers[name]) if name in entry.numbers else "" for name in names)
-                writer.writerow([row[0].text, column, entry.text, *numbers, INTERNAL])
+                writer.writerow([row[0].text, column, entry.text, *numbers, CONFIDENTIAL])
         return text.getvalue()
 
     def to_dict(self) -> dict[str, Any]:

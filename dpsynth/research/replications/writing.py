@@ -86,8 +86,8 @@ def _plot(each: Regression, arm: Arm, trial: Trial) -> Plot:
     )
 
 
-_INTERNAL = (
-    "INTERNAL: not for release.",
+_CONFIDENTIAL = (
+    "CONFIDENTIAL: do not share.",
     "Nearly everything here was computed from real records without payment, so that no guarantee covers it. "
     "Each private fit has its ε for the training part that it saw, which is not the hospital's table; and "
     "whoever picks a fit by what stands here picks by real records. To share a table or estimates, make one "
@@ -201,7 +201,7 @@ def _is_short(entry: Entry) -> bool:
 
 
 def _warnings(results: Results) -> list[tuple[str, str]]:
-    return [_INTERNAL, *([_BASELINE] if any(arm.name == HEALTHGAN for arm in results.arms) else [])]
+    return [_CONFIDENTIAL, *([_BASELINE] if any(arm.name == HEALTHGAN for arm in results.arms) else [])]
 
 
 def _done(results: Results) -> list[tuple[str, str]]:

@@ -234,7 +234,7 @@ def _counts(cohort: Cohort, out: Path, schema: Path) -> list[str]:
     return [
         *lines,
         f"{rows:,} rows, one a patient; {outcome} in {positive:,}{share}",
-        "These counts are internal: not for release.",
+        "These counts are confidential.",
         f"wrote {out} and {schema}",
     ]
 
@@ -341,14 +341,12 @@ def check(
             "broken": broken,
             "internal": ["rows", "clipped", "broken"],
         }
-        lines.append(f"{data}: {len(conformed.frame):,} rows fit (internal: not for release)")
+        lines.append(f"{data}: {len(conformed.frame):,} rows fit (confidential)")
         lines += [
-            f"outside the bounds, will be clipped: {name}, {count} values (internal: not for release)"
+            f"outside the bounds, will be clipped: {name}, {count} values (confidential)"
             for name, count in clipped.items()
         ]
         lines += [
-            f"{text}: {count} rows do not obey (internal: not for release)"
-            for text, count in broken.items()
-            if count
+            f"{text}: {count} rows do not obey (confidential)" for text, count in broken.items() if count
         ]
     console.emit(result, "\n".join(lines), as_json=as_json)

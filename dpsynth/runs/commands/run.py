@@ -186,7 +186,7 @@ def _text(done: Finished) -> str:
     lines = [str(done.report.guarantee)]
     evaluation = done.report.evaluation
     if evaluation is not None:
-        lines += ["What the table is worth (internal: not for release):", *judgement(evaluation)]
+        lines += ["What the table is worth (confidential):", *judgement(evaluation)]
     lines.append(f"wrote {', '.join(done.folder.files)} to {done.out}")
     if evaluation is None and done.folder.synthetic.exists():
         lines.append(f"not evaluated; `dpsynth evaluate {done.out}` does it")

@@ -135,7 +135,7 @@ def test_a_value_that_is_no_time_and_no_number(folder, refused):
     said = refused()
     assert said.endswith(
         "ICUSTAYS.csv: the column INTIME holds yesterday, which is not a time (YYYY-MM-DD HH:MM:SS) "
-        "(internal: not for release)"
+        "(confidential)"
     )
     frame.assign(hadm_id="HADM").to_csv(path, index=False)
     assert "the column HADM_ID holds HADM, which is not a whole number (internal" in refused()

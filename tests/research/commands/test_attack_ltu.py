@@ -33,7 +33,7 @@ def test_a_person_is_told_what_it_means(capsys):
     told = ran(capsys)
     assert "names the record that was trained on in 100.0 % (54.1 to 100.0) of 6 pairs" in told.out
     assert "a coin is right in 50 %" in told.out
-    assert "internal: not for release" in told.out
+    assert "confidential" in told.out
     assert "rounds of ridge" in told.err and "rounds of" not in told.out
 
 

@@ -43,7 +43,7 @@ def test_run_says_what_is_kept(folder: Path, capsys: pytest.CaptureFixture[str])
     assert printed.out.startswith("Nuclei: 2 trials carried out, 0 kept from before\n")
     assert "Malignant nuclei are coarser. [mean_texture: above 1]" in printed.out
     assert re.search(r"  kept: ε = 3 naive [01] of 1, ε = 3 declared [01] of 1", printed.out)
-    assert "These results are internal: not for release." in printed.out
+    assert "These results are confidential." in printed.out
     with few_columns():
         assert main(["replication", "run", "nuclei.yaml", "--out", "runs/n", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

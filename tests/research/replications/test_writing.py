@@ -70,7 +70,7 @@ def test_the_page_has_a_structure(files):
 def test_it_says_what_it_is(files, name):
     """Catches a file that could be taken for one to release, a private baseline, a hidden refusal."""
     text = files[name]
-    assert "INTERNAL: not for release." in text and text.index("INTERNAL") < text.index("What was done")
+    assert "CONFIDENTIAL: do not share." in text and text.index("CONFIDENTIAL") < text.index("What was done")
     assert "NOT PRIVATE" in text
     assert "the stratified split" in text
     assert "no room for" in text

@@ -331,7 +331,7 @@ def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.Capture
     assert main(["schema", "check", "good.yaml", "--data", "bad.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["clipped"] == {"age": 1}
     assert main(["schema", "check", "good.yaml", "--data", "bad.csv"]) == 0
-    assert "clipped: age, 1 values (internal: not for release)" in capsys.readouterr().out
+    assert "clipped: age, 1 values (confidential)" in capsys.readouterr().out
 
 
 def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -343,7 +343,7 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     row_with("21,1.0,F,1")()
     assert main(["schema", "check", "bad.yaml", "--data", "bad.csv"]) == 0
     said = capsys.readouterr().out
-    assert "died = 1 implies age > 25: 1 rows do not obey (internal: not for release)" in said
+    assert "died = 1 implies age > 25: 1 rows do not obey (confidential)" in said
     assert "old" not in said and "crea" not in said
     fit = "fit --data bad.csv --schema bad.yaml --epsilon 3 --delta 1e-5 --steps 0 --out model"
     assert main(fit.split()) == 0
@@ -390,7 +390,7 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "The table remembers training records" in printed and "report.html" in printed
     text = Path("measured/evaluation.md").read_text()
-    assert "internal: not for release" in text and "The table remembers training records" in text
+    assert "confidential" in text and "The table remembers training records" in text
     # Markdown is no place for live HTML: not in its tables, nor in a finding that names a rule
     assert text.count("[age &gt;= 99]") >= 3 and "age >= 99" not in text
     assert main(command.split()) == 0
