@@ -92,6 +92,7 @@ def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder
     assert len(entries) == (1 if base_model == "none" else 3) + (n_public is None)
 
 
+@pytest.mark.slow
 def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
     """Pairwise statistics or votes of one part alone, or whose noise is drawn part by part."""
     # a parity of three, so that the nearest-neighbour histogram have something to tell

@@ -56,7 +56,9 @@ def fitted(epsilon: float | None = 2.0) -> DPWGANGP:
     return model.fit(cohort(), schema=SCHEMA)
 
 
-@pytest.mark.parametrize("name", ["died", *(pytest.param(name, marks=pytest.mark.slow) for name in ("urea", "days"))])
+@pytest.mark.parametrize(
+    "name", ["died", *(pytest.param(name, marks=pytest.mark.slow) for name in ("urea", "days"))]
+)
 def test_a_rehearsal_of_honest_intervals_says_so(name):
     """A rehearsal without the noise, or whose outcomes are not those of the released coefficients."""
     repetitions = {"died": 30, "urea": 30, "days": 8}[name]

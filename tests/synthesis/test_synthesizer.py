@@ -67,7 +67,7 @@ def check_is_valid(frame):
     [
         {"base_model": "tan", "training_steps": 0},
         {"base_model": "tree", "training_steps": 0},
-        {"base_model": "tan", "training_steps": 20},
+        pytest.param({"base_model": "tan", "training_steps": 20}, marks=pytest.mark.slow),
         pytest.param({"base_model": "none", "training_steps": 20}, marks=pytest.mark.slow),
         pytest.param(
             {
@@ -117,11 +117,18 @@ def test_few_records_follow_the_distribution_too():
     assert model.sample(0).shape == (0, 4)
 
 
-def test_save_and_load_sample_the_same(tmp_path):
-    """Catches a saved model that loses a part: base model, correction, marginals or ledger."""
-    model = DPWGANGP(
-        epsilon=2.0, delta=1e-5, training_steps=20, pairwise_statistics=False, training=SMALL
+@pytest.fixture
+def trained(eager_steps):
+    """A model of few critic steps."""
+    return DPWGANGP(
+        epsilon=2.0, delta=1e-5, training_steps=10, pairwise_statistics=False, training=SMALL
     ).fit(table(), schema=SCHEMA)
+
+
+def test_save_and_load_sample_the_same(trained, tmp_path):
+    """Catches a saved model that loses a part: base model, correction, marginals or ledger."""
+    model = trained
+    check_is_valid(model.sample(321))
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
     pd.testing.assert_frame_equal(model.sample(50, random_state=1), again.sample(50, random_state=1))
@@ -130,12 +137,9 @@ def test_save_and_load_sample_the_same(tmp_path):
     assert {p.suffix for p in (tmp_path / "m").iterdir()} == {".json", ".npz"}
 
 
-def test_a_saved_model_holds_nothing_private(tmp_path):
+def test_a_saved_model_holds_nothing_private(trained, tmp_path):
     """Catches losses on real batches, batch sizes, clip counts or optimiser state in a released folder."""
-    model = DPWGANGP(
-        epsilon=2.0, delta=1e-5, training_steps=20, pairwise_statistics=False, training=SMALL
-    ).fit(table(), schema=SCHEMA)
-    model.save(tmp_path / "m")
+    trained.save(tmp_path / "m")
     record = json.loads((tmp_path / "m/model.json").read_text())
     assert set(record) == {
         "format",
@@ -644,13 +648,8 @@ def test_numpy_arguments_can_be_saved(tmp_path):
     assert repr(dpsynth.load(tmp_path / "m")) == said
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "q"),
-    [
-        (100.0, 0.25),
-        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((100.0, 0.05), (300.0, 0.01))),
-    ],
-)
+@pytest.mark.parametrize(("epsilon", "q"), [(100.0, 0.25), (100.0, 0.05), (300.0, 0.01)])
+@pytest.mark.slow  # tests/synthesis/test_budget.py plans a quick one
 def test_large_budgets_are_planned(epsilon, q):
     """Catches accounting that fails on the way down to very little noise."""
     needs = Needs(SCHEMA, 400, True, "tan", Plan(q, 100.0, 20, None))
