@@ -64,8 +64,9 @@ def test_nothing_is_read_before_it_is_posted(monkeypatch):
     """Catches a reading that a crash, or a look at its result, could keep out of the ledger."""
     ledger, posted = Ledger(), []
     for name in ("_size", "_counts", "_sums", "_frame"):
+        read = getattr(FrameRecords, name)
 
-        def watched(self, *args, read=getattr(FrameRecords, name)):
+        def watched(self, *args, read=read):
             posted.append([entry.name for entry in ledger.entries])
             if len(posted) == len(READINGS):
                 raise Stopped

@@ -100,8 +100,9 @@ def test_what_is_complete_stays(
     if isinstance(raised, RuntimeError):
         assert str(caught.value) == "epsilon-3.split-0.restart-0 failed (RuntimeError: no memory)"
     assert list(trials(out)) == ["real.split-0.restart-0.json"]
-    monkeypatch.undo()
-    assert run_study(small, out).kept == 1
+    monkeypatch.setattr(running, "carry_out", carry_out)
+    if isinstance(raised, RuntimeError):
+        assert run_study(small, out).kept == 1
 
 
 def test_a_refused_fit_is_told(small: Protocol, tmp_path: Path) -> None:
