@@ -232,6 +232,7 @@ def test_studies_stand_in_the_ledger():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
     """Estimates that were paid for before the critic's steps and are lost with them, or bought again."""
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
