@@ -180,9 +180,8 @@ def test_widening_is_told_or_it_is_said_why_not():
 
 def test_a_saved_model_keeps_its_studies(tmp_path):
     """Estimates, declarations or parameters that a file loses or changes."""
-    model = estimator(studies=[*STUDIES, {"model": "cox: (crea, died) ~ age", "name": "cox"}]).fit(
-        table(), schema=SCHEMA
-    )
+    survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}
+    model = estimator(studies=[*STUDIES, survival]).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
     assert same(again.estimates_, model.estimates_) and len(again.estimates_) == 3

@@ -14,6 +14,8 @@ from dpsynth.datasets.cohorts.extraction import Cohort, extract, needed_tables
 from dpsynth.datasets.cohorts.studies import RESOURCES, STUDIES
 
 NAMES = tuple(STUDIES)
+#: the study with the most columns, and slow tests of the others
+CASES = [pytest.param(name, marks=[] if name == "aki-mortality" else [pytest.mark.slow]) for name in NAMES]
 
 
 def points() -> pd.DataFrame:
@@ -21,7 +23,7 @@ def points() -> pd.DataFrame:
         return pd.read_csv(source)
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=CASES)
 def made(request, tmp_path_factory) -> tuple[Path, Cohort]:
     folder = simulate(tmp_path_factory.mktemp("mimic") / "tables", request.param, 40, 0.25)
     return folder, extract(STUDIES[request.param], folder)
