@@ -8,6 +8,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Modules are compiled once, not by each of the many processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-numpy2 docs wheel mutants mutants-changed check numpy2 clean
 

@@ -24,6 +24,16 @@ def _audits_take_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
 
 
+@pytest.fixture
+def eager_steps() -> Iterator[None]:
+    """Critic steps without XLA: few of them take less time than to compile any; slow tests compile."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """README and docs, the longest tests, first: at the end they would be left to one of two processes."""
     items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_docs.py"))

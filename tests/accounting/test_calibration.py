@@ -109,9 +109,9 @@ def test_bad_arguments_are_named(bad):
         calibrate(lambda z: [gaussian_event(z)], **({"epsilon": 1.0, "delta": 1e-5} | bad))
 
 
-TARGETS = [
-    EpsilonTarget(1.0, 1e-5),
-    TvTarget(0.1),
+TARGETS = [EpsilonTarget(1.0, 1e-5), TvTarget(0.1)]
+#: closed forms of a Gaussian, below, tell quickly whether these are the measures that they say
+OTHERS = [
     AttackAccuracyTarget(0.83, prior=0.8),
     AdvantageTarget(0.02, fpr=0.01),
     BeliefTarget(0.9, 1e-5),
@@ -119,7 +119,11 @@ TARGETS = [
 ]
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.describe())
+@pytest.mark.parametrize(
+    "target",
+    [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in OTHERS)],
+    ids=lambda t: t.describe(),
+)
 def test_training_runs_meet_the_target_and_hardly_more(target):
     """A root on the wrong side, or noise more than 1e-3 above the smallest."""
     q, steps = 0.05, 50

@@ -42,7 +42,14 @@ def test_measures_of_gaussians(row):
     assert profile.mu() == pytest.approx(row["mu"])
 
 
-@pytest.mark.parametrize("row", STORED["calibrations"], ids=lambda r: r["kind"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=[pytest.mark.slow] if row["kind"] == "tpr" else [])
+        for row in STORED["calibrations"]
+    ],
+    ids=lambda r: r["kind"],
+)
 def test_calibrations(row):
     """Noise for another measure than the one asked for; noise on the non-private side."""
     target: Target

@@ -327,7 +327,14 @@ def test_a_journal_has_every_post_before_it_returns(tmp_path):
     assert Ledger.load(tmp_path / "journal.json").entries == ledger.entries
 
 
-@pytest.mark.parametrize("target", [EpsilonTarget(3.0, 1e-5), TvTarget(0.5), AdvantageTarget(0.3, 0.01)])
+@pytest.mark.parametrize(
+    "target",
+    [
+        EpsilonTarget(3.0, 1e-5),
+        pytest.param(TvTarget(0.5), marks=pytest.mark.slow),
+        pytest.param(AdvantageTarget(0.3, 0.01), marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_is_calibrated_as_a_stage_after_a_ledger(target):
     """Catches earlier releases put on one curve with a run whose noise was chosen in view of them."""
     earlier = staged((1e-6, None, 20.0))

@@ -100,11 +100,9 @@ def naive_kl(z, q):
 
 CORNERS = [
     (0.1, 1e-6),
-    (0.3, 0.01),
-    (1.0, 1e-6),
     (1.1, 256 / 60000),
-    (1000.0, 1e-6),
     (1000.0, 0.9),
+    *(pytest.param(*corner, marks=pytest.mark.slow) for corner in ((0.3, 0.01), (1.0, 1e-6), (1000.0, 1e-6))),
 ]
 
 

@@ -71,6 +71,7 @@ def test_arms_of_other_seeds_are_not_compared():
         split([figures()] * 2, [figures()], [figures()] * 2)
 
 
+@pytest.mark.slow
 def test_real_records_are_measured_as_real(ground):
     """A test table that is not of the population, or an AUC of the wrong class."""
     found = measure(ground.real, ground, parts=1500)
@@ -82,6 +83,7 @@ def test_real_records_are_measured_as_real(ground):
     assert found == measure(ground.real, ground, parts=1500)
 
 
+@pytest.mark.slow
 def test_a_table_of_independent_columns_is_measured_as_such(ground):
     """Figures that do not see what is lacking."""
     rng = np.random.default_rng(0)
@@ -94,6 +96,7 @@ def test_a_table_of_independent_columns_is_measured_as_such(ground):
     assert found["outcome error"] == pytest.approx(0.3, abs=0.03)
 
 
+@pytest.mark.slow
 def test_the_discriminator_is_that_of_the_package(ground):
     """Another classifier, or categories that it takes for numbers."""
     made = ground.real.assign(distractor_5=ground.real["distractor_5"].iloc[::-1].to_numpy())
@@ -188,6 +191,7 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.count("\n") == 10
 
 
+@pytest.mark.slow
 def test_real_runs_give_what_the_report_reads(tmp_path):
     """A run whose record the report cannot read; nothing is made up here but the size."""
     found = arms.runs(["xor"], [300], [3.0], 1, {k: v for k, v in arms.ARMS.items() if k != arms.DEFAULT})

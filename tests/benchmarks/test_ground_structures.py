@@ -47,6 +47,7 @@ def test_the_schema_contains_all_draws(name):
     assert not frame.equals(structure.draw(3000, np.random.default_rng(2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARITIES)
 def test_a_parity_is_invisible_to_all_smaller_marginals(name):
     """A cause that leans to one side, or a parity that a table of fewer columns shows."""
@@ -67,6 +68,7 @@ def test_a_parity_is_invisible_to_all_smaller_marginals(name):
     assert np.mean(odd != bits[:, -1]) == pytest.approx(WRONG, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, s in STRUCTURES.items() if s.score and n not in CURVES])
 def test_a_score_is_one_for_real_records_and_nothing_for_independent_columns(name):
     """A score that a table of the right marginals has, or that real records lack."""

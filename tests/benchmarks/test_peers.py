@@ -140,6 +140,7 @@ def test_cells_are_equally_wide_on_the_declared_scale():
     assert np.allclose(np.diff(np.log(cells.edges(log))), np.log(1000) / 32)
 
 
+@pytest.mark.slow
 def test_fits_are_measured_and_kept(made, tmp_path):
     """An arm that is fitted again although its round is there; a wrong seed; measures of other records."""
     counted = tmp_path / "counted"
@@ -163,6 +164,7 @@ def test_fits_are_measured_and_kept(made, tmp_path):
         suite(tmp_path, [arms.Arm("copy", "fake", "fit_copy.py", {"method": "other"})])
 
 
+@pytest.mark.slow
 def test_what_fails_is_a_row_and_the_others_go_on(made, tmp_path, monkeypatch):
     """A peer that fails, hangs, dies or has no environment ends the run, or its row says nothing."""
     monkeypatch.setattr(utility, "measured", lambda *_: dict.fromkeys(measures.MEASURES, 0.5))
@@ -190,6 +192,7 @@ def test_what_fails_is_a_row_and_the_others_go_on(made, tmp_path, monkeypatch):
     assert told.loc["fails", "failures"] == 2 and told.loc["copy", "failures"] == 0
 
 
+@pytest.mark.slow
 def test_what_hangs_is_killed_with_its_children(tmp_path):
     """A process that a peer started goes on after the time limit and takes the next fit's core."""
     mark = tmp_path / "mark"
@@ -203,6 +206,7 @@ def test_what_hangs_is_killed_with_its_children(tmp_path):
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_processor_time_is_limited(tmp_path, monkeypatch):
     """A fit that computes for ever, on a machine whose clock says little."""
     monkeypatch.setattr(processes, "PATIENCE", 100)
@@ -278,6 +282,7 @@ def test_accountants_answers_are_tabled_and_their_failures_told():
     assert "- theirs: ValueError: no \\| such event" in text
 
 
+@pytest.mark.slow
 def test_accountants_of_ours_and_dp_accounting_agree(tmp_path):
     """A case that is built of other events for one library than for the other."""
     script = Path(ROOT) / "benchmarks" / "peers" / "fits" / "account.py"

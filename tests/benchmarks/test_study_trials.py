@@ -40,6 +40,7 @@ def _made_cases(monkeypatch):
     monkeypatch.setitem(CASES, MADE_NULLS.name, MADE_NULLS)
 
 
+@pytest.mark.slow
 def test_the_truth_is_the_population_fit():
     """Coefficients of a part of the population, in other units, or not of maximum likelihood."""
     frame, _ = population()
@@ -53,6 +54,7 @@ def test_the_truth_is_the_population_fit():
     assert found.exact == pytest.approx(found.values, abs=0.05)
 
 
+@pytest.mark.slow
 def test_null_covariates_have_no_effect_in_the_population_and_are_drawn_anew():
     """A noise column that is drawn once: by chance it has an effect in that population."""
     found = truth("made, nulls")
@@ -71,6 +73,7 @@ def test_every_epsilon_meets_the_same_resamples():
     assert one.schema.n_public == 800
 
 
+@pytest.mark.slow
 def test_a_trial_tells_every_method_and_the_same_again():
     """A line without a method, with terms in another order, or that another run does not repeat."""
     line = run(MADE, 3.0, 0, ("naive", "declared"))

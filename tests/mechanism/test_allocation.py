@@ -237,6 +237,7 @@ def test_constant_components_get_no_noise_to_speak_of():
         assert np.isfinite(stds[0]).all() and np.max(stds[0]) < 1e-12 and np.min(stds[0]) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["spherical", "optimal"])
 def test_works_in_a_compiled_function(shape):
     """Catches an allocation that XLA cannot compile or computes differently."""

@@ -72,7 +72,7 @@ def cohort(n: int = 2000, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def fitted() -> DPWGANGP:
-    model = DPWGANGP(epsilon=3.0, delta=1e-5, training_steps=0, random_state=1)
+    model = DPWGANGP(3.0, 1e-5, training_steps=0, pairwise_statistics=False, random_state=1)
     return model.fit(cohort(), schema=SCHEMA)
 
 
@@ -313,6 +313,7 @@ def test_a_derived_column_costs_nothing_and_is_not_read():
     """Catches a derived column that is counted, modelled, or even looked at in the private table."""
     own = Schema(columns=tuple(c for c in COLUMNS if c.derived is None), outcome="died", n_public=2000)
     options = {"epsilon": 1.0, "delta": 1e-5, "training_steps": 0, "random_state": 2}
+    options |= {"pairwise_statistics": False}
     plain = DPWGANGP(**options).fit(cohort(), schema=own)
     garbage = cohort().assign(bmi="?", surface=np.inf)
     with_derived = DPWGANGP(**options).fit(garbage, schema=Schema(**{**dict(SCHEMA), "constraints": ()}))

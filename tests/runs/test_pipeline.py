@@ -365,13 +365,14 @@ def test_force_keeps_the_old_run_until_the_new_one_is_complete(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_an_interrupted_run_goes_on_from_its_checkpoint(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch Ctrl-C that leaves a half-written run, loses the work, or lets it be released twice."""
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
-    # more steps than the trainer takes in one chunk
-    run = config(model=model(training_steps=2000, training=small), evaluate={"enabled": False})
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    run = config(model=model(training_steps=40, training=small), evaluate={"enabled": False})
     run.to_yaml("run.yaml")
     run = RunConfig.from_yaml("run.yaml")
 

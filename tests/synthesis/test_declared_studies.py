@@ -180,9 +180,8 @@ def test_widening_is_told_or_it_is_said_why_not():
 
 def test_a_saved_model_keeps_its_studies(tmp_path):
     """Estimates, declarations or parameters that a file loses or changes."""
-    model = estimator(studies=[*STUDIES, {"model": "cox: (crea, died) ~ age", "name": "cox"}]).fit(
-        table(), schema=SCHEMA
-    )
+    survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}
+    model = estimator(studies=[*STUDIES, survival]).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
     assert same(again.estimates_, model.estimates_) and len(again.estimates_) == 3
@@ -232,6 +231,7 @@ def test_studies_stand_in_the_ledger():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
     """Estimates that were paid for before the critic's steps and are lost with them, or bought again."""
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)

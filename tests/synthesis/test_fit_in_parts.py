@@ -92,49 +92,45 @@ def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder
     assert len(entries) == (1 if base_model == "none" else 3) + (n_public is None)
 
 
-def test_the_same_noise_gives_the_same_moments(frame, folder, client):
-    """Pairwise statistics of one part alone, or whose noise is drawn part by part."""
-    memory = estimator(pairwise_statistics=True).fit(frame, schema=SCHEMA)
-    parts = estimator(pairwise_statistics=True).fit(opened(folder, client), schema=SCHEMA)
-    tilts = [model.model_.base_model.reweighting for model in (memory, parts)]
-    # sums of floats in another order
-    assert tilts[0].weights == pytest.approx(tilts[1].weights, rel=1e-7)
-    np.testing.assert_allclose(tilts[0].pairs, tilts[1].pairs, atol=0.05)
-    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
-    assert [entry.name for entry in parts.ledger_.entries][-1] == "pairwise statistics"
-
-
-def test_the_same_noise_gives_the_same_votes(frame, folder, client):
-    """Votes of one part alone, or whose noise is drawn part by part."""
+@pytest.mark.slow
+def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
+    """Pairwise statistics or votes of one part alone, or whose noise is drawn part by part."""
     # a parity of three, so that the nearest-neighbour histogram have something to tell
     odd = (frame["age"] > 54) ^ (frame["crea"] > 1) ^ (frame["hb"] > 13)
     linked = frame.assign(died=np.where(odd, "yes", "no"))
     for k, (start, stop) in enumerate([(0, 1), (1, 1), (1, 400), (400, 600)]):
         linked.iloc[start:stop].to_parquet(folder / f"{k}.parquet", index=False, row_group_size=150)
-    options = {"epsilon": 40.0, "pairwise_statistics": False, "neighbour_histogram": True}
+    options = {"epsilon": 40.0, "pairwise_statistics": True, "neighbour_histogram": True}
     memory = estimator().set_params(**options).fit(linked, schema=SCHEMA)
     parts = estimator().set_params(**options).fit(opened(folder, client), schema=SCHEMA)
+    # sums of floats in another order
+    tilts = [model.model_.base_model.reweighting for model in (memory, parts)]
+    assert tilts[0].weights == pytest.approx(tilts[1].weights, rel=1e-7)
+    np.testing.assert_allclose(tilts[0].pairs, tilts[1].pairs, atol=0.05)
     one, other = (model.model_.base_model.weighting for model in (memory, parts))
     assert np.ptp(one.weights) > 0.1
     np.testing.assert_array_equal(one.groups.centres, other.groups.centres)
-    # the nearest-neighbour histogram is whole numbers; random Fourier features are sums of floats in another
-    # order, and weights follow both
+    # the nearest-neighbour histogram is whole numbers; weights follow random Fourier features too
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6)
-    assert [entry.name for entry in parts.ledger_.entries][-1] == "nearest-neighbour histogram"
+    assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
+    names = [entry.name for entry in parts.ledger_.entries]
+    assert names[-2:] == ["pairwise statistics", "nearest-neighbour histogram"]
 
 
-@pytest.mark.parametrize(
-    "study", ["died ~ age + crea + stage", "linear: hb ~ age", "cox: (age, died) ~ hb + log(crea)"]
-)
-def test_the_same_noise_gives_the_same_estimates(study, frame, folder, client):
+def test_the_same_noise_gives_the_same_estimates(frame, folder, client):
     """Scores that are not summed over all parts, or whose noise is drawn part by part."""
-    memory = estimator(studies=[study]).fit(frame, schema=SCHEMA)
-    parts = estimator(studies=[study]).fit(opened(folder, client), schema=SCHEMA)
-    a, b = memory.estimates_[0], parts.estimates_[0]
-    assert a.terms == b.terms and a.formula == b.formula
-    # sums of floats in another order
-    np.testing.assert_allclose(b.coefficients, a.coefficients, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-7)
+    studies = [
+        {"name": "death", "model": "died ~ age + crea + stage"},
+        {"name": "blood", "model": "linear: hb ~ age"},
+        {"name": "time", "model": "cox: (age, died) ~ hb + log(crea)", "intervals": [60]},
+    ]
+    memory = estimator(studies=studies).fit(frame, schema=SCHEMA)
+    parts = estimator(studies=studies).fit(opened(folder, client), schema=SCHEMA)
+    for a, b in zip(memory.estimates_, parts.estimates_, strict=True):
+        assert a.terms == b.terms and a.formula == b.formula
+        # sums of floats in another order
+        np.testing.assert_allclose(b.coefficients, a.coefficients, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-7)
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]
 
 

@@ -285,7 +285,8 @@ def test_conditions_and_constraints_hold_in_every_table():
 @pytest.mark.parametrize("base_model", ["none", "tree"])
 def test_without_a_prior_or_noise(base_model):
     """Catches a redraw that needs a base model, or noise where the model has none."""
-    model = DPWGANGP(epsilon=None, base_model=base_model, training_steps=0).fit(cohort(), schema=SCHEMA)
+    model = DPWGANGP(None, base_model=base_model, training_steps=0, pairwise_statistics=False)
+    model.fit(cohort(), schema=SCHEMA)
     shares = [
         redraw(model.model_, np.random.default_rng(k)).encoder.marginals.probabilities[3][1] * 400
         for k in range(2)
@@ -295,13 +296,13 @@ def test_without_a_prior_or_noise(base_model):
     assert len(model.sample_many(2)[1]) == 400
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_a_trained_generator_is_kept():
     """Catches weights that are lost, so that the tables come from the base model alone."""
     small = TrainingSettings(
         critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
     )
-    model = DPWGANGP(epsilon=2.0, delta=1e-5, training_steps=5, training=small)
+    model = DPWGANGP(2.0, 1e-5, training_steps=5, training=small, pairwise_statistics=False)
     model.fit(cohort(), schema=SCHEMA)
     again = redraw(model.model_, np.random.default_rng(0))
     assert again.weights is model.model_.weights is not None

@@ -51,6 +51,7 @@ def new_fit(**given) -> dpsynth.DPWGANGP:
         "delta": 1e-5,
         "pairwise_statistics": True,
         "neighbour_histogram": True,
+        "random_state": 0,
     } | given
     return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
 
@@ -68,7 +69,7 @@ def parity(frame: pd.DataFrame) -> float:
 def test_a_parity_of_three_is_kept() -> None:
     """A histogram that is released and not used: tables and pairwise statistics have no part of it."""
     assert parity(cohort()) > 0.75
-    assert parity(fitted(random_state=0).sample(N, random_state=0)) > 0.5
+    assert parity(fitted().sample(N, random_state=0)) > 0.5
     assert abs(parity(fitted(neighbour_histogram=False).sample(N, random_state=0))) < 0.1
 
 
@@ -76,7 +77,7 @@ def test_votes_cost_what_was_asked() -> None:
     """A reading that the calibration forgets; or one that more is paid for than the tables' part."""
     model, plain = fitted(), fitted(neighbour_histogram=False)
     assert [entry.name for entry in model.ledger_.entries] == READINGS
-    assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0 and model.guarantee().private
+    assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0
     noise, before = (
         {
             entry.name: entry.event.noise_multiplier
@@ -93,7 +94,7 @@ def test_votes_cost_what_was_asked() -> None:
 
 def test_nothing_but_the_release_reads_the_records(readings) -> None:
     """Groups whose centres are read off the records: one more reading than releases."""
-    new_fit()
+    assert new_fit(random_state=None).guarantee().private
     assert readings == ["_counts", "_counts", "_counts", "_sums", "_sums"]
 
 
@@ -119,8 +120,8 @@ def test_a_model_with_votes_is_saved_and_read(tmp_path) -> None:
 
 @pytest.fixture(scope="module")
 def redrawn():
-    """The weighting of a model with large noise, and eight redrawn histograms of it."""
-    model = fitted(epsilon=0.25).model_
+    """The weighting of a model with large noise, and four redrawn histograms of it."""
+    model = fitted(epsilon=0.25, pairwise_statistics=False).model_
     weighting, seen = model.base_model.weighting, []
     features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))
     flat = FourierReweighting(features, np.zeros(features.size, np.float32), 0.0)
@@ -134,7 +135,7 @@ def redrawn():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many_tables, "weighted", keep)
-        for seed in range(8):
+        for seed in range(4):
             many_tables.redraw(replace(model, base_model=base_model), np.random.default_rng(seed))
     return weighting, seen
 
@@ -146,7 +147,7 @@ def test_votes_are_redrawn_with_their_noise(redrawn) -> None:
     own, seen = redrawn
     counts = np.array([neighbour_histogram.counts for neighbour_histogram in seen])
     spread = np.sqrt(own.noise_std**2 + counts.mean(axis=0).clip(0))
-    assert np.median(counts.std(axis=0, ddof=1) / spread) == pytest.approx(1, abs=0.35)
+    assert np.sqrt(np.mean((counts.std(axis=0, ddof=1) / spread) ** 2)) == pytest.approx(1, abs=0.35)
     assert all(neighbour_histogram.noise_std == pytest.approx(own.noise_std) for neighbour_histogram in seen)
     # groups have records enough, so that sampling alone would be far less than noise and sampling
     assert own.noise_std > 2 * np.sqrt(counts.mean())
@@ -162,7 +163,7 @@ def test_waves_are_redrawn_with_their_noise(redrawn) -> None:
     assert all(neighbour_histogram.features is features for neighbour_histogram in seen)
     # half a record's square length is sampling in each of as many entries as there are frequencies
     spread = np.sqrt(weighting.noise_std**2 + N / features.size)
-    assert np.median(fourier.std(axis=0, ddof=1)) == pytest.approx(spread, rel=0.1)
+    assert np.sqrt(fourier.var(axis=0, ddof=1).mean()) == pytest.approx(spread, rel=0.1)
     assert weighting.noise_std > 5 * np.sqrt(N / features.size)
 
 
@@ -170,5 +171,5 @@ def test_redrawn_tables_keep_the_parity() -> None:
     """Tables of many that have no nearest-neighbour histogram, and fall back on what tables and pairwise
     statistics tell.
     """
-    (table,) = many_tables.redrawn_tables(fitted(random_state=0).model_, 1, N, 0)
+    (table,) = many_tables.redrawn_tables(fitted().model_, 1, N, 0)
     assert parity(table) > 0.4

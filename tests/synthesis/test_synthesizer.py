@@ -20,6 +20,7 @@ from dpsynth.files import storage
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.training import initial_state
+from dpsynth.synthesis import fit
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.column import TEXT_DTYPE
@@ -48,6 +49,11 @@ def table(n=400, seed=0):
     return pd.DataFrame({"age": age, "dose": dose, "group": rng.choice(list("abc"), n), "died": died})
 
 
+def untrained(records, plan, rng, training, state):
+    """In place of the critic's steps where a test is about what is planned, posted and said."""
+    return training.model, []
+
+
 def check_is_valid(frame):
     again = SCHEMA.conform(frame)
     assert sum(again.clipped.values()) == 0
@@ -61,7 +67,6 @@ def check_is_valid(frame):
     [
         {"base_model": "tan", "training_steps": 0},
         {"base_model": "tree", "training_steps": 0},
-        {"base_model": "tan", "training_steps": 20},
         pytest.param({"base_model": "none", "training_steps": 20}, marks=pytest.mark.slow),
         pytest.param(
             {
@@ -80,6 +85,7 @@ def check_is_valid(frame):
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("eager_steps")
 def test_fit_keeps_the_budget_and_samples_valid_records(options):
     """Catches an overspent budget and synthetic values that the schema does not allow."""
     model = DPWGANGP(epsilon=2.0, delta=1e-5, training=SMALL, **options).fit(table(), schema=SCHEMA)
@@ -111,11 +117,19 @@ def test_few_records_follow_the_distribution_too():
     assert model.sample(0).shape == (0, 4)
 
 
-def test_save_and_load_sample_the_same(tmp_path):
-    """Catches a saved model that loses a part: base model, correction, marginals or ledger."""
-    model = DPWGANGP(
-        epsilon=2.0, delta=1e-5, training_steps=20, pairwise_statistics=False, training=SMALL
+@pytest.fixture
+def trained(eager_steps):
+    """A model of few critic steps."""
+    return DPWGANGP(
+        epsilon=2.0, delta=1e-5, training_steps=10, pairwise_statistics=False, training=SMALL
     ).fit(table(), schema=SCHEMA)
+
+
+def test_save_and_load_sample_the_same(trained, tmp_path):
+    """Catches a saved model that loses a part: base model, correction, marginals or ledger."""
+    model = trained
+    assert 1.9 <= model.ledger_.epsilon(1e-5) <= 2.0
+    check_is_valid(model.sample(321))
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
     pd.testing.assert_frame_equal(model.sample(50, random_state=1), again.sample(50, random_state=1))
@@ -124,12 +138,9 @@ def test_save_and_load_sample_the_same(tmp_path):
     assert {p.suffix for p in (tmp_path / "m").iterdir()} == {".json", ".npz"}
 
 
-def test_a_saved_model_holds_nothing_private(tmp_path):
+def test_a_saved_model_holds_nothing_private(trained, tmp_path):
     """Catches losses on real batches, batch sizes, clip counts or optimiser state in a released folder."""
-    model = DPWGANGP(
-        epsilon=2.0, delta=1e-5, training_steps=20, pairwise_statistics=False, training=SMALL
-    ).fit(table(), schema=SCHEMA)
-    model.save(tmp_path / "m")
+    trained.save(tmp_path / "m")
     record = json.loads((tmp_path / "m/model.json").read_text())
     assert set(record) == {
         "format",
@@ -164,8 +175,9 @@ def test_second_fit_adds_to_the_ledger():
     assert "the sum of 2 stages" in str(model.guarantee())
 
 
-def test_without_n_public_a_count_is_paid_for():
+def test_without_n_public_a_count_is_paid_for(monkeypatch):
     """Catches the frame's length used in silence for delta, q or the marginals."""
+    monkeypatch.setattr(fit, "train_generator", untrained)
     model = DPWGANGP(epsilon=2.0, training_steps=20, pairwise_statistics=False, training=SMALL).fit(
         table(), schema=SCHEMA.with_n_public(None)
     )
@@ -194,9 +206,9 @@ def test_delta_is_fixed_before_any_record_is_read():
     assert DPWGANGP(training_steps=0).fit(table(9), schema=SCHEMA.with_n_public(9)).delta_ == 1e-3
 
 
-@pytest.mark.slow
-def test_n_public_decides_not_the_length():
+def test_n_public_decides_not_the_length(monkeypatch):
     """Catches the frame's length in delta or q: two tables of other lengths must get the same plan."""
+    monkeypatch.setattr(fit, "train_generator", untrained)
     plans = []
     for n in (380, 420):
         model = DPWGANGP(epsilon=2.0, training_steps=20, pairwise_statistics=False, training=SMALL).fit(
@@ -207,8 +219,9 @@ def test_n_public_decides_not_the_length():
 
 
 @pytest.mark.slow
-def test_asked_three_prints_three():
+def test_asked_three_prints_three(monkeypatch):
     """Catches a count and noise that depends on it on one privacy-loss distribution (2.937 was printed)."""
+    monkeypatch.setattr(fit, "train_generator", untrained)
     model = DPWGANGP(epsilon=3.0, training_steps=20, training=SMALL).fit(
         table(), schema=SCHEMA.with_n_public(None)
     )
@@ -223,7 +236,7 @@ def test_asked_three_prints_three():
 )
 def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
     """Catches the whole table's number for its training half, by which every count would be doubled."""
-    model = DPWGANGP(epsilon=1.0, training_steps=0)
+    model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False)
     schema = SCHEMA.with_n_public(n)
     if told == "refused":
         with pytest.raises(
@@ -293,7 +306,7 @@ def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeyp
 def test_a_person_in_several_rows_is_said():
     """A guarantee for rows that is taken for one for persons, where the schema ignores the identifier."""
     schema = Schema(**{**dict(SCHEMA), "ignored": ("patient_id",)})
-    model = DPWGANGP(3.0, 1e-5, training_steps=0)
+    model = DPWGANGP(3.0, 1e-5, training_steps=0, pairwise_statistics=False)
     with pytest.warns(
         OwnerWarning, match=r"patient_id: 400 rows .* 100 .* 4 times \(internal.* k times epsilon"
     ):
@@ -344,8 +357,9 @@ def test_the_ledger_says_what_drew_the_noise():
     assert model.ledger_.generators[1:] == ("PCG64DXSM, which is not cryptographic",)
 
 
-def test_no_epsilon_is_not_private_everywhere():
+def test_no_epsilon_is_not_private_everywhere(monkeypatch):
     """Catches a noiseless run that looks like a private one."""
+    monkeypatch.setattr(fit, "train_generator", untrained)
     model = DPWGANGP(epsilon=None, training_steps=20, training=SMALL, base_model="none").fit(
         table(), schema=SCHEMA
     )
@@ -394,6 +408,7 @@ def test_a_given_ledger_goes_on():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
     """Catches outputs of the generator that draws the noise, legible in a model released after few steps."""
     seen, secret = [], []
@@ -481,6 +496,7 @@ def test_unreviewed_fields_are_refused_or_excluded():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
     """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
@@ -518,6 +534,7 @@ def test_a_checkpoint_replaces_no_other_folder(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_healthgan_preset():
     """Catches a baseline that gets noise, copula encoding or matched marginals."""
     model = DPWGANGP(epsilon=None, preset="healthgan", training_steps=10).fit(table(), schema=SCHEMA)
@@ -601,7 +618,8 @@ def test_not_fitted_is_said():
 
 def test_a_damaged_model_is_one_sentence(tmp_path):
     """Catches a traceback from a truncated or foreign folder."""
-    DPWGANGP(epsilon=2.0, training_steps=0).fit(table(), schema=SCHEMA).save(tmp_path / "m")
+    model = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False)
+    model.fit(table(), schema=SCHEMA).save(tmp_path / "m")
     (tmp_path / "m/model.npz").write_bytes(b"PK")
     with pytest.raises(DataError, match="damaged model"):
         dpsynth.load(tmp_path / "m")
@@ -625,21 +643,16 @@ def test_wrong_types_are_named():
 
 def test_numpy_arguments_can_be_saved(tmp_path):
     """Catches a fit that is paid for and then cannot be written down."""
-    model = DPWGANGP(np.float64(2.0), np.float64(1e-5), training_steps=np.int64(0)).fit(
-        table(), schema=SCHEMA
-    )
+    given = {"training_steps": np.int64(0), "pairwise_statistics": False}
+    model = DPWGANGP(np.float64(2.0), np.float64(1e-5), **given).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     assert dpsynth.load(tmp_path / "m").epsilon == 2.0
-    assert repr(dpsynth.load(tmp_path / "m")) == "DPWGANGP(delta=1e-05, epsilon=2.0, training_steps=0)"
+    said = "DPWGANGP(delta=1e-05, epsilon=2.0, pairwise_statistics=False, training_steps=0)"
+    assert repr(dpsynth.load(tmp_path / "m")) == said
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "q"),
-    [
-        (100.0, 0.25),
-        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((100.0, 0.05), (300.0, 0.01))),
-    ],
-)
+@pytest.mark.parametrize(("epsilon", "q"), [(100.0, 0.25), (100.0, 0.05), (300.0, 0.01)])
+@pytest.mark.slow  # tests/synthesis/test_budget.py plans a quick one
 def test_large_budgets_are_planned(epsilon, q):
     """Catches accounting that fails on the way down to very little noise."""
     needs = Needs(SCHEMA, 400, True, "tan", Plan(q, 100.0, 20, None))
@@ -729,6 +742,6 @@ def test_special_codes_come_out_as_often_as_they_went_in(base_model):
     if base_model == "tree":
         of_a, of_b = ((made.loc[made["ward"] == w, "sbp"] == -1).mean() for w in "ab")
         assert of_a > 2 * of_b
-    few = frame[:500]
-    report = dpsynth.evaluate(made[:500], train=few, test=few, schema=schema, seed=0)
-    assert "nan" not in report.to_markdown()
+        few = frame[:200]
+        report = dpsynth.evaluate(made[:200], train=few, test=few, schema=schema, seed=0)
+        assert "nan" not in report.to_markdown()

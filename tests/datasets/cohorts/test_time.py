@@ -13,10 +13,11 @@ from dpsynth.datasets.cohorts.extraction import extract
 from dpsynth.datasets.cohorts.studies import RESOURCES, STUDIES
 
 PATIENTS = 24
-NAMES = tuple(STUDIES)
+#: the study with the most columns, and slow tests of the others
+CASES = [pytest.param(name, marks=[] if name == "aki-mortality" else [pytest.mark.slow]) for name in STUDIES]
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=CASES)
 def case(request, tmp_path_factory) -> tuple[str, Path, pd.DataFrame]:
     folder = simulate(tmp_path_factory.mktemp("mimic") / "tables", request.param, PATIENTS, 0.25)
     return request.param, folder, extract(STUDIES[request.param], folder).frame

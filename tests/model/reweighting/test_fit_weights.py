@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -239,8 +240,10 @@ def on_a_disc(draws: np.ndarray) -> np.ndarray:
     return np.minimum(np.hypot(x - 3, y - 3), np.hypot(x + 3, y + 3)) < 3
 
 
-def votes_of_discs(made: BayesianNetwork, *, fourier: bool) -> NeighbourHistogram:
-    """Votes of records in two discs, by few groups."""
+@cache
+def weighted_by_discs(fourier: bool) -> BayesianNetwork:
+    """The base model of the plane, weighted by votes of records in two discs, by few groups."""
+    made = plane()
     column = Column(name="lab", kind="integer", lower=0, upper=11)
     bins = Bins((Grid.from_column(column),) * 2, made.binnings, N)
     of = Groups.of(bins, made.sample(4000, RNG(0)), 6, RNG(1))
@@ -250,7 +253,7 @@ def votes_of_discs(made: BayesianNetwork, *, fourier: bool) -> NeighbourHistogra
     features = FourierFeatures.of(of.tables, RNG(4))
     total = features.total(records) + RNG(5).normal(0, 5, features.size)
     told = (features, total) if fourier else (None, None)
-    return NeighbourHistogram(of, counts, 5.0, float(len(records)), *told)
+    return weighted(made, NeighbourHistogram(of, counts, 5.0, float(len(records)), *told), RNG(0))
 
 
 def test_draws_follow_what_groups_are_too_coarse_for() -> None:
@@ -258,7 +261,7 @@ def test_draws_follow_what_groups_are_too_coarse_for() -> None:
     made = plane()
     shares = []
     for fourier in (False, True):
-        by = weighted(made, votes_of_discs(made, fourier=fourier), RNG(0))
+        by = weighted_by_discs(fourier)
         assert (by.weighting.fourier is not None) is fourier
         shares.append(on_a_disc(by.sample(N, RNG(1))).mean())
     assert on_a_disc(made.sample(N, RNG(1))).mean() < 0.5
@@ -281,7 +284,7 @@ def test_few_draws_are_made_for_the_sake_of_marginals_alone() -> None:
 
 @pytest.mark.parametrize("share", [0.9, 1.1])
 def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
-    """Noise in the number of records, or one that is a tenth off, taken for structure; of three draws.
+    """Noise in the number of records, or one that is a tenth off, taken for structure; of two draws.
 
     Rare values, whose random Fourier features' means are far from 0: a sum that is divided by a wrong number
     is far off.
@@ -293,7 +296,7 @@ def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
     bins = Bins((Grid.from_column(COLUMNS[0]),) * 8, made.binnings, N)
     of = Groups.of(bins, made.sample(4000, rng), 60, rng)
     told = []
-    for seed in range(3):
+    for seed in range(2):
         rng, records = RNG(seed), made.sample(4000, RNG(100 + seed))
         features = FourierFeatures.of(of.tables, rng)
         counts = of.counts(records) + rng.normal(0, 12, of.size)
@@ -307,7 +310,7 @@ def test_waves_are_kept_on_disk_and_may_be_absent() -> None:
     """A frequency that is lost, or a model of before that is no longer read."""
     made = plane()
     for fourier in (False, True):
-        by = weighted(made, votes_of_discs(made, fourier=fourier), RNG(0))
+        by = weighted_by_discs(fourier)
         meta, arrays = by.weighting.to_state()
         assert ("frequencies" in arrays) is ("offset" in meta) is fourier
         again, draws = type(by.weighting).from_state(meta, arrays), made.sample(3000, RNG(0))

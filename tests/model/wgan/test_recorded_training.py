@@ -27,34 +27,37 @@ def watched(second=None, *, q=1.0, steps=6, multiplier=2.0, **options):
 
 
 @functools.cache
-def compiled(replaced):
-    return watched(OPPOSITE if replaced else None)
+def seen_in(replaced, world):
+    return run(watched(OPPOSITE if replaced else None, steps=4), world)
 
 
 def run(watch, world, seed=0):
     return watch.run(world, np.random.default_rng(seed), np.random.default_rng(99))
 
 
+@pytest.mark.usefixtures("eager_steps")
 @pytest.mark.parametrize("replaced", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("world", [0, 1])
 def test_what_is_left_is_the_stated_noise(replaced, world):
     """Catches means, standard deviations or worlds that are not those of the release."""
-    seen = run(compiled(replaced), world)
+    seen = seen_in(replaced, world)
     left = ((seen.released - seen.others - seen.records[world]) / seen.stds).ravel()
     assert stats.kstest(left, "norm").pvalue > 1e-3
     assert stats.kstest(left * 1.5, "norm").pvalue < 1e-3
     assert stats.kstest(left / 1.5, "norm").pvalue < 1e-3
 
 
+@pytest.mark.usefixtures("eager_steps")
 def test_a_record_that_is_not_there_adds_nothing():
     """Catches a neighbour that holds the record all the same."""
-    seen = run(compiled(False), 1)
+    seen = seen_in(False, 1)
     assert (seen.records[1] == 0).all() and (np.abs(seen.records[0]).sum(axis=1) > 0).all()
 
 
+@pytest.mark.usefixtures("eager_steps")
 def test_no_record_moves_a_step_by_more_than_the_noise_allows():
     """Catches a transcript in other units than those that the accounting is about: z is 2."""
-    seen = run(compiled(False), 0)
+    seen = seen_in(False, 0)
     moved = np.sqrt(((seen.records[0] / seen.stds) ** 2).sum(axis=1))
     assert 0.01 < moved.max() <= 1 / 2 * (1 + 1e-4)
 
@@ -71,6 +74,7 @@ def test_a_record_is_taken_with_its_probability():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_the_steps_are_those_of_a_run():
     """Catches a watched program that trains otherwise than Trainer does: same draws, same weights."""
     from dpsynth.model.wgan.training import Trainer

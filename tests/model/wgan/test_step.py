@@ -88,12 +88,12 @@ def test_one_record_moves_the_release_by_at_most_the_sensitivity(case):
 
 
 def moves(trainer, settings, plan, arrays, chunk):
-    """How far each of the first twelve sampled records moves the release, in units of its stds."""
+    """How far each of the first six sampled records moves the release, in units of its stds."""
     weights = unflatten([np.asarray(a) for a in arrays["critic"]], output_bias=False)
     _, stds = noise_scales(LAYOUT, settings, plan)(weights)
     with_all, _ = one_critic_gradient(trainer, arrays, chunk)
     lengths = []
-    for place in np.flatnonzero(chunk["records"][0, 0] >= 0)[:12]:
+    for place in np.flatnonzero(chunk["records"][0, 0] >= 0)[:6]:
         without = {name: a.copy() for name, a in chunk.items()}
         without["records"][0, 0, place] = -1
         less, _ = one_critic_gradient(trainer, arrays, without)
@@ -103,7 +103,7 @@ def moves(trainer, settings, plan, arrays, chunk):
     return np.array(lengths)
 
 
-@pytest.mark.parametrize("clip", [0.05, 0.4, 0.9, 1.5])
+@pytest.mark.parametrize("clip", [0.4, 1.5])
 def test_a_clipped_record_has_the_length_it_is_clipped_to(clip):
     """Catches clipping by the square of a length, which cuts too little between the clip norm and 1."""
     lengths = []

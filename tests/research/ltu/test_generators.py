@@ -101,6 +101,7 @@ def test_the_synthesizer_that_is_attacked_is_our_own():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
 def test_the_critic_is_attacked():
     """Catches a score of the wrong side or of the wrong records; a private critic must not give them away."""
     frame, schema = small_table()

@@ -8,15 +8,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cohort import blank_plot
 from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
 from dpsynth.errors import ConfigError, DataError, InputError, RunError
-from dpsynth.research.replications import running, trial
+from dpsynth.research.replications import running, trial, writing
 from dpsynth.research.replications.arms import arms_of
 from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import Source, run_study
 from dpsynth.research.replications.trial import Measured, Task, Trial
+
+
+@pytest.fixture(autouse=True)
+def _blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing is a third of the time, and test_writing.py looks at what is drawn."""
+    monkeypatch.setattr(writing, "to_plot", blank_plot)
 
 
 def trials(out: Path) -> dict[str, bytes]:
@@ -100,8 +107,9 @@ def test_what_is_complete_stays(
     if isinstance(raised, RuntimeError):
         assert str(caught.value) == "epsilon-3.split-0.restart-0 failed (RuntimeError: no memory)"
     assert list(trials(out)) == ["real.split-0.restart-0.json"]
-    monkeypatch.undo()
-    assert run_study(small, out).kept == 1
+    monkeypatch.setattr(running, "carry_out", carry_out)
+    if isinstance(raised, RuntimeError):
+        assert run_study(small, out).kept == 1
 
 
 def test_a_refused_fit_is_told(small: Protocol, tmp_path: Path) -> None:
