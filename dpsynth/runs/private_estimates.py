@@ -136,7 +136,7 @@ def read_model(folder: str | Path) -> DPWGANGP:
     there = (home / "model.json").is_file()
     if not there and places.estimates_json.is_file():
         raise InputError(
-            f"{folder} holds estimates alone, and a rehearsal draws its tables from a fitted model: name the "
+            f"{folder} holds estimates alone, and simulated tables need a fitted model: name the "
             "folder of a fit or a run"
         )
     if not there:

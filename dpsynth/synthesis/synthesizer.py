@@ -37,11 +37,11 @@ from dpsynth.synthesis.check_inputs import (
     tell_few_records,
     warn_of_flattened,
 )
+from dpsynth.synthesis.coverage import Coverage, simulate_coverage
 from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
-from dpsynth.synthesis.rehearsal import Rehearsal, rehearse
 from dpsynth.synthesis.studies import check_studies, planned_widening
 from dpsynth.table.io import write_table
 from dpsynth.table.rules import Rule
@@ -607,11 +607,11 @@ class DPWGANGP(BaseEstimator):
         self._check_fitted()
         return self.model_.study(name).estimates
 
-    def rehearse(self, name: str, *, repetitions: int = 100, random_state: int | None = None) -> Rehearsal:
+    def coverage(self, name: str, *, repetitions: int = 100, random_state: int | None = None) -> Coverage:
         """Check a declared study's intervals by simulation; post-processing, free of cost.
 
         The released coefficients are taken as the truth. Tables of ``n_`` records are simulated, and each is
-        read and estimated as the records were, with fresh noise (:mod:`dpsynth.synthesis.rehearsal`). The
+        read and estimated as the records were, with fresh noise (:mod:`dpsynth.synthesis.coverage`). The
         result is the coverage of the 95 % intervals for a table such as this with this budget. Errors of the
         released numbers themselves, such as a regression that does not hold, are not detected.
 
@@ -626,7 +626,7 @@ class DPWGANGP(BaseEstimator):
 
         Returns
         -------
-        Rehearsal
+        Coverage
             Printed, it is a table.
 
         Raises
@@ -638,7 +638,7 @@ class DPWGANGP(BaseEstimator):
         self._check_fitted()
         whole("repetitions", repetitions)
         seed = checked_seed(random_state)
-        return rehearse(self.model_, self.model_.study(name), self.n_, repetitions, seed)
+        return simulate_coverage(self.model_, self.model_.study(name), self.n_, repetitions, seed)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""

@@ -1,7 +1,7 @@
 """Released numbers of a pre-specified regression, and how they were read from the records.
 
 With the noise of each statistic, a simulated table can be read in the same way
-(`dpsynth.synthesis.rehearsal`). The noise is public. The map that corrects samples is made of the released
+(`dpsynth.synthesis.coverage`). The noise is public. The map that corrects samples is made of the released
 information. Neither adds to the ledger.
 """
 

@@ -298,24 +298,24 @@ def show_studies(
         typer.Argument(help="Folder of `dpsynth study fit`, of a model or of a run.", show_default=False),
     ],
     name: Annotated[str | None, typer.Option("--name", help="Name of one regression. Default: all.")] = None,
-    rehearse: Annotated[
+    coverage: Annotated[
         int | None,
         typer.Option(
-            "--rehearse",
+            "--coverage",
             help="Also simulate this many tables from the model, and count how often the intervals cover.",
             min=1,
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of --rehearse.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of --coverage.", min=0)] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
     """Print private estimates of an earlier fit. It reads no table and costs nothing.
 
-    With --rehearse, check by simulation how often the intervals of a model or a run cover the true value.
+    With --coverage, check by simulation how often the intervals of a model or a run cover the true value.
     """
     from dpsynth.runs.private_estimates import read_estimates, read_model
 
-    model = None if rehearse is None else read_model(folder)
+    model = None if coverage is None else read_model(folder)
     found, guarantee = read_estimates(folder) if model is None else (model.estimates_, model.guarantee())
     if name is not None:
         declared = ", ".join(estimates.study for estimates in found)
@@ -330,10 +330,10 @@ def show_studies(
         "guarantee": guarantee.to_dict(),
     }
     lines = [*console.told(found), str(guarantee)]
-    if model is not None and rehearse is not None:
-        done = [model.rehearse(each.study, repetitions=rehearse, random_state=seed) for each in found]
-        result["rehearsals"] = [each.to_dict() for each in done]
-        lines += ["", "rehearsed:", *map(str, done)]
+    if model is not None and coverage is not None:
+        done = [model.coverage(each.study, repetitions=coverage, random_state=seed) for each in found]
+        result["coverage"] = [each.to_dict() for each in done]
+        lines += ["", "coverage:", *map(str, done)]
     console.emit(result, "\n".join(lines), as_json=as_json)
 
 

@@ -200,18 +200,20 @@ def test_a_private_number_of_records(folder: Path, capsys: pytest.CaptureFixture
     assert json.loads(printed)["ledger"]["entries"][0]["name"] == "number of records"
 
 
-def test_a_rehearsal_stands_below_the_estimates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A number of tables or a seed that is lost on the way, or a rehearsal of another study."""
+def test_a_simulation_check_stands_below_the_estimates(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A number of tables or a seed that is lost on the way, or a check of another study."""
     words = ["--data", "good.csv", "--schema", "s.yaml", "--epsilon", "1", "--steps", "0", "--out", "m"]
     assert main(["fit", *words, "--study", STUDY, "--study", "linear: crea ~ sex"]) == 0
     capsys.readouterr()
-    show = ["study", "show", "m", "--name", "crea", "--rehearse", "2", "--seed", "4"]
-    expected = DPWGANGP.load("m").rehearse("crea", repetitions=2, random_state=4)
+    show = ["study", "show", "m", "--name", "crea", "--coverage", "2", "--seed", "4"]
+    expected = DPWGANGP.load("m").simulate_coverage("crea", repetitions=2, random_state=4)
     assert main(show) == 0
     printed = capsys.readouterr().out
-    assert printed.endswith(f"rehearsed:\n{expected}\n")
+    assert printed.endswith(f"coverage:\n{expected}\n")
     assert main([*show, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rehearsals"] == [expected.to_dict()]
+    assert json.loads(capsys.readouterr().out)["coverage"] == [expected.to_dict()]
 
 
 @pytest.mark.slow
@@ -325,8 +327,8 @@ REFUSED: dict[str, tuple[Callable[[], None], list[str], str]] = {
     "show damaged": (damaged_estimates, ["study", "show", "st"], "st holds a damaged record of estimates"),
     "show without ledger": (without_ledger, ["study", "show", "st"], "ledger.json"),
     "show other ledger": (another_ledger, ["study", "show", "st"], "is not the ledger of st/estimates.json"),
-    "rehearse no model": (fitted, ["study", "show", "st", "--rehearse", "3"],
-                          "st holds estimates alone, and a rehearsal draws its tables from a fitted model"),
+    "coverage no model": (fitted, ["study", "show", "st", "--coverage", "3"],
+                          "st holds estimates alone, and simulated tables need a fitted model"),
     "show another": (fitted, ["study", "show", "st", "--name", "x"],
                      "study 'x' was not declared before the fit of st (declared were: died)"),
 }  # fmt: skip

@@ -54,7 +54,7 @@ _STAND_IN = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Rehearsal:
+class Coverage:
     """Coverage of a study's intervals in simulated tables that were made from its own estimates.
 
     Attributes
@@ -74,7 +74,7 @@ class Rehearsal:
     --------
     >>> found = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
     ...                   np.array([0.5]), np.array([[0.01]]), 1.2)
-    >>> print(Rehearsal(found, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
+    >>> print(Coverage(found, 200, *np.array([[0.94], [1.1], [-0.12], [1.02]])))
     mortality: logistic: died ~ age
     term                odds ratio  covered  mean z²   bias  width
     age (per 10 years)        1.65     94 %     1.10  -0.12   1.02
@@ -157,9 +157,9 @@ class Rehearsal:
         }
 
 
-def rehearse(
+def simulate_coverage(
     model: GeneratorModel, study: FittedStudy, n: float, repetitions: int, seed: int | None = None
-) -> Rehearsal:
+) -> Coverage:
     """Simulate ``repetitions`` tables, read and estimate each, and count how often intervals cover the truth.
 
     Table k depends on ``seed`` and k alone. Raises InputError if the study was fitted by a version that did
@@ -185,7 +185,7 @@ def rehearse(
         values, reported = study.design.reported(beta, found.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
         errors[k] = (values - study.estimates.coefficients) / widths[k]
-    return Rehearsal(
+    return Coverage(
         study.estimates,
         repetitions,
         (np.abs(errors) <= _HALF).mean(axis=0),

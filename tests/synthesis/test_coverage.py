@@ -1,4 +1,4 @@
-"""Rehearsals of a declared study: honest where the truth is known, free, and the same for a saved model."""
+"""Simulation checks of a study: valid where the truth is known, free, and the same for a saved model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import stats
 import dpsynth
 from dpsynth import DPWGANGP, Column, Schema
 from dpsynth.errors import InputError
-from dpsynth.synthesis.rehearsal import Population, Rehearsal
+from dpsynth.synthesis.coverage import Coverage, Population
 
 SCHEMA = Schema(
     columns=(
@@ -60,10 +60,10 @@ def fitted(epsilon: float | None = 2.0) -> DPWGANGP:
 @pytest.mark.parametrize(
     "name", ["died", *(pytest.param(name, marks=pytest.mark.slow) for name in ("urea", "days"))]
 )
-def test_a_rehearsal_of_honest_intervals_says_so(name):
-    """A rehearsal without the noise, or whose outcomes are not those of the released coefficients."""
+def test_a_check_of_valid_intervals_says_so(name):
+    """A check without the noise, or whose outcomes are not those of the released coefficients."""
     repetitions = {"died": 30, "urea": 30, "days": 8}[name]
-    found = fitted().rehearse(name, repetitions=repetitions, random_state=1)
+    found = fitted().simulate_coverage(name, repetitions=repetitions, random_state=1)
     size = len(found.held)
     low, high = stats.binom.ppf([1e-3, 1 - 1e-3], repetitions * size, 0.95) / (repetitions * size)
     assert low <= found.share <= high
@@ -110,18 +110,18 @@ def test_tables_have_the_records_predictors_and_the_released_effects():
     assert (table[:, -1] > 0).mean() == pytest.approx(seen, abs=0.05)
 
 
-def test_a_saved_model_rehearses_the_same_and_spends_nothing(tmp_path):
+def test_a_saved_model_checks_the_same_and_spends_nothing(tmp_path):
     """Noise or mending that a file loses, or a simulated reading that is posted as one of the records."""
     model = fitted()
     before = model.ledger_.to_dict()
-    found = model.rehearse("died", repetitions=3, random_state=5)
+    found = model.coverage("died", repetitions=3, random_state=5)
     assert model.ledger_.to_dict() == before
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
-    assert again.rehearse("died", repetitions=3, random_state=5).to_dict() == found.to_dict()
+    assert again.coverage("died", repetitions=3, random_state=5).to_dict() == found.to_dict()
     assert again.ledger_.to_dict() == before
     # table k hangs on the seed and on k alone: the first three of four
-    more = model.rehearse("died", repetitions=4, random_state=5)
+    more = model.coverage("died", repetitions=4, random_state=5)
     left = 4 * more.held - 3 * found.held
     np.testing.assert_allclose(left, left.round(), atol=1e-9)
     assert ((4 * more.squared - 3 * found.squared) > 0).all() and set(left.round()) <= {0.0, 1.0}
@@ -134,9 +134,9 @@ def test_intervals_of_another_length_are_named():
     """A share of short intervals that is read as one of the long interval that was released."""
     (estimates,) = (one for one in fitted().estimates_ if one.study == "died")
     numbers = np.full((3, 3), 1.0)
-    plain = Rehearsal(estimates, 10, *numbers, np.array([1.2, 0.8, 1.0]))
+    plain = Coverage(estimates, 10, *numbers, np.array([1.2, 0.8, 1.0]))
     assert plain.remarks == () and plain.chance == (0.8, 1.0)
-    other = Rehearsal(estimates, 10, *numbers, np.array([1.0, 0.1, 1.0]))
+    other = Coverage(estimates, 10, *numbers, np.array([1.0, 0.1, 1.0]))
     assert other.remarks[0].startswith("Intervals of urea (per doubling) had another length")
     assert other.remarks[0] in str(other) and other.remarks[0] in other.to_dict()["remarks"]
 
@@ -149,17 +149,17 @@ def test_intervals_of_another_length_are_named():
         ("died", 2.5, "repetitions must be a whole number of at least 1"),
     ],
 )
-def test_what_cannot_be_rehearsed_is_refused_in_a_sentence(name, repetitions, message):
-    """A rehearsal of another study, or of none."""
+def test_what_cannot_be_checked_is_refused_in_a_sentence(name, repetitions, message):
+    """A check of another study, or of none."""
     with pytest.raises(InputError, match=message):
-        fitted().rehearse(name, repetitions=repetitions)
+        fitted().simulate_coverage(name, repetitions=repetitions)
 
 
 @pytest.mark.parametrize("seed", [-1, "a"])
 def test_a_seed_that_is_none_is_refused_in_a_sentence(seed):
     """A ValueError out of NumPy's Cython for a negative seed."""
     with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
-        fitted().rehearse("died", random_state=seed)
+        fitted().simulate_coverage("died", random_state=seed)
     with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
         fitted().sample_many(2, random_state=seed)
     with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
