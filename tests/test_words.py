@@ -36,6 +36,7 @@ PLAIN_ROOMS = (
     "releases",
     "research",
     "studies",
+    "table",
 )
 MODULES = sorted(
     [

@@ -1,4 +1,4 @@
-"""What a table is: schema, public grids, conforming, encoder, reading and writing.
+"""Tables: schema, public grids, conforming, encoder, reading and writing.
 
 The names below are loaded when first used.
 """

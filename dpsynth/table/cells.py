@@ -1,12 +1,11 @@
-"""What the text cells of a column are: numbers, words that stand for nothing, codes, or words.
+"""Read the text cells of a column: numbers, words for a missing value, codes, or words.
 
-A file has no types. Readers that guess take ``None`` ("not done") for a missing value, one slip of the pen
-for sixty categories and the code ``010`` for ten. Here every distinct word is looked at and nothing is
-dropped in silence. Numbers such as -9, 99 or 999 look like codes where they stand apart from what is
-measured.
+A file has no types. Readers that guess take ``None`` ("not done") for a missing value, one typing error for
+sixty categories and the code ``010`` for ten. Here every distinct word is read, and each omission is
+reported. Numbers such as -9, 99 or 999 look like codes if they stand apart from what is measured.
 
-Text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, *CSV Injection*): a
-category ``=HYPERLINK("http://…")`` comes into the table from whoever could type into the records.
+Text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, *CSV Injection*). Anyone
+who could type into the records can put a category ``=HYPERLINK("http://…")`` into the table.
 """
 
 from __future__ import annotations
@@ -70,9 +69,9 @@ def number(word: str) -> float | None:
 
 @dataclass(frozen=True)
 class TextCells:
-    """The distinct words of a column and how often each occurs; blanks around words do not count.
+    """The distinct words of a column and how often each occurs, blanks around words removed.
 
-    ``counts`` is without empty cells and the words that the caller takes as missing; ``text`` has None there.
+    ``counts`` leaves out empty cells and the caller's words for a missing value. ``text`` has None there.
     """
 
     counts: dict[str, int]
@@ -80,7 +79,7 @@ class TextCells:
 
     @classmethod
     def of(cls, values: pd.Series, missing_words: Iterable[str] = ()) -> TextCells:
-        """Read a column of text; ``missing_words`` stand for no value, as numbers in a column of numbers."""
+        """Read a column of text. ``missing_words`` stand for no value, as numbers in a column of numbers."""
         words = set(missing_words)
         made = cls._without(values, words)
         codes = {code for word in words if (code := number(word)) is not None}

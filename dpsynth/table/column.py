@@ -2,8 +2,8 @@
 
 Bounds, steps, categories and the number of histogram cells decide how much one record can move a released
 histogram and where its cells lie. They must be known without looking at the records: from clinical sense, a
-data dictionary or the design of the study. Whatever was read off the records instead is named in
-``unreviewed`` until somebody answers for it.
+data dictionary or the study design. Fields read from the records instead are named in ``unreviewed`` until
+somebody has reviewed them.
 """
 
 from __future__ import annotations
@@ -60,23 +60,22 @@ class Column(BaseModel):
     name : str
         As in the table's header.
     kind : {"continuous", "integer", "ordinal", "categorical", "binary"}
-        The first two are numeric; ordinal categories have an order.
+        The first two are numeric. Ordinal categories have an order.
     lower, upper : float
-        Public bounds, in the column's unit; required for continuous and integer columns and only there.
+        Public bounds, in the column's unit. Required for continuous and integer columns, refused for others.
         Values outside are clipped.
     step : float, optional
-        Released values lie on ``lower + k * step``; 1 by default for integers. ``upper - lower`` must be a
-        whole number of steps.
+        Released values lie on ``lower + k * step``. Integers have step 1 by default. ``upper - lower`` must
+        be a whole number of steps.
     decimals : int, optional
-        The same as ``step = 10**-decimals``; give one or the other.
+        The same as ``step = 10**-decimals``. Give one or the other.
     scale : {"linear", "log"}
-        Spacing of the public histogram cells; ``"log"`` (skewed laboratory values) needs ``lower > 0``, or
-        ``lower = 0`` and a step: zeros have a cell of their own, and the scale begins at the first step.
+        Spacing of the public histogram cells. ``"log"`` (skewed laboratory values) needs ``lower > 0``, or
+        ``lower = 0`` and a step. Zeros then have a cell of their own, and the scale begins at the first step.
     cells : int, optional
         Public number of histogram cells of a numeric column.
     categories : tuple of str, int, bool or float
-        Every value that can occur, one type throughout; for ordinal columns in ascending order; two for
-        binary columns.
+        Every value that can occur, all of one type: two for binary columns, ascending for ordinal ones.
     unit, description : str, optional
         For readers.
     missing : bool
@@ -91,12 +90,12 @@ class Column(BaseModel):
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
     unreviewed : tuple of str
-        Fields that were read off the data and that nobody has answered for yet.
+        Fields that were read from the data and that nobody has reviewed yet.
 
     Raises
     ------
     SchemaError
-        If the fields do not fit each other; one sentence that names the column and the field.
+        If the fields do not fit each other. One sentence names the column and the field.
 
     Examples
     --------
@@ -186,8 +185,8 @@ class Column(BaseModel):
         resolution = self.resolution
         if self.scale == "log" and self.lower == 0 and resolution is None:
             raise ValueError(
-                "lower must be greater than 0 on the log scale, or 0 with a step or decimals that say "
-                "where the scale begins (zeros then have a cell of their own), got 0"
+                "lower must be greater than 0 on the log scale, got 0. For zeros with a cell of their own, "
+                "give a step or decimals, which say where the scale begins"
             )
         if resolution is not None:
             steps = (self.upper - self.lower) / resolution
@@ -282,7 +281,7 @@ class Column(BaseModel):
 
     @property
     def resolution(self) -> float | None:
-        """The step between released values; None for real numbers and for categories."""
+        """The step between released values, None for real numbers and for categories."""
         if self.step is not None:
             return self.step
         if self.decimals is not None:
@@ -324,7 +323,7 @@ class Column(BaseModel):
 
     @property
     def n_values(self) -> int | None:
-        """How many values a released cell can hold, a missing one not counted; None for real numbers."""
+        """Number of values a released cell can hold, without a missing one, or None for real numbers."""
         if not self.is_numeric:
             return len(self.categories)
         if self.resolution is None or self.lower is None or self.upper is None:
@@ -335,9 +334,10 @@ class Column(BaseModel):
     def dtype(self) -> Any:
         """The pandas dtype of the column in a conformed or synthetic frame.
 
-        ``float64`` (NaN missing) for continuous; ``int64``, or ``Int64`` where values may be missing, for
-        integers and whole-number categories; ``bool`` or ``boolean`` for true/false categories;
-        ``float64`` for decimal ones; pandas' text dtype for the rest.
+        - ``float64`` (NaN missing): continuous columns and decimal categories.
+        - ``int64``, or ``Int64`` if values may be missing: integers and whole-number categories.
+        - ``bool``, or ``boolean`` if values may be missing: true/false categories.
+        - pandas' text dtype: the rest.
         """
         if self.kind == "continuous":
             return "float64"

@@ -1,8 +1,8 @@
-"""A frame brought to its schema: columns checked, dtypes made canonical, numbers clipped to public bounds.
+"""Make a frame fit its schema: check columns, make dtypes canonical, clip numbers to public bounds.
 
-This is the boundary: what passes has exactly the declared columns, dtypes and values, and the code behind it
-trusts that. Clipping each record by public bounds changes neighbouring tables record by record, so it
-costs nothing; the *count* of clipped values is private (sensitivity 1 a column) and internal.
+The result has exactly the declared columns, dtypes and values, and later code relies on that. Clipping each
+record by public bounds changes neighbouring tables record by record, so it costs nothing. The *count* of
+clipped values is private (sensitivity 1 a column) and confidential.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Conformed:
     frame : pandas.DataFrame
         Canonical columns, order and dtypes.
     clipped : dict of str to int
-        Values outside the bounds, a numeric column. Internal: not for release.
+        Number of values outside the bounds in each numeric column. Confidential.
     """
 
     frame: pd.DataFrame
@@ -45,7 +45,7 @@ class Conformed:
 
 @dataclass(frozen=True)
 class Extras:
-    """What a file may hold beside the declared columns and values: the schema's fields of these names."""
+    """Other columns and values that a file may hold: the schema's fields of these names."""
 
     ignored: tuple[str, ...] = ()
     missing_words: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def check_frame(
     extras: Extras = _NOTHING,
     path: str | Path | CsvFile | None = None,
 ) -> pd.DataFrame:
-    """Check and convert ``frame`` without clipping; see :meth:`dpsynth.table.schema.Schema.check`."""
+    """Check and convert ``frame`` without clipping, see :meth:`dpsynth.table.schema.Schema.check`."""
     frame = _named(columns, frame)
     _check_names([column.name for column in columns], frame, extras)
     series: dict[str, pd.Series] = {}
@@ -87,7 +87,7 @@ def conform_frame(
     extras: Extras = _NOTHING,
     path: str | Path | CsvFile | None = None,
 ) -> Conformed:
-    """Check, convert and clip ``frame``; see :meth:`dpsynth.table.schema.Schema.conform`."""
+    """Check, convert and clip ``frame``, see :meth:`dpsynth.table.schema.Schema.conform`."""
     checked = check_frame(columns, frame, extras=extras, path=path)
     clipped: dict[str, int] = {}
     for column in columns:
@@ -106,7 +106,7 @@ def conform_frame(
 def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     """Round the numbers of a conformed frame to their declared steps, as encoding records does.
 
-    Columns without a step are left as they are; the frame that was given is not changed.
+    Columns without a step stay as they are. The given frame is not changed.
     """
     rounded = {}
     for column in columns:
@@ -120,7 +120,7 @@ def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
-    """Give columns whose names our CSV writer escaped their names back."""
+    """Restore the names of columns that our CSV writer escaped."""
     escaped = {name: unescape(name) for name in map(str, frame.columns) if unescape(name) != name}
     known = {column.name for column in columns}
     ours = {name: plain for name, plain in escaped.items() if name not in known and plain in known}
@@ -130,8 +130,8 @@ def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
 def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Series:
     """Take the words for "no value" out of a column, unless it declares them as values of their own.
 
-    A number counts by its value, however it is written: a reader makes a column numbers or text in view of
-    all its cells, and what one record holds must not decide how the others are read.
+    A number counts by its value, however it is written. A reader decides from all cells whether a column is
+    numbers or text, and one record must not decide how the others are read.
     """
     absent = set(words) - {_spoken(value) for value in (*column.categories, *column.special)}
     if not absent:
@@ -175,7 +175,7 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> N
 def _numbers(
     column: Column, values: pd.Series, present: np.ndarray, path: str | Path | CsvFile | None
 ) -> np.ndarray:
-    """Return the column as float64, NaN where missing; raise for what is not a finite number."""
+    """Return the column as float64, NaN where missing, or raise if a cell is not a finite number."""
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
@@ -228,9 +228,9 @@ _PLAIN = (str, int, float, np.generic)
 
 
 def _distinct(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
-    """Distinct cells, and the place of each row's among them; -1 for a missing value. No scalars of NumPy.
+    """Distinct cells, without NumPy scalars, and the place of each row's among them, -1 for a missing value.
 
-    Cells of different types are told apart: ``True == 1``, and one must not decide how the other is read.
+    Cells of different types stay distinct: ``True == 1``, and one must not decide how the other is read.
     """
     cells = values.astype(object).to_numpy()
     uniques: list[Any] = []
@@ -252,8 +252,8 @@ def _distinct(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
 def _match(column: Column, value: Any) -> Any:
     """Return the declared category that ``value`` is, or None.
 
-    Readers that know no schema turn codes into other types (``1`` into ``"1"``, or into ``1.0`` beside a
-    missing value), so text and number are compared by what they say.
+    Readers without a schema turn codes into other types: ``1`` into ``"1"``, or into ``1.0`` beside a missing
+    value. So text and number are compared as they are written.
     """
     value = value.strip() if isinstance(value, str) else value
     is_flag = isinstance(value, bool)

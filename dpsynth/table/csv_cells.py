@@ -21,7 +21,7 @@ from dpsynth.table.csv_format import SEPARATORS, CsvFile, CsvFormat, guess_decim
 def text_frame(
     source: Path, columns: Iterable[Column] | None, given: CsvFormat
 ) -> tuple[pd.DataFrame, CsvFile]:
-    """Read a CSV file's cells as text, and how it is written; see :func:`dpsynth.table.io.read_cells`."""
+    """Read a CSV file's cells as text, and how it is written, see :func:`dpsynth.table.io.read_cells`."""
     known = {column.name: column for column in columns or ()}
     file = CsvFile.of(source, given, known.keys())
     names, rows = _csv_cells(file, known)
@@ -48,7 +48,7 @@ def text_frame(
 def _numbers_with_points(
     source: Path, name: str, text: list[str], column: Column | None, drafting: bool
 ) -> list[str]:
-    """Decimal points for decimal commas in a column of numbers; ``1,2`` may be a category elsewhere."""
+    """Replace decimal commas by points in a column of numbers. ``1,2`` may be a category elsewhere."""
     if column is None and not drafting:
         return text
     numeric = _of_numbers(column)
@@ -88,8 +88,8 @@ def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[l
                 elif row:  # a blank line is no record
                     raise of_records(
                         f"{file}, line {reader.line_num}: {len(row)} cells where the header has {len(names)}"
-                        f" (a cell that holds a {sep_name(file.format.sep)} must stand in double quotes; "
-                        "--sep names another separator)"
+                        f". Put a cell that holds a {sep_name(file.format.sep)} in double quotes, or name "
+                        "another separator with --sep"
                     )
         except csv.Error as problem:
             raise of_records(f"{file}, line {reader.line_num}: not CSV: {problem}") from None
@@ -118,9 +118,9 @@ def _lines(text: IO[str], file: CsvFile) -> Iterator[str]:
 
 
 def csv_line(path: str | Path | CsvFile, row: int) -> int | None:
-    """Return the line on which data row ``row`` (from 0) of a CSV file ends; None for other files.
+    """Return the line on which data row ``row`` (from 0) of a CSV file ends, or None for other files.
 
-    Counted by reading the file again, since quoted cells may hold line breaks and blank lines are skipped.
+    The file is read again. Quoted cells may hold line breaks, and blank lines are skipped.
     """
     if Path(str(path)).suffix.lower() != ".csv":
         return None  # Parquet has no lines, and those of a compressed file help nobody

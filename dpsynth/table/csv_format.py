@@ -1,11 +1,11 @@
-"""How a CSV file is written: separator, decimal sign, encoding; given or guessed.
+"""The format of a CSV file, given or guessed: separator, decimal sign and encoding.
 
-The separator is guessed from the header, the encoding from the bytes. A decimal comma is guessed where a
-column holds numbers such as ``1,5`` and none such as ``1.5``. Where commas separate cells, no column may hold
-``1.5``, and each comma of that column must be in such a number.
+The separator is guessed from the header, the encoding from the bytes. A decimal comma is guessed if a column
+holds numbers such as ``1,5`` and none such as ``1.5``. If commas separate cells, no column may hold ``1.5``,
+and each comma of that column must be in such a number.
 
-One record can turn a guess, but not what is released: read the other way, the cells that made the difference
-do not fit the schema, and the rest is read alike.
+One record can change a guess, but not what is released. Read the other way, the cells that decided it do not
+fit the schema, and all others are read alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How a CSV file is written; what is None is guessed.
+    """The format of a CSV file. Fields that are None are guessed.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class CsvFormat:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sep", _NAMES.get(str(self.sep), self.sep))
         if self.sep is not None and (len(self.sep) != 1 or self.sep.isalnum() or self.sep in "\"'\n\r.+-"):
-            raise InputError(f"sep must be one sign such as ';', or tab, got {self.sep!r}")
+            raise InputError(f"sep must be tab or one sign such as a semicolon, got {self.sep!r}")
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}")
         try:
@@ -67,7 +67,7 @@ class CsvFormat:
             raise InputError(f"encoding {self.encoding!r} is not known: use utf-8 or cp1252") from None
 
     def guessed(self, given: CsvFormat) -> str | None:
-        """What was guessed and is not the usual, in words; ``given`` is what was not guessed."""
+        """Describe unusual guesses, or return None. Fields that ``given`` has were not guessed."""
         names = [name for name in ("sep", "decimal", "encoding") if getattr(given, name) is None]
         found = [name for name in names if getattr(self, name) != getattr(OURS, name)]
         if not found:
@@ -94,9 +94,9 @@ class CsvFile:
 
     @classmethod
     def of(cls, path: Path, given: CsvFormat, names: Collection[str] = ()) -> CsvFile:
-        """Guess separator and encoding where they are not given; reads the file's bytes once.
+        """Guess separator and encoding where they are not given, reading the file's bytes once.
 
-        ``names`` are declared columns: a separator that shows more of them is the right one.
+        ``names`` are declared columns. The separator that shows most of them is taken.
         """
         encoding = given.encoding or _encoding(path)
         file = cls(path, replace(given, encoding=encoding))
@@ -132,14 +132,14 @@ def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
 
 
 def with_points(cells: list[str]) -> list[str]:
-    """Write numbers with decimal commas with points; refuse a decimal point: it could part thousands."""
+    """Replace decimal commas by points. Refuse numbers with points, which could separate thousands."""
     if any("." in cell and _POINT.fullmatch(cell) for cell in cells):
         raise ValueError("holds a number with a decimal point, and numbers here have decimal commas")
     return [cell.replace(",", ".") if "," in cell and _COMMA.fullmatch(cell) else cell for cell in cells]
 
 
 def sep_name(sep: str | None) -> str:
-    """What a separator is called."""
+    """Name of a separator."""
     return SEPARATORS.get(str(sep), repr(sep))
 
 

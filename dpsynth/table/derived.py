@@ -1,16 +1,16 @@
-"""Columns computed from other columns: ``bmi = weight / height ** 2``, exactly, in every record.
+"""Compute columns from other columns: ``bmi = weight / height ** 2``, exactly, in every record.
 
 A formula is arithmetic over columns of numbers (and of categories that are numbers or true/false)::
 
     +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  log  max  min  sqrt
     (column == 'category')  (column != 'category')
 
-A comparison is 1 where it holds and 0 elsewhere. Formulas are read by Python's own parser, and of what that
-gives only these parts are taken; nothing is run as code. Units are the user's. The result is brought within
-the column's declared bounds and to its nearest declared step, and is missing where an input is.
+A comparison is 1 where it holds and 0 elsewhere. Python's own parser reads formulas, and all but these parts
+is refused. Nothing is run as code. Units are the user's. The result is clipped to the column's declared
+bounds and rounded to its nearest declared step. It is missing where an input is.
 
-What a formula can give is bounded beforehand, by interval arithmetic on the declared bounds of its inputs, so
-that a division by zero or a wrong unit is found when the schema is read.
+Interval arithmetic on the declared bounds of the inputs bounds the result beforehand. So a division by zero
+or a wrong unit is found when the schema is read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], bool]] = {  # function, whether 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula read from text, and the columns that it reads; make it with :func:`parse_formula`."""
+    """A formula read from text, and the columns that it reads. Make it with :func:`parse_formula`."""
 
     text: str
     inputs: tuple[str, ...]
@@ -69,7 +69,7 @@ class Formula:
     _words: Mapping[str, Sequence[Any]]
 
     def values(self, inputs: Mapping[str, Floats]) -> Floats:
-        """Evaluate in float64, shape (n,); NaN where an input is, or where there is no finite result."""
+        """Evaluate in float64, shape (n,), with NaN where an input is NaN or the result is not finite."""
         with np.errstate(all="ignore"):
             result = np.asarray(self._value(self._tree, inputs), dtype=np.float64)
         return np.where(np.isfinite(result), result, np.nan)
@@ -98,7 +98,7 @@ class Formula:
         return name, float(self._words[name].index(given) if name in self._words else given)
 
     def bounds(self, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-        """Lowest and highest value over all inputs within their bounds; ValueError if some have no value."""
+        """Lowest and highest value over all inputs within their bounds, ValueError if some have no value."""
         with np.errstate(all="ignore"):
             return self._interval(self._tree, inputs)
 
@@ -135,10 +135,10 @@ class Formula:
 def parse_formula(
     text: str, names: Sequence[str], words: Mapping[str, Sequence[Any]] | None = None
 ) -> Formula:
-    """Read a formula over these columns; ValueError holds one clause that says what is wrong with it.
+    """Read a formula over these columns. A ValueError says in one clause what is wrong.
 
-    ``words`` are the categories of the columns that hold text. Where their values are asked for, they are
-    positions among these categories.
+    ``words`` are the categories of the columns that hold text. Their values are given as positions among
+    these categories.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def _check(
     words: Mapping[str, Sequence[Any]],
     found: dict[str, str],
 ) -> None:
-    """Refuse every part of a parsed formula that is not in the grammar; note its columns in ``found``."""
+    """Refuse all parts of a parsed formula outside the grammar, and note its columns in ``found``."""
     if isinstance(node, ast.Compare):
         left, given = node.left, node.comparators[0]
         plain = isinstance(left, ast.Name) and isinstance(given, ast.Constant) and len(node.ops) == 1
@@ -244,14 +244,14 @@ def _operation(node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
 
 
 def _applied(function: Callable[..., Any], numbers: Sequence[Any]) -> Any:
-    """The function of one or two numbers; max and min of any number of them, one after the other."""
+    """The function of one or two numbers, or max and min of any number, applied one after the other."""
     if function in (np.maximum, np.minimum):
         return functools.reduce(function, numbers)
     return function(*numbers)
 
 
 def _inner_powers(ranges: Sequence[tuple[float, float]], shown: Sequence[str]) -> list[tuple[float, float]]:
-    """Where a power may be smallest or largest other than at the ends; refuse what has no value."""
+    """Places inside the ranges where a power may be smallest or largest. Refuse powers without value."""
     (low, high), (least, most) = ranges
     whole = least == most and least == round(least)
     if low < 0 and not whole:
@@ -271,9 +271,9 @@ def _written(node: ast.expr, names: Mapping[str, str]) -> str:
 def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
     """Derived columns with their formulas, in an order in which each comes after its inputs.
 
-    ValueError names the column of a formula that cannot be read, names what is no column of numbers, goes
-    round in a circle, has no value somewhere within the declared bounds (unless the column may be missing),
-    or none within the column's own bounds.
+    ValueError names the column of a formula that cannot be read, refers to something other than a column of
+    numbers, or needs itself. A formula must have a value everywhere within the declared bounds, unless the
+    column may be missing. Some value must lie within the column's own bounds.
     """
     known = {column.name: column for column in columns}
     words = {column.name: column.categories for column in columns if _holds_text(column)}
@@ -321,8 +321,8 @@ def derived_values(
 ) -> Floats:
     """Values of one derived column in a conformed frame of the others, shape (n,).
 
-    NaN where an input is missing or there is no value: never an error, which would tell of a record. Whatever
-    the frame holds under its name is not read.
+    NaN where an input is missing or there is no value: never an error, which would disclose a record. A
+    column of the frame under its own name is not read.
     """
     known, of = {column.name: column for column in columns}, {column.name: entry for column, entry in derived}
     inputs = {
@@ -335,14 +335,14 @@ def derived_values(
 
 
 def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:
-    """The columns that a derived column needs, those that these need among them."""
+    """All columns that a derived column needs, directly or through others."""
     of = {column.name: formula for column, formula in derived}
     found = set(of[name].inputs) if name in of else set()
     return found.union(*(inputs_of(part, derived) for part in found))
 
 
 def snapped(column: Column, values: Floats) -> Floats:
-    """Numbers within a numeric column's bounds, at the nearest declared step; NaN stays."""
+    """Clip numbers to a numeric column's bounds and round to the nearest declared step. NaN stays."""
     lower, upper = column.bounds
     if column.resolution is None:
         return np.clip(values, lower, upper)
@@ -354,9 +354,9 @@ def snapped(column: Column, values: Floats) -> Floats:
 def differing(frame: pd.DataFrame, column: Column, formula: Formula, columns: Sequence[Column]) -> NDArray:
     """Which records hold another value of a derived column than its formula gives, shape (n,).
 
-    Values within one step of the formula's (a thousandth of its size where there is no step) agree, since
-    inputs were rounded too; so do those where either is missing. Of real records the answer is private, and
-    internal.
+    Values within one step of the formula's agree, since inputs were rounded too. Without a step, a thousandth
+    of its size counts. They also agree where either is missing. For real records the answer is private and
+    confidential.
     """
     known = {entry.name: entry for entry in columns}
     inputs = {name: amounts(known[name], frame[name]) for name in formula.inputs}

@@ -1,7 +1,6 @@
-"""What one column of a table looks like: its fields as a draft, and what its owner must be asked.
+"""Draft one column of a schema: its fields, and questions to the table's owner.
 
-Whatever a rule here decides is a guess from the values and the name; it is said as a remark where a reader
-could want it otherwise.
+Each rule here guesses from the values and the name. If a reader could disagree, a remark reports the guess.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ _LOG_RATIO = 50.0
 _LISTED = 5
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
 _ADVICE = {
-    "dates": "give days since a public date as whole numbers instead",
-    "hexadecimal numbers": "write them as decimal numbers if they are measurements",
-    "numbers with commas": "write decimal points, and nothing between thousands",
-    "percentages": "write the numbers without the sign",
-    "limits": "write the limit itself, and say so in the schema's description",
+    "dates": "Give days since a public date as whole numbers instead",
+    "hexadecimal numbers": "Write them as decimal numbers if they are measurements",
+    "numbers with commas": "Write decimal points, and nothing between thousands",
+    "percentages": "Write the numbers without the sign",
+    "limits": "Write the limit itself, and say so in the schema's description",
 }
 
 
@@ -43,10 +42,10 @@ class LeftOut(Exception):
 
 @dataclass(frozen=True)
 class Remark:
-    """What a draft decided or could not decide, in one sentence; ``column`` is None for the whole table.
+    """A decision or question of a draft. ``column`` is None for the whole table.
 
-    ``text`` is the same for every column of which the same is said, ``detail`` a count or an example.
-    Internal: both may quote records.
+    ``text`` is the same for all columns with the same remark, ``detail`` a count or an example. Confidential:
+    both may quote records.
     """
 
     column: str | None
@@ -69,21 +68,21 @@ def _said(kind: str, text: str, remarks: Sequence[Remark]) -> str:
 
 @dataclass
 class Remarks:
-    """What is said about one column."""
+    """The remarks about one column."""
 
     column: str
     remarks: list[Remark] = field(default_factory=list)
 
     def left_out(self, why: LeftOut) -> None:
-        """Say why the column is not in the draft; what was said before has lost its object."""
+        """Say why the column is not in the draft, in place of all earlier remarks."""
         self.remarks = [Remark(self.column, "left out", why.text, why.detail)]
 
     def question(self, text: str, detail: str = "") -> None:
-        """Ask what only the owner knows."""
+        """Ask a question that only the owner can answer."""
         self.remarks.append(Remark(self.column, "question", text, detail))
 
     def note(self, text: str, detail: str = "") -> None:
-        """Say what was decided."""
+        """Report a decision."""
         self.remarks.append(Remark(self.column, "note", text, detail))
 
 
@@ -106,10 +105,10 @@ def draft_column(
     keep: tuple[str, ...],
     outcome: str | None,
 ) -> Column:
-    """Draft one column, every field of it unreviewed; raise `LeftOut` if it cannot be synthesized.
+    """Draft one column with every field unreviewed, or raise `LeftOut` if it cannot be synthesized.
 
-    ``said`` receives what was decided and what is asked, ``cells`` are the column's words where it is text,
-    and ``absent`` the words that stand for a missing value in text columns too.
+    ``said`` receives decisions and questions. ``cells`` are the words of a text column, and ``absent`` the
+    words that stand for a missing value in text columns too.
     """
     name = said.column
     kept = name in keep or name == outcome
@@ -121,7 +120,7 @@ def draft_column(
     if not kept and identifiers.named_identifier(name, distinct, n):
         raise LeftOut("says whose row or which row it is (keep or --keep takes it)")
     if _is_dates(values):
-        raise LeftOut(f"holds dates; {_ADVICE['dates']}")
+        raise LeftOut(f"holds dates. {_ADVICE['dates']}")
     if cells is not None:
         fields = _text_fields(said, cells, absent, kept, outcome)
     else:
@@ -167,7 +166,7 @@ def _text_fields(
         return {**fields, "missing": bool(cells.text.isna().any() or cells.absent)}
     shape = cells.shape()
     if shape is not None and not kept:
-        raise LeftOut(f"holds {shape}; {_ADVICE[shape]}", f"such as {next(iter(cells.others))!r}")
+        raise LeftOut(f"holds {shape}. {_ADVICE[shape]}", f"such as {next(iter(cells.others))!r}")
     gone = {word: n for word, n in cells.absent.items() if word in absent}
     asked = {word: n for word, n in cells.absent.items() if word not in absent}
     words = sorted(word for word in cells.counts if word not in gone)
@@ -175,7 +174,7 @@ def _text_fields(
         raise LeftOut("has no values", _times(cells.absent))
     for word, times in gone.items():
         said.note(
-            f"the word {word!r} is taken as missing, as in the columns of numbers; if it is an answer here, "
+            f"the word {word!r} is taken as missing, as in the columns of numbers. If it is an answer here, "
             "add it to the categories",
             _cells(times),
         )
@@ -187,7 +186,7 @@ def _text_fields(
         )
     if cells.n_numbers > cells.n_others:
         said.question(
-            "most cells are numbers, but not all: codes, as drafted, or numbers with slips to mend?",
+            "most cells are numbers, but not all: codes, as drafted, or numbers with slips to correct?",
             f"{cells.n_others:,} are not: {_times(cells.others)}",
         )
     missing = bool(cells.text.isna().any() or gone)
@@ -211,13 +210,13 @@ def _number_fields(
             f"{n_distinct:,} in {n:,} rows",
         )
     if whole and _are_dates(distinct) and not kept:
-        raise LeftOut(f"holds dates; {_ADVICE['dates']}", f"such as {distinct[0]:.0f}")
+        raise LeftOut(f"holds dates. {_ADVICE['dates']}", f"such as {distinct[0]:.0f}")
     few = n_distinct <= 2 and (whole or n_distinct == 1)
     coded = whole and identifiers.looks_coded(said.column, n_distinct, n)
     is_outcome = said.column == outcome and whole and n_distinct <= _MOST_CATEGORIES
     if few or coded or is_outcome:
         if n_distinct == 1:
-            said.note("one value only; it can be left out")
+            said.note("one value only. It can be left out")
         elif coded and not is_outcome:
             said.question(
                 "few different whole numbers: codes of a category, as drafted, or a count or score? Then "
@@ -276,7 +275,7 @@ def _decimals(distinct: np.ndarray) -> int | None:
 
 
 def _hidden_decimals(distinct: np.ndarray) -> int | None:
-    """Return the decimals that nearly all values have but for an inexact copy (1.19995 for 1.2)."""
+    """Return the decimals that nearly all values have, apart from inexact copies (1.19995 for 1.2)."""
     for decimals in range(_FINE_DECIMALS if len(distinct) >= 20 else 0):
         steps = distinct * 10**decimals
         if np.mean(np.abs(steps - np.rint(steps)) <= _INEXACT) >= 0.95:
@@ -304,7 +303,7 @@ def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: b
             f"{len(words):,}",
         )
     if len(words) == 1:
-        said.note("one value only; it can be left out")
+        said.note("one value only. It can be left out")
     categories = tuple(word.item() if isinstance(word, np.generic) else word for word in words)
     return {
         "kind": "binary" if kind == "categorical" and len(categories) == 2 else kind,
@@ -316,8 +315,8 @@ def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]]) -> None:
     listed = ", ".join(f"row {row} {value!r}" for row, value in rows)
     more = f", … {count:,} cells in all" if count > len(rows) else ""
     said.question(
-        "not every cell is a number: correct or empty these in the table, or name it in "
-        "missing_words or --missing-word if it stands for no value; a fit stops at what is no number",
+        "not every cell is a number. Correct or empty these in the table, or name a word for no value in "
+        "missing_words or --missing-word. A fit stops at a cell that is no number",
         listed + more,
     )
 

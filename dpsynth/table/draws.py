@@ -1,10 +1,9 @@
-"""Conditional draws in even numbers: sampling from tables with little sampling noise.
+"""Conditional samples in even numbers: sampling from tables with little sampling noise.
 
-Records that share a group (their parents' values) draw from one conditional distribution. Instead of
-independent uniforms they take one uniform from each of as many equal parts of [0, 1) as the group has
-records, in random order. Every record still has exactly the group's distribution, but the group's counts
-differ from their expectations by less than independent draws would: the sample stays closer to the
-released tables at no cost.
+Records of a group share their parents' values and so one conditional distribution. In a group of c records,
+each takes a uniform from a different c-th part of [0, 1), in random order. Each record still has exactly the
+group's distribution. The group's counts lie closer to their expectations than with independent uniforms. So
+the sample stays closer to the released tables at no cost.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ def draw_conditional(
 ) -> NDArray[np.int64]:
     """Draw one entry from 0 to k - 1 for each record from the distribution of its group.
 
-    ``tables`` holds the weights of the entries in each group, shape (n_groups, k); a group without weight
-    draws uniformly. ``groups`` is the group of each record, shape (n,). Uniforms are spread evenly over each
-    group's records, or independent if not ``even``.
+    ``tables`` holds the weights of the entries in each group, shape (n_groups, k). A group without weight is
+    uniform. ``groups`` is the group of each record, shape (n,). Uniforms are spread evenly over each group's
+    records, or independent if not ``even``.
 
     Examples
     --------
@@ -60,10 +59,10 @@ def grouped(groups: NDArray[np.int64], n_groups: int, rng: np.random.Generator) 
 def even_counts(
     ends: NDArray[np.float64], totals: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """How many of a group's even uniforms fall to each entry, shape (n_groups, k).
+    """Number of a group's even uniforms in each entry, shape (n_groups, k).
 
-    A group of c records, c in ``totals``, has one uniform in each c-th part of [0, 1); an entry takes those
-    from the entry before it to its own end. ``ends`` are cumulative probabilities along each row.
+    A group of c records, c in ``totals``, has one uniform in each c-th part of [0, 1). An entry takes those
+    between the previous entry's end and its own. ``ends`` are cumulative probabilities along each row.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def even_counts(
 
 
 def draw_entry(weights: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw one entry of each row in proportion to its weights; a one-hot row gives its entry.
+    """Draw one entry of each row in proportion to its weights.
 
     ``weights`` has shape (n, k): negative ones count as zero, and a row without positive weight as uniform.
     The result has shape (n,), from 0 to k - 1.

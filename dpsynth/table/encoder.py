@@ -1,15 +1,15 @@
-"""Records to points of the unit cube and back.
+"""Convert records to points of the unit cube and back.
 
 Numbers and ordinals become one coordinate each: through the column's private cumulative distribution (a
-copula: the generator sees uniform columns), or scaled by public bounds. Categories become one-hot groups,
-or one coordinate by the interval encoding of the Synthetic Data Vault (Patki et al. 2016, used in Pedersen
-2022, section 3.3): each category an interval of [0, 1] as wide as its *private* frequency, a record a
+copula: the generator sees uniform columns), or scaled by public bounds. Categories become one-hot groups, or
+one coordinate by the Synthetic Data Vault's interval encoding (Patki et al. 2016, used in Pedersen 2022,
+section 3.3). Each category is then an interval of [0, 1] as wide as its *private* frequency. A record is a
 truncated Gaussian around its middle. A number that may be missing or have special codes is a coordinate,
-filled uniformly where absent, and a one-hot group (present, each code, missing); a category that may be
+filled uniformly where absent, and a one-hot group (present, each code, missing). A category that may be
 missing has "missing" as one more category.
 
-An encoder reads the schema and released marginals only; transforming private records yields private
-points and costs nothing until something is computed from them.
+An encoder reads only the schema and released marginals. Transforming private records yields private points.
+It costs nothing until something is computed from them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Encoder:
     Parameters
     ----------
     marginals : Marginals or None
-        Released marginals; needed by ``numeric="copula"`` and ``categorical="sdv"``.
+        Released marginals, needed by ``numeric="copula"`` and ``categorical="sdv"``.
     numeric : {"copula", "minmax"}
         Numbers and ordinals through the private cumulative distribution, or by public bounds.
 
@@ -67,7 +67,7 @@ class Encoder:
             raise ConfigError(f"categorical is {categorical!r}, but must be 'onehot' or 'sdv'")
         if marginals is None and (numeric == "copula" or categorical == "sdv"):
             raise ConfigError(
-                f"numeric={numeric!r}, categorical={categorical!r} need released marginals, got None"
+                f"numeric={numeric!r}, categorical={categorical!r} need noisy marginals, got None"
             )
         if marginals is not None and marginals.names != schema.names:
             raise ConfigError(
@@ -102,9 +102,9 @@ class Encoder:
     def points_of_cells(
         self, cells: NDArray[np.int64], places: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Encode records given as fine grid cells and places within them, in [0, 1); shape (n, layout.dim).
+        """Encode records given as fine grid cells and places within them, in [0, 1).
 
-        ``cells`` and ``places`` have shape (n, columns).
+        ``cells`` and ``places`` have shape (n, columns), the result (n, layout.dim).
         """
         points = np.zeros((len(cells), self.layout.dim), dtype=np.float32)
         for j, grid in enumerate(self.grids):
@@ -167,10 +167,10 @@ class Encoder:
     def quantiles(self, j: int, u: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Fine cell and place within it at ranks ``u`` in [0, 1) of column j's released distribution.
 
-        Of the present values, for a column that has a coordinate; both of shape (n,).
+        Missing values have no part in it. The column must have a coordinate. Both have shape (n,).
         """
         if self.marginals is None:
-            raise ConfigError("marginals were not released, so there is no distribution to match")
+            raise ConfigError("the encoder has no marginals, so there is no distribution to match")
         # As they were released: intervals have room for cells of no mass, which nobody may get here.
         mass = self.marginals.probabilities[j][: self._ordered(j)]
         mass = mass if mass.sum() > 0 else np.ones(len(mass))
@@ -182,7 +182,7 @@ class Encoder:
         return filled[cell], place.clip(0.0, np.nextafter(1.0, 0.0))
 
     def group_probabilities(self) -> tuple[NDArray[np.float64], ...]:
-        """Released probabilities of every one-hot group, in the layout's order; uniform without marginals."""
+        """Released probabilities of every one-hot group, in the layout's order, uniform without marginals."""
         return tuple(self.released(j) for j, group in enumerate(self.group) if group is not None)
 
     def released(self, j: int) -> NDArray[np.float64]:
@@ -196,7 +196,7 @@ class Encoder:
         return p / p.sum()
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        """Return a JSON-able description and the arrays; the schema is kept apart."""
+        """Return a JSON-able description and the arrays, without the schema."""
         meta: dict[str, Any] = {"numeric": self.numeric, "categorical": self.categorical, "marginals": None}
         if self.marginals is None:
             return meta, {}

@@ -1,13 +1,13 @@
 """Cells of one column: where its histogram is counted, and what its values are drawn from.
 
 A public grid depends on the schema alone. Columns with few declared values (categories, ordinals, integers,
-numbers recorded in steps) have a cell for each value. Others are cut into intervals, of equal width or, where
+numbers recorded in steps) have a cell for each value. Others are cut into intervals, of equal width or, if
 the schema says so, of equal ratio (zeros then have a cell of their own). A refined grid has the ends of both.
 Intervals of a column recorded in steps hold whole steps. Special codes have one more cell each, and missing
 values the last one.
 
-A grid made from released counts (`dpsynth.model.columns.density`) has other cells, and may hold a habit:
-values of one cell then differ in how often they are written down.
+A grid made from released counts (`dpsynth.model.columns.density`) has other cells. It may hold a habit:
+some values of a cell are recorded more often than others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FINEST = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Cells of one column; make a public one with `Grid.from_column`.
+    """Cells of one column. `Grid.from_column` makes a public grid.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ class Grid:
     def refined(self, cells: int) -> Grid:
         """Cut the intervals of a number further, at the ends of ``cells`` intervals of equal ratio around 0.
 
-        One record is in one cell of either grid, so that more cells cost nothing. They resolve a column
-        whose values fill a small part of wide bounds.
+        One record is in one cell of either grid, so more cells cost nothing. They resolve a column whose
+        values fill a small part of wide bounds.
         """
         lower, upper = self.column.bounds
         zero = min(max(0.0, lower), upper)
@@ -133,14 +133,14 @@ class Grid:
 
     @property
     def values_per_cell(self) -> NDArray[np.int64]:
-        """Number of values in each cell, shape (size,); 1 for an interval of real numbers."""
+        """Number of values in each cell, shape (size,): 1 for an interval of real numbers."""
         counts = np.ones(self.size, dtype=np.int64)
         if self.starts is not None:
             counts[: self.present] = np.diff(self.starts)
         return counts
 
     def encode(self, series: pd.Series) -> NDArray[np.int64]:
-        """Cell of each value, shape (n,); numbers outside the bounds go to the nearest cell."""
+        """Cell of each value, shape (n,): the nearest cell for numbers outside the bounds."""
         index, apart = self._value_index(series)
         codes = np.clip(np.searchsorted(self._ends, index, side="right") - 1, 0, self.present - 1).astype(
             np.int64
@@ -193,7 +193,7 @@ class Grid:
         return self._with_apart(values.clip(lower, upper), cells - self.present)
 
     def cumulative(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Sum of the habit's weights of the values before number ``index``; ``index`` itself without one."""
+        """Sum of the habit's weights of the values before number ``index``, or ``index`` without a habit."""
         if self.habit is None:
             return np.asarray(index, dtype=np.float64)
         before = np.concatenate([[0.0], np.cumsum(self.habit)])
@@ -203,7 +203,7 @@ class Grid:
     def summed(self, counts: NDArray[np.float64], onto: Grid) -> NDArray[np.float64]:
         """Counts of these cells, as those of another grid of the same column, shape (onto.size,).
 
-        A cell that lies across several others is shared out as its values are.
+        A cell that lies across several others is divided as its values are.
         """
         if self.starts is not None and onto.starts is not None:
             ends, others = self.cumulative(self.starts), self.cumulative(onto.starts)

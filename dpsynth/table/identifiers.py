@@ -1,7 +1,7 @@
-"""Which columns name a person, a stay or a row rather than describe one, and how many rows a person has.
+"""Find columns that identify a person, a stay or a row, and persons with several rows.
 
-A table is protected row by row, and an identifier cannot be synthesized: it has as many values as rows. So
-such columns are left out of a draft, and several rows of one person are said aloud.
+A table is protected row by row. An identifier cannot be synthesized, since it has as many values as rows. So
+such columns are left out of a draft, and several rows of one person are reported.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_person(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Repeated:
-    """How often the values of a column occur that says whose row it is. Internal: not for release."""
+    """Number of rows and of different values of a column that names persons. Confidential."""
 
     name: str
     rows: int
@@ -76,7 +76,7 @@ def repeated_persons(frame: pd.DataFrame) -> Iterator[Repeated]:
 
 
 def warn_of_repeated_persons(frame: pd.DataFrame) -> None:
-    """Say what the guarantee covers where a person seems to have several rows."""
+    """Warn what the guarantee covers if a person seems to have several rows."""
     for found in repeated_persons(frame):
         warnings.warn(
             f"{found.name}: {found.rows:,} rows have {found.distinct:,} different values, one of them "

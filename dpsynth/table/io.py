@@ -1,8 +1,8 @@
-"""Tables in and out of files: CSV and Parquet, checked against the schema, written atomically.
+"""Read and write tables: CSV and Parquet, checked against the schema, written atomically.
 
-Every CSV cell is read as text. With a schema it is converted by what its column declares, so that a code
-``010`` keeps its zero, ``no`` stays a word, and an error names the line of the file; without one it stays
-text, for :func:`dpsynth.table.schema_inference.infer_schema` to read.
+Every CSV cell is read as text. With a schema it is converted as its column declares. A code ``010`` keeps its
+zero, ``no`` stays a word, and an error names the line of the file. Without a schema it stays text, for
+:func:`dpsynth.table.schema_inference.infer_schema` to read.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ def read_table(
     path : path
         Its suffix decides how it is read.
     schema : Schema, optional
-        Its columns must be exactly the file's, in any order, beside those that it ignores; the frame then has
+        Its columns must be exactly the file's, in any order, beside those that it ignores. The frame then has
         the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema the cells
         of a CSV file are text, None where empty.
     csv_format : CsvFormat, optional
-        How a CSV file is written; guessed where nothing is said.
+        Format of a CSV file. By default it is guessed.
 
     Warns
     -----
     OwnerWarning
-        What was guessed, where it is not commas between cells, decimal points and UTF-8.
+        If the guess is not commas between cells, decimal points and UTF-8.
 
     Raises
     ------
     DataError
-        If the file cannot be read or does not fit the schema; column, row, line and value are named.
+        If the file cannot be read or does not fit the schema, naming column, row, line and value.
     """
     frame, file = read_cells(path, None if schema is None else schema.columns, csv_format)
     return frame if schema is None else schema.check(frame, path=file)
@@ -60,9 +60,9 @@ def read_table(
 def read_cells(
     path: str | Path, columns: Iterable[Column] | None = None, csv_format: CsvFormat = _GUESSED
 ) -> tuple[pd.DataFrame, Path | CsvFile]:
-    """Read all columns of a file as they are, with what :meth:`Schema.check` needs to name a line.
+    """Read all columns of a file as they are, with the file, so that :meth:`Schema.check` can name a line.
 
-    With ``columns`` the cells of a CSV file are those of :func:`read_csv_text`; otherwise of
+    With ``columns`` the cells of a CSV file are those of :func:`read_csv_text`, otherwise those of
     :func:`read_table` without a schema.
     """
     source = Path(path)
@@ -89,13 +89,13 @@ def write_table(
     Parameters
     ----------
     frames : pandas.DataFrame or iterable of them
-        An iterable is written piece by piece, one piece in memory at a time; all pieces have the columns and
+        An iterable is written piece by piece, one piece in memory at a time. All pieces have the columns and
         dtypes of the first. Indices are not written.
     path : path
-        ``.csv`` or ``.parquet``. If anything fails on the way, a file that was there stays as it was.
+        ``.csv`` or ``.parquet``. If writing fails, an existing file stays as it was.
     escape_formulas : bool
-        Put an apostrophe before text that a spreadsheet would run as a formula (``=HYPERLINK(…)``), in CSV
-        files and there in text columns and names only. Reading with the schema takes it away again.
+        Put an apostrophe before text that a spreadsheet would run as a formula (``=HYPERLINK(…)``), only in
+        CSV files, in text columns and names. Reading with the schema takes it away again.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what goes wrong when a table's file is read into one sentence that names the file."""
+    """Turn errors in reading a table's file into one sentence that names the file."""
     try:
         yield
     except DataError:

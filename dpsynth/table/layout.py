@@ -1,12 +1,12 @@
 """The shape of an encoded record: a point of the unit cube, numeric coordinates first.
 
 A record becomes a vector of ``dim`` numbers in [0, 1]: ``n_numeric`` free coordinates, then one-hot groups in
-which exactly one entry is 1. The critic's bounds (Pedersen 2022, section 3.2) need no more of a table than
-this. Points are centred before they reach the critic (numeric - 1/2, one-hot of m entries - 1/m), which about
-halves the data radius and with it all noise: a centred one-hot group has squared norm 1 - 1/m.
+which exactly one entry is 1. The WGAN critic's bounds (Pedersen 2022, section 3.2) need only this of a table.
+Points are centred before they reach the WGAN critic (numeric - 1/2, one-hot of m entries - 1/m). This about
+halves the data radius and with it all noise. A centred one-hot group has squared norm 1 - 1/m.
 
-Numbers (through their cumulative distribution) and categories in the Synthetic Data Vault's encoding (Patki
-et al. 2016) lie in intervals of [0, 1] as wide as the masses of a column's cells. Points are float32, so the
+Numbers (through their cumulative distribution) lie in intervals of [0, 1] as wide as the masses of a column's
+cells. So do categories in the Synthetic Data Vault's encoding (Patki et al. 2016). Points are float32, so the
 ends are float32 too. Every interval is wide enough to be distinguished from its neighbours, and rounding
 never carries a record into the next one.
 """
@@ -65,7 +65,7 @@ class Layout:
 
     @property
     def center(self) -> NDArray[np.float64]:
-        """Centre subtracted before the critic, shape (dim,): 1/2 for numeric, 1/m in a group of m."""
+        """Centre subtracted before the WGAN critic, shape (dim,): 1/2 for numeric, 1/m in a group of m."""
         center = np.full(self.dim, 0.5)
         for start, stop in self.groups:
             center[start:stop] = 1.0 / (stop - start)
@@ -91,7 +91,7 @@ class Layout:
 def interval_ends(mass: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float32]:
     """Strictly increasing ends of the intervals, from 0 to 1, shape (cells + 1,).
 
-    ``values`` is the number of different values that share a cell; without any mass all cells count alike.
+    ``values`` is the number of different values that share a cell. Without any mass all cells count alike.
     """
     cells = len(mass)
     mass = mass / mass.sum() if mass.sum() > 0 else np.full(cells, 1.0 / cells)
@@ -111,7 +111,7 @@ def put(
 ) -> NDArray[np.float32]:
     """Point at a ``place`` in [0, 1) within an interval, shape (n,).
 
-    ``part`` holds the ends, from 0 to 1, of that part of its cell which each record's value owns; the point
+    ``part`` holds the ends, from 0 to 1, of the part of its cell that each record's value has. The point
     stays in it.
     """
     left = ends[code].astype(np.float64)

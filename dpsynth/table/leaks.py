@@ -1,6 +1,6 @@
-"""Columns that give the outcome away: known only after it, or another name for it.
+"""Find columns that give the outcome away: known only after it, or another name for it.
 
-Reads private records without payment: what is found is for their owner only (confidential).
+This reads private records without noise. The result is confidential, for their owner only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHANCE = math.log(1e-6)
 
 @dataclass(frozen=True)
 class Leak:
-    """A column that tells the outcome nearly alone. Internal: not for release."""
+    """A column that predicts the outcome nearly alone. Confidential."""
 
     column: str
     auc: float
@@ -44,7 +44,7 @@ def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
     frame : pandas.DataFrame, shape (n, columns)
         Numbers and words, None or NaN where missing.
     outcome : str
-        A column of few values; others, and outcomes with fewer than 10 records, are not looked at.
+        A column of few values. Other columns, and outcomes with fewer than 10 records, are skipped.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
 
 
 def _groups(values: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The category, or the bin of a number, of each record; missing ones are a group of their own."""
+    """The category, or the bin of a number, of each record, missing values as a group of their own."""
     absent = values.isna().to_numpy(dtype=bool)
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -1,6 +1,6 @@
-"""What is known of each column alone: released probabilities over the cells of its public grid.
+"""Single-column counts: released probabilities of each column over the cells of its public grid.
 
-The base of encoder, base model and post-processing. How many cells a column has follows from public numbers.
+Encoder, base model and post-processing use them. The number of a column's cells follows from public numbers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SHOWN = 0.1
 
 @dataclass(frozen=True)
 class Counting:
-    """How numeric columns are counted whose schema does not say; from public numbers.
+    """Cells of numeric columns whose schema does not say, from public numbers.
 
-    A column of many values has ``cells`` intervals. One of at most ``values`` values gets a cell for each
-    instead, and one of at most ``twice`` values (0: none) is counted value by value as well.
+    A column of many values has ``cells`` intervals. One of at most ``values`` values has a cell for each
+    instead. One of at most ``twice`` values (0: none) is counted value by value as well.
     """
 
     cells: int = MOST_CELLS
@@ -40,10 +40,10 @@ class Counting:
 
     @classmethod
     def of(cls, schema: Schema, n: float, noise_multiplier: float) -> Counting:
-        """The rule: as many cells as the noise leaves meaningful (`default_cells`, `default_values`).
+        """Choose as many cells as the noise leaves meaningful (`default_cells`, `default_values`).
 
-        The m values of a column are counted besides its intervals where one that holds a tenth of the records
-        stands out of their noise: by sqrt(2 ln m) + 1 deviations.
+        A column's m values are counted besides its intervals if one with a tenth of the records stands out.
+        It must exceed the noise by sqrt(2 ln m) + 1 deviations.
         """
         noise_std = noise_multiplier * float(np.sqrt(len(schema)))
         counting = cls(default_cells(n, noise_std), default_values(n, noise_std), MOST_TWICE)
@@ -67,21 +67,21 @@ class Counting:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Released one-way probabilities of every column; made by `dpsynth.releases.marginals`.
+    """Released probabilities of every column, made by `dpsynth.releases.marginals`.
 
     Attributes
     ----------
     grids, probabilities : tuples of Grid, and of arrays of shape (grid.size,)
-        Released cells of each column, in the schema's order; probabilities sum to 1.
+        Released cells of each column, in the schema's order. Probabilities sum to 1.
     n : float
-        Number of records they stand for: public, or estimated from noisy counts; never a length.
+        Number of records they stand for: public, or estimated from noisy counts, never a length.
     noise_multiplier : float or None
-        Noise standard deviation over sensitivity; None: exact, and so not private.
+        Noise standard deviation over sensitivity. None: exact, and so not private.
     missing_law : array, shape (k + 1,), or None
-        Released probabilities of 0 to k missing values among the k columns that may be missing; None where
-        they are fewer than three.
+        Released probabilities of 0 to k missing values among the k columns that may be missing. None if they
+        are fewer than three.
     flattened : tuple of str
-        Columns of which noise has left little; from public and released numbers.
+        Columns nearly flattened by noise, from public and released numbers.
     """
 
     grids: tuple[Grid, ...]
@@ -140,8 +140,8 @@ class Marginals:
 def default_cells(n: float, noise_std: float) -> int:
     """Cells of a numeric column, 8 to `MOST_CELLS`, by a rule that reads no records.
 
-    Wide cells blur a distribution by about 1 / k, noise of standard deviation s in k cells by about
-    ``s k / n``; together they are smallest near ``k ~ sqrt(n / s)``. The factor 3.5 is from experience.
+    Wide cells blur a distribution by about 1 / k. Noise of standard deviation s in k cells blurs it by about
+    ``s k / n``. The sum is smallest near ``k ~ sqrt(n / s)``. The factor 3.5 is from experience.
 
     Examples
     --------
@@ -152,10 +152,10 @@ def default_cells(n: float, noise_std: float) -> int:
 
 
 def default_values(n: float, noise_std: float) -> int:
-    """Most values of a column that get a cell each, by a rule that reads no records; at most `MOST_VALUES`.
+    """Most values of a column that get a cell each, at most `MOST_VALUES`, by a rule that reads no records.
 
-    With a cell each, one histogram shows all of a column. It does where the average count of a cell is the
-    noise's deviation or more; beyond, intervals are counted as well, or alone.
+    With a cell each, one histogram shows all of a column, if the average count of a cell is at least the
+    noise's deviation. For more values, intervals are counted as well, or alone.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def default_values(n: float, noise_std: float) -> int:
 
 
 def intervals(column: Column, cells: int) -> Grid:
-    """Public intervals of a numeric column: ``cells`` of equal width, cut further where a few values lie."""
+    """Public intervals of a numeric column: ``cells`` of equal width, cut further around 0."""
     grid = Grid.from_column(column, 1, cells)
     return grid if column.cells or (grid.edges is not None and column.scale == "log") else grid.refined(cells)
 

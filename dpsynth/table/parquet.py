@@ -1,10 +1,10 @@
-"""A table in parts: a folder of Parquet files, or one file, of which no more than a part is ever in memory.
+"""Read a table in parts from a folder of Parquet files, or one file, with at most one part in memory.
 
-Files are cut at their row groups and read in batches. What a file says of itself (columns, rows) is checked
-against the schema before anything is read; a part is then conformed as a whole table is. Conforming looks at
-one record at a time, so that the parts of a table conform to what the table conforms to. (Only where a
-Parquet column's *type* differs between files can a whole frame differ from its parts: pandas would give
-``True`` of one file and ``1`` of another one type. A part is then read as its file says.)
+Files are cut at their row groups and read in batches. A file's metadata (columns, rows) are checked against
+the schema before anything is read. A part is then conformed as a whole table is. Conforming reads one record
+at a time, so the parts give the same records as the table. There is one exception: a Parquet column whose
+*type* differs between files. In a whole frame pandas would give ``True`` of one file and ``1`` of another one
+type. A part is read as its file says.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH_ROWS, PART_ROWS = 100_000, 500_000
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Where some of a table's rows lie: row group ``number`` of a file, ``rows`` rows from ``first`` on."""
+    """Place of some of a table's rows: row group ``number`` of a file, ``rows`` rows from ``first`` on."""
 
     file: Path
     number: int
@@ -54,9 +54,9 @@ class ParquetTable:
     Attributes
     ----------
     parts : tuple of Part
-        In the order of the files' names; together every row once.
+        In the order of the files' names. Together they hold every row once.
     rows : int
-        How many records there are: private, for the table's owner only.
+        Number of records: private, for the table's owner only.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class ParquetTable:
         Raises
         ------
         DataError
-            If a file lacks a column or has one that the schema does not know, naming both.
+            If a file lacks a column or has one that the schema does not declare, naming both.
         """
         from pyarrow import parquet
 
@@ -161,7 +161,7 @@ def _row_groups(file: Path) -> list[RowGroup]:
 
 
 def _joined(groups: Iterable[RowGroup]) -> Iterator[Part]:
-    """Parts of at most `PART_ROWS` rows: a small row group is not worth a way over the network."""
+    """Join row groups to parts of at most `PART_ROWS` rows, since each part takes network time."""
     held: list[RowGroup] = []
     for group in groups:
         if held and sum(other.rows for other in held) + group.rows > PART_ROWS:

@@ -1,4 +1,4 @@
-"""Rules that records must obey, written as text.
+"""Read rules that records must obey, written as text.
 
 A rule such as ``dbp <= sbp`` or ``pregnant == 'yes' implies sex == 'F'`` is read by recursive descent and
 never run as code::
@@ -14,8 +14,8 @@ never run as code::
     value       =  ["+" | "-"] number | 'text' | "text" | word
 
 A bare word is a column, text in quotes a category. Columns with blanks or other signs in their names stand
-between backquotes. A bare word on the right that names no column is a category; one that is both is refused.
-Ordinal columns compare by rank, columns of categories only by equality; sums are of numbers.
+between backquotes. A bare word on the right that names no column is a category. One that is both is refused.
+Ordinal columns compare by rank, columns of categories only by equality. Sums are of numbers.
 
 As in SQL, a comparison with a missing value is neither true nor false. A record breaks a constraint only
 where it is false (CHECK), and a condition selects a record only where it is true (WHERE).
@@ -57,7 +57,7 @@ _LONGEST = 150
 
 
 def read_rule(text: str, schema: Columns) -> tuple[Reading, frozenset[str]]:
-    """Read a rule and the columns that it names; ValueError says what is wrong with it."""
+    """Read a rule and the columns that it names, or raise ValueError saying what is wrong."""
     parser = _Parser(text, schema)
     return parser.rule_to_the_end(), frozenset(parser.named)
 
@@ -189,7 +189,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule read from text; ``truth`` gives where it is true and false in a conformed frame."""
+    """A rule read from text. ``truth`` gives where it is true and false in a conformed frame."""
 
     text: str
     truth: Callable[[pd.DataFrame], Truth]
@@ -205,7 +205,7 @@ class Rule:
 
 
 def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
-    """Read a rule; ``what`` it is begins the error's sentence.
+    """Read a rule. An error's sentence begins with ``what`` it is.
 
     Examples
     --------

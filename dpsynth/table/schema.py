@@ -1,8 +1,8 @@
-"""What a table is: its columns, its outcome and its public number of records.
+"""Describe a table: its columns, its outcome and its public number of records.
 
-A schema is the public part of a private table: everything the mechanism may know without paying for it.
-It is written by hand or drafted by :func:`dpsynth.table.schema_inference.infer_schema` and then reviewed,
-kept as YAML, and identified by its digest in everything that was made with it.
+A schema is the public part of a private table: all that the mechanism may use without privacy budget. It is
+written by hand, or drafted by :func:`dpsynth.table.schema_inference.infer_schema` and then reviewed. It is
+kept as YAML. Everything made with it names its digest.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class Schema(BaseModel):
     Parameters
     ----------
     columns : tuple of Column
-        In the order in which released tables have them; names are unique.
+        In the order of released tables, with unique names.
     n_public : int, optional
-        The number of records where that is public knowledge (of a published data set, say). Where it is
-        absent, a private count is taken and paid for.
+        The number of records, if that is public knowledge (of a published data set, say). If it is absent, a
+        private count uses privacy budget.
     outcome : str, optional
-        A categorical, binary or ordinal column: what classifiers predict, and the root of the base model.
+        A categorical, binary or ordinal column. Classifiers predict it, and it is the base model's root.
     constraints : tuple of str
         Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
     name, description : str, optional
         For readers.
     unit : str, optional
-        What one row is, such as ``one patient: the first encounter``. The ledger of a fit says it, since a
-        guarantee is about one row. Whoever made the table answers for it.
+        Privacy unit: the meaning of one row, such as ``one patient: the first encounter``. The ledger of a
+        fit states it, since a guarantee is about one row. The table's owner is responsible for it.
     ignored : tuple of str
         Columns that a table may have and that are not read: identifiers, dates, free text.
     other_columns : {"refuse", "ignore"}
-        What to do with columns of a table that the schema does not name.
+        Treatment of columns of a table that the schema does not name.
     missing_words : tuple of str
         Words that stand for a missing value in a table, such as ``?``, wherever they are no category.
 
@@ -127,7 +127,7 @@ class Schema(BaseModel):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The constraints, read; each given once."""
+        """The constraints, read, each given once."""
         return tuple(parse_rule(text, self) for text in dict.fromkeys(self.constraints))
 
     @property
@@ -168,7 +168,7 @@ class Schema(BaseModel):
         return len(self.columns)
 
     def __repr__(self) -> str:
-        """The schema as a table: columns, kinds and allowed values, and which of them nobody has reviewed."""
+        """The schema as a table: columns, kinds, allowed values and unreviewed fields."""
         return "\n".join([self._headline(), text_table(*self._table()), *self._closing()])
 
     __str__ = __repr__
@@ -208,13 +208,13 @@ class Schema(BaseModel):
 
     @property
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
-        """For each column with any, the fields read off the data that nobody has answered for."""
+        """For each column with any, the fields read from the data that nobody has reviewed."""
         return {column.name: column.unreviewed for column in self.columns if column.unreviewed}
 
     def mark_reviewed(self, columns: Iterable[str] | None = None) -> Schema:
         """Return the schema with these columns' fields (all by default) taken as public knowledge.
 
-        Whoever calls this says: the bounds and categories are what I would have written without the data.
+        The caller confirms that the bounds and categories would be the same without the data.
         """
         chosen = self.names if columns is None else tuple(columns)
         for name in chosen:
@@ -231,10 +231,10 @@ class Schema(BaseModel):
         return self._with(n_public=n)
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of these columns, in this order; the outcome is kept if it is among them.
+        """Return the schema of these columns, in this order.
 
-        Constraints are kept where all their columns are. A derived column without its inputs is a column
-        like any other.
+        The outcome and constraints are kept if all their columns are. A derived column without its inputs is
+        a column like any other.
         """
         chosen = tuple(names)
         whole = {column.name for column, formula in self.formulas if set(formula.inputs) <= set(chosen)}
@@ -254,27 +254,27 @@ class Schema(BaseModel):
         """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
 
         Values are not rounded to ``step``: that happens where records are encoded. Derived columns that the
-        frame lacks are computed; those that it has are taken as they are.
+        frame lacks are computed. Those that it has are taken as they are.
 
         Parameters
         ----------
         frame : pandas.DataFrame, shape (n, columns)
-            Columns in any order; exactly those of the schema, derived ones or not, and any it ignores.
+            Exactly the columns of the schema in any order, with or without derived and ignored ones.
         path : path, optional
-            The CSV file the frame was read from, so that an error can name its line.
+            The CSV file the frame was read from. An error then names its line.
 
         Returns
         -------
         Conformed
             ``frame``: the columns in the schema's order, dtypes as in :attr:`Column.dtype`, the index kept.
             ``clipped``: for each numeric column the number of values that lay outside its bounds. These
-            counts are functions of the private records that nobody has paid for: internal, not for release.
+            counts are functions of the private records without noise, and so confidential.
 
         Raises
         ------
         DataError
-            For a column that is absent, unknown or given twice; for a value that is missing where it may not
-            be, infinite, not a number, not whole or not a declared category: column, row and value are named.
+            If a column is absent, unknown or given twice. If a value is missing where it may not be,
+            infinite, no number, not whole or no declared category. Column, row and value are named.
 
         Examples
         --------
@@ -323,7 +323,7 @@ class Schema(BaseModel):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
-        """Build a schema from what :meth:`to_dict` gives; raise SchemaError with one sentence otherwise."""
+        """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
         if not isinstance(data, Mapping):
             raise SchemaError(
                 f"schema: a mapping with the key columns is required, got {type(data).__name__}"
@@ -342,7 +342,7 @@ class Schema(BaseModel):
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Return the schema as YAML text, and write it to ``path`` if one is given.
 
-        While it has unreviewed fields, which were read off records, only its owner can read the file.
+        While it has unreviewed fields, which were read from records, only its owner can read the file.
         """
         text = dump_yaml(self.to_dict())
         if path is not None:
@@ -356,7 +356,7 @@ class Schema(BaseModel):
         Raises
         ------
         SchemaError
-            If the file cannot be read or does not hold a schema; the message starts with the file's name.
+            If the file cannot be read or does not hold a schema. The message starts with the file's name.
         """
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
@@ -387,10 +387,10 @@ class Schema(BaseModel):
         frame : pandas.DataFrame, shape (n, columns), optional
             Private records, for what is not known otherwise.
         known : mapping, optional
-            Public fields of columns, as in :class:`Column`. A ``kind`` here takes a column that would be
+            Public fields of columns, as in :class:`Column`. A ``kind`` here includes a column that would be
             ignored.
         **fields
-            Of the schema, such as ``outcome`` and ``n_public``.
+            Fields of the schema, such as ``outcome`` and ``n_public``.
 
         Raises
         ------
@@ -432,7 +432,7 @@ def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[st
     Returns
     -------
     dict of str to tuple of str
-        The unreviewed fields of each column; empty if there are none.
+        The unreviewed fields of each column, empty if there are none.
 
     Raises
     ------

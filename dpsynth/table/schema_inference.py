@@ -1,10 +1,10 @@
-"""A first draft of a schema, read off a table, with the questions that only its owner can answer.
+"""Draft a schema from a table, with the questions that only its owner can answer.
 
-Reading bounds and categories off private records and then publishing anything that depends on them voids
-the guarantee: one unusual record moves a bound. So everything that the draft read is named in each column's
-``unreviewed``, and :func:`dpsynth.table.schema.require_reviewed` refuses it until somebody has replaced it
-by public knowledge. Nothing is decided in silence: what was left out, taken as missing or guessed is a
-:class:`~dpsynth.table.drafting.Remark`.
+Reading bounds and categories from private records and then publishing anything that depends on them voids
+the guarantee: one unusual record moves a bound. So each column's ``unreviewed`` names all fields that the
+draft read. :func:`dpsynth.table.schema.require_reviewed` refuses them until somebody has replaced them by
+public knowledge. A :class:`~dpsynth.table.drafting.Remark` reports each column left out, word taken as
+missing and guess.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A schema that was read off a table, every field unreviewed; remarks about the table come first.
+    """A schema read from a table, every field unreviewed. Remarks about the table come first.
 
     Printed, or shown in a notebook, it is the schema with its remarks. Both quote records.
     """
@@ -51,11 +51,11 @@ class Draft:
 
     @property
     def questions(self) -> tuple[Remark, ...]:
-        """The remarks that ask what only the table's owner knows."""
+        """The questions that only the table's owner can answer."""
         return tuple(remark for remark in self.remarks if remark.kind == "question")
 
     def lines(self) -> list[str]:
-        """Return the remarks as lines for a terminal, what is said of several columns said once."""
+        """Return the remarks as lines for a terminal, each once for all its columns."""
         groups: dict[tuple[str, str], list[Remark]] = {}
         for remark in self.remarks:
             groups.setdefault((remark.kind, remark.text), []).append(remark)
@@ -126,30 +126,29 @@ def infer_schema(
     ----------
     frame : pandas.DataFrame, shape (n, columns)
         As :func:`dpsynth.table.io.read_table` reads it without a schema, or with dtypes. Text that writes
-        numbers is numbers; few whole numbers are codes; true/false columns and numbers of two values
-        become binary, ordered categoricals ordinal, other text categorical.
+        numbers is numbers. Few whole numbers are codes. True/false columns and numbers of two values become
+        binary. Ordered categoricals become ordinal, other text categorical.
     name, outcome, n_public : optional
-        Of the schema.
+        Fields of the schema.
     drop, keep : iterable of str
         Columns to leave out, and columns to take although they look like identifiers, dates or free text.
     missing_words : iterable of str
-        Words that stand for a missing value, such as ``?``; in columns of numbers whatever writes the same
-        number.
+        Words that stand for a missing value, such as ``?``. Columns of numbers compare them as numbers.
     progress : callable, optional
-        Receives how many columns are drafted, and how many there are. By default a bar is shown in a notebook
-        or at a prompt, and nothing in a script.
+        Receives the number of columns drafted, and of all columns. By default a bar is shown in a notebook or
+        at a prompt, and nothing in a script.
 
     Returns
     -------
     Draft
-        ``schema``, ``questions`` and all ``remarks``; printed, both. Each column's ``unreviewed`` lists every
-        field but the name, since all are read off the data. What was left out is in the schema's ``ignored``.
+        ``schema``, ``questions`` and all ``remarks``. Each column's ``unreviewed`` lists every field but the
+        name, since all are read from the data. The schema's ``ignored`` lists columns left out.
 
     Raises
     ------
     DataError
-        If the table has no rows or no columns, its names are numbers or given twice, an option names no
-        column, or nothing can be kept.
+        If the table has no rows, no columns or none to keep. If its names are numbers or given twice. If an
+        option names no column.
 
     Examples
     --------
@@ -247,7 +246,7 @@ def _cells(values: pd.Series, cells: TextCells | None) -> pd.Series:
 
 def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
     text = (
-        f"tells the outcome {outcome} nearly alone (confidential). Is it known only after the "
+        f"predicts the outcome {outcome} nearly alone (confidential). Is it known only after the "
         "outcome, or another name for it? Then leave it out with drop or --drop"
     )
     return [Remark(leak.column, "question", text, str(leak)) for leak in find_leaks(frame, outcome)]
@@ -259,8 +258,8 @@ def _persons(frame: pd.DataFrame) -> list[Remark]:
         Remark(
             None,
             "question",
-            f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}: if "
-            "these are persons, only one row of a person is protected, not the person; make one row a person "
+            f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}. If "
+            "these are persons, only one row of a person is protected, not the person. Make one row a person "
             "first",
         )
         for found in identifiers.repeated_persons(frame)

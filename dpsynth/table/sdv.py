@@ -1,8 +1,8 @@
-"""Metadata of the Synthetic Data Vault (SDV) as the fields of a schema.
+"""Read metadata of the Synthetic Data Vault (SDV) as the fields of a schema.
 
-SDV's metadata names the columns of a table and their kinds. That of version 1 holds neither bounds nor
-categories. That of version 2 may hold both, which SDV reads off the records unless somebody wrote them. So
-bounds and categories are public where the caller gives them, and marked as unreviewed otherwise.
+SDV's metadata names the columns of a table and their kinds. Version 1 holds neither bounds nor categories.
+Version 2 may hold both, which SDV reads from the records unless somebody wrote them. So bounds and categories
+are public if the caller gives them, and marked as unreviewed otherwise.
 
 Sources: https://docs.sdv.dev/sdv/concepts/metadata/metadata-json, and the package sdv 2.0.0, `sdv.metadata`.
 """
@@ -31,7 +31,7 @@ def sdv_fields(
     frame: pd.DataFrame | None,
     known: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return ``name``, ``columns`` and ``ignored``; see :meth:`dpsynth.table.schema.Schema.from_sdv`."""
+    """Return ``name``, ``columns`` and ``ignored``, see :meth:`dpsynth.table.schema.Schema.from_sdv`."""
     name, table = _only_table(metadata)
     described = table.get("columns")
     if not isinstance(described, Mapping) or not described:
@@ -103,7 +103,7 @@ def _stated(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _detected(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Bounds, decimals, categories and missing values that the metadata holds, maybe read off records."""
+    """Bounds, decimals, categories and missing values of the metadata, perhaps read from records."""
     fields: dict[str, Any] = {}
     for ours, theirs in (("lower", "range_min"), ("upper", "range_max"), ("missing", "range_is_nullable")):
         if entry.get(theirs) is not None:
@@ -119,7 +119,7 @@ def _detected(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _order(entry: Mapping[str, Any]) -> list[Any]:
-    """The order of categories in metadata of version 1; empty where there is none."""
+    """The order of categories in metadata of version 1, empty if there is none."""
     order = entry.get("order")
     return order if entry["sdtype"] == "categorical" and isinstance(order, list) else []
 
@@ -127,7 +127,7 @@ def _order(entry: Mapping[str, Any]) -> list[Any]:
 def _column(
     name: str, entry: Mapping[str, Any], known: Mapping[str, Any], frame: pd.DataFrame | None
 ) -> Column:
-    """One column: what is public, and for the rest what metadata or records have, marked as unreviewed."""
+    """One column: public fields, and the others from metadata or records, marked as unreviewed."""
     given = {**_stated(entry), **known}
     numeric = given.get("kind") in ("continuous", "integer") or (
         "kind" not in given and entry["sdtype"] == "numerical" and "categories" not in given

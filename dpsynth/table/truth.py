@@ -1,4 +1,4 @@
-"""Where a rule is true and where it is false: three-valued logic over the columns of a conformed frame."""
+"""Evaluate rules as true, false or neither: three-valued logic over the columns of a conformed frame."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def both(a: Reading, b: Reading) -> Reading:
 
 
 def missing(left: Sum) -> Reading:
-    """True where a column has no value; raise ValueError for what is no column."""
+    """True where a column has no value, ValueError if it is no column."""
     column = left[0].column
     if len(left) > 1 or column is None:
         raise ValueError("'is' stands between a column and 'missing' or 'not missing'")
@@ -109,7 +109,7 @@ def among(left: Sum, values: Sequence[Operand]) -> Reading:
 
 
 def compared(left: Sum, sign: str, right: Sum) -> Reading:
-    """Where a comparison is true and false; ValueError if it cannot be made, or a word is ambiguous."""
+    """Read a comparison, or raise ValueError if it cannot be made or a word is ambiguous."""
     columns = [operand.column for side in (left, right) for operand in side if operand.column is not None]
     lists = [column.categories for column in columns if not column.is_numeric]
     single = len(left) == len(right) == 1
@@ -182,7 +182,7 @@ def _as_written(column: Column, series: pd.Series) -> Floats:
 def _side(
     operand: Operand, categories: tuple[Any, ...] | None, values: Callable[[Column, pd.Series], Floats]
 ) -> Callable[[pd.DataFrame], Any]:
-    """Return how an operand becomes numbers: values, or places among the categories; NaN where missing."""
+    """Return a function that gives an operand's numbers or places among categories, NaN where missing."""
     column = operand.column
     if column is not None:
         return lambda frame: values(column, frame[column.name])

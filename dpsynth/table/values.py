@@ -1,4 +1,4 @@
-"""Values of one column as numbers and back: what rules, formulas, grids and evaluators compute with."""
+"""Convert values of one column to numbers and back, for rules, formulas, grids and evaluators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsynth.table.column import Column
 
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
-    """Position of each conformed value among the declared categories, shape (n,); -1 where it is missing."""
+    """Position of each conformed value among the declared categories, shape (n,), -1 where missing."""
     coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
     return np.asarray(coded.codes, dtype=np.int64)
 
@@ -37,13 +37,13 @@ def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64
 
 
 def category_numbers(column: Column) -> list[float]:
-    """What stands for each category: the number that it is, or its position if they are text."""
+    """Number of each category: the category itself, or its position if they are text."""
     categories = column.categories
     return [float(i if isinstance(category, str) else category) for i, category in enumerate(categories)]
 
 
 def amounts(column: Column, series: pd.Series) -> NDArray[np.float64]:
-    """Values of a column of numbers or categories that are numbers, positions of text; NaN where missing."""
+    """Numbers of a column, positions of its categories if they are text, NaN where missing."""
     if column.is_numeric:
         return numeric_values(column, series)
     numbers = np.array([*category_numbers(column), np.nan])
@@ -56,9 +56,9 @@ def is_special(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.bool_
 
 
 def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many declared steps above the lower bound each number lies, shape (n,), rounded; none missing.
+    """Rounded number of declared steps from the lower bound to each number, shape (n,). None may be missing.
 
-    Numbers outside the bounds get the nearest bound's.
+    Numbers outside the bounds count as the nearest bound.
     """
     lower, resolution, count = column.lower, column.resolution, column.n_values
     assert lower is not None and resolution is not None and count is not None
@@ -66,7 +66,7 @@ def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int
 
 
 def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The numbers so many declared steps above the lower bound, shape (n,).
+    """The numbers that lie ``index`` declared steps above the lower bound, shape (n,).
 
     Rounding turns 0.1 + 2 * 0.1 back into the decimal 0.3 that a file holds.
     """

@@ -1,7 +1,7 @@
-"""Conditions of conditional sampling, and the records that can meet a rule at all.
+"""Read conditions of conditional sampling, and list the records that can meet a rule at all.
 
-A condition selects a record only where it is true, as WHERE does in SQL. Whether any record can be selected,
-or can obey a constraint, is asked of the declared values, before a budget is spent.
+A condition selects a record only where it is true, as WHERE does in SQL. Declared values show whether any
+record can be selected, or can obey a constraint. This is checked before a budget is spent.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MOST = 50_000
 def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
     """Read the conditions of conditional sampling.
 
-    They are rules, which must all be true; or for each column a value, a range ``(low, high)`` with both ends
-    (None: open), a list of values, or None for missing.
+    They are rules, which must all be true, or a mapping. It gives for each column a value, a range
+    ``(low, high)`` with both ends (None: open), a list of values, or None for missing.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def _value(value: Any) -> Operand:
 def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
     """All combinations of declared values of the columns that a rule names, missing ones included.
 
-    None where they are too many, or where a column holds real numbers.
+    None if they are too many, or if a column holds real numbers.
     """
     columns = [schema.column(name) for name in sorted(rule.columns)]
     sizes = [column.n_values for column in columns]

@@ -160,7 +160,7 @@ def test_flags_add_up() -> None:
         (derived("max(*x)"), "max takes numbers"),
         (derived("x * 1e999"), "a number in it is too large"),
         (derived("x + " + "9" * 400), "a number in it is too large"),
-        (derived("x + x" * 200), "at most 500 are read"),
+        (derived("x + x" * 200), "At most 500 are read"),
         (derived("-" * 400 + "x"), "more than 150 parts"),
         (derived("(" * 240 + "x" + ")" * 240), "it cannot be read"),
         (derived("d + x"), "derived columns need one another: 'd'"),

@@ -203,7 +203,7 @@ def test_bad_arguments():
     """An encoding that would fall back in silence, or points of another layout."""
     with pytest.raises(ConfigError, match="numeric is 'rank'"):
         Encoder(SCHEMA, None, numeric="rank")
-    with pytest.raises(ConfigError, match="need released marginals"):
+    with pytest.raises(ConfigError, match="need noisy marginals"):
         Encoder(SCHEMA, None)
     encoder = Encoder(SCHEMA, None, numeric="minmax")
     with pytest.raises(DataError, match=r"shape \(2, 3\)"):

@@ -163,7 +163,10 @@ def test_unreadable_files(tmp_path) -> None:
         (b"age,sex\n20,F\n3\x000,M\n", "line 3: a NUL byte: the file is damaged or not UTF-8 text"),
         ("age,sex\n20,F\n".encode("utf-16-le"), "a NUL byte"),
         (b"age,sex,age\n20,F,30\n", "the header names 'age' more than once. Give each column"),
-        (b"age,sex\n20,F\n30,a, b\n", "line 3: 3 cells where the header has 2 (a cell that holds a comma"),
+        (
+            b"age,sex\n20,F\n30,a, b\n",
+            "line 3: 3 cells where the header has 2. Put a cell that holds a comma",
+        ),
         (b"age,sex\n20\n", "line 2: 1 cells where the header has 2"),
         (b"", "the file has no header line"),
     ],

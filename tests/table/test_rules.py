@@ -158,7 +158,7 @@ def test_rules_mean_what_python_means(text: str) -> None:
         ("sex < 'M'", "compare only by == and !="),
         ("sbp == grade", "different values"),
         ("1 < 2", "compares no column"),
-        ("(" * 900 + "sbp < 1" + ")" * 900, "at most 150 are read"),
+        ("(" * 900 + "sbp < 1" + ")" * 900, "At most 150 are read"),
         ("sbp < 3x", "'3x' is not a column"),
         ("sbp < 3 ; sex = F", "'; sex = F' cannot be read"),
         (

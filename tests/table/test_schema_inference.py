@@ -68,17 +68,17 @@ def test_constant_column() -> None:
     [
         ([None, None], "left out: x: has no values"),
         (["NA", "NA"], "left out: x ('NA' in 2 cells): has no values"),
-        (pd.to_datetime(["2020-01-01", "2020-01-02"]), "left out: x: holds dates; give days"),
+        (pd.to_datetime(["2020-01-01", "2020-01-02"]), "left out: x: holds dates. Give days"),
         (["2020-01-01", "2021-05-02", ""], "left out: x (such as '2020-01-01'): holds dates"),
         (["3.2.2019", "14.12.2019"], "holds dates"),
         (["03-Mar-2019 10:15", "12:30"], "left out: x"),
         ([20190301, 20191224, 20180102], "left out: x (such as 20180102): holds dates"),
         (
             ["0x1F", "0xff", "0x00"],
-            "left out: x (such as '0x1F'): holds hexadecimal numbers; write them as decimal",
+            "left out: x (such as '0x1F'): holds hexadecimal numbers. Write them as decimal",
         ),
-        (["3,5", "4,1", "5"], "left out: x (such as '3,5'): holds numbers with commas; write decimal points"),
-        (["12 %", "3%"], "holds percentages; write the numbers without the sign"),
+        (["3,5", "4,1", "5"], "left out: x (such as '3,5'): holds numbers with commas. Write decimal points"),
+        (["12 %", "3%"], "holds percentages. Write the numbers without the sign"),
         ([f"patient {i}" for i in range(120)], "x (120 in 120 rows): has many different words"),
         ([f"p{i}" for i in range(20)], "x (20 in 20 rows): has many different words: identifiers"),
         ([7 * i + i % 3 for i in range(200)], "x (200 in 200 rows): has a different whole number in nearly"),
@@ -134,8 +134,8 @@ def test_named_identifiers_and_repeated_persons() -> None:
     made = infer_schema(frame)
     assert made.schema.ignored == ("patient_nbr", "encounterID", "Name", "row_index", "encounter", "visit")
     assert made.lines()[0] == (
-        "question: the table has 400 rows of 160 different values of patient_nbr: if these are persons, only "
-        "one row of a person is protected, not the person; make one row a person first"
+        "question: the table has 400 rows of 160 different values of patient_nbr. If these are persons, only "
+        "one row of a person is protected, not the person. Make one row a person first"
     )
     assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name, row_index, encounter: ")
     assert made.schema["admission_type_id"].categories == tuple(range(8))
@@ -154,9 +154,8 @@ def test_one_bad_cell_is_listed_and_age_stays_a_number() -> None:
     assert (column.kind, column.lower, column.upper, column.missing) == ("integer", 20, 79, True)
     assert made.lines() == [
         "note: age (1 cell): the word 'NA' is taken as missing",
-        "question: age (row 17 '4O'): not every cell is a number: correct or empty these in the table, or "
-        "name it in missing_words or --missing-word if it stands for no value; a fit stops at what is no "
-        "number",
+        "question: age (row 17 '4O'): not every cell is a number. Correct or empty these in the table, or "
+        "name a word for no value in missing_words or --missing-word. A fit stops at a cell that is no number",
     ]
     with pytest.raises(DataError, match="column 'age', row 17: '4O' is not a number"):
         made.schema.check(pd.DataFrame({"age": age}))
@@ -268,7 +267,7 @@ def test_draft_accepts_its_own_table_and_asks_in_the_file(tmp_path) -> None:
     schema = Schema.from_yaml(tmp_path / "draft.yaml")
     assert schema == made.schema and schema.ignored == ("mrn", "age")
     assert read_table(path, schema).columns.tolist() == ["ward", "died"]
-    with pytest.raises(DataError, match=r"'more' that the schema does not declare; .*'ignored'"):
+    with pytest.raises(DataError, match=r"'more' that the schema does not declare\. .*'ignored'"):
         schema.check(pd.DataFrame({"ward": [1], "died": [0], "mrn": [5], "more": [1]}))
 
 
@@ -322,7 +321,7 @@ def test_columns_that_give_the_outcome_away_are_named() -> None:
     to = ["mortuary" if value else "home" for value in died]
     made = infer_schema(pd.DataFrame({"age": [30, 41, 57] * 20, "to": to, "died": died}), outcome="died")
     assert made.lines()[-1:] == [
-        "question: age (AUC 1.00), to (AUC 1.00): tells the outcome died nearly alone (internal: not for "
+        "question: age (AUC 1.00), to (AUC 1.00): predicts the outcome died nearly alone (internal: not for "
         "release). Is it known only after the outcome, or another name for it? Then leave it out with "
         "drop or --drop"
     ]

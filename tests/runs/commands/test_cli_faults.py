@@ -52,8 +52,8 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
     told = ran(*draft, "--missing-word=-1")
     assert "semicolons between cells, decimal commas, encoding cp1252" in told
     assert "pain (999 in" in told and "write missing_codes for special" in told
-    assert "question: discharge_to (AUC 1.00): tells the outcome died nearly alone (internal" in told
-    assert "different values of patient_id: if these are persons" in told
+    assert "question: discharge_to (AUC 1.00): predicts the outcome died nearly alone (internal" in told
+    assert "different values of patient_id. If these are persons" in told
 
     # as a person edits it, with a reader of YAML 1.1
     edited = yaml.safe_load(Path("t.yaml").read_text(encoding="utf-8"))
@@ -95,6 +95,6 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
     assert "guessed" not in told and "patient_id: 300 rows have" in told
     assert list(read_table("run/synthetic.csv", Schema.from_yaml("t.yaml"))) == [*columns]
     Path("run.yaml").write_text(yaml.safe_dump({**config, "data": {**files, "sep": ";;"}}), encoding="utf-8")
-    assert "run.yaml: data: sep must be one sign such as ';', or tab" in ran(
+    assert "run.yaml: data: sep must be tab or one sign such as a semicolon" in ran(
         "run", "run.yaml", "--out", "no", status=2
     )
