@@ -155,7 +155,8 @@ def test_one_bad_cell_is_listed_and_age_stays_a_number() -> None:
     assert made.lines() == [
         "note: age (1 cell): the word 'NA' is taken as missing",
         "question: age (row 17 '4O'): not every cell is a number. Correct or empty these in the table, or "
-        "name a word for no value in missing_words or --missing-word. A fit stops at a cell that is no number",
+        "name a word for no value in missing_words or --missing-word. A fit stops at a cell that is no "
+        "number",
     ]
     with pytest.raises(DataError, match="column 'age', row 17: '4O' is not a number"):
         made.schema.check(pd.DataFrame({"age": age}))
