@@ -36,6 +36,7 @@ PLAIN_ROOMS = (
     "releases",
     "research",
     "studies",
+    "synthesis",
     "table",
 )
 MODULES = sorted(

@@ -1,9 +1,9 @@
 """Divide a run's total (epsilon, delta) among its releases.
 
 `plan_releases` fixes the noise of all releases before a record is read. The composed privacy-loss
-distribution (PLD) of their events ends at, and never above, the target. Shares are fractions of the squared
-Gaussian-DP parameter mu^2 of the target, which adds up over Gaussian releases (Dong, Roth and Su 2022,
-corollary 3.3). They are starting points; the final noise is solved on the PLD.
+distribution (PLD) of their events ends at, and never above, the target. Shares are fractions of the target's
+squared Gaussian-DP parameter mu^2, which adds up over Gaussian releases (Dong, Roth and Su 2022, corollary
+3.3). They are starting points. The final noise is solved on the PLD.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 @options_record
 class Shares:
-    """Fractions of mu^2; training receives what the others leave.
+    """Fractions of mu^2. Training receives the rest.
 
     Parameters
     ----------
     count : float
-        Of epsilon and of delta (not of mu^2), for the number of records where it is not public.
+        Fraction of epsilon and of delta (not of mu^2), for the number of records if it is not public.
     marginals, selection, tables, pairwise_statistics, neighbour_histogram : float
         For single-column counts, the choice of the base model's edges, its tables, the pairwise statistics,
         and the nearest-neighbour histogram.
     studies : float
-        For all declared studies together, in equal parts; the others and training share what it leaves.
+        For all pre-specified regressions together, in equal parts. The others and training share the rest.
 
     Raises
     ------
@@ -82,12 +82,12 @@ class Shares:
 
     @property
     def with_neighbour_histogram(self) -> float:
-        """Sum of all but studies; from 1 on nothing is left for critic steps."""
+        """Sum of all but studies. From 1 on nothing is left for critic steps."""
         return self.total + self.neighbour_histogram
 
     @classmethod
     def from_dict(cls, values: dict[str, float]) -> Self:
-        """Shares from plain values (YAML, JSON); raise InputError for an unknown name."""
+        """Read shares from plain values (YAML, JSON), or raise InputError for an unknown name."""
         if not isinstance(values, dict):
             raise InputError(f"shares must be a mapping of names to numbers, got {values!r:.80}")
         return cls(**values)
@@ -95,16 +95,16 @@ class Shares:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run releases, before its noise is chosen: public values only.
+    """The releases of a run before their noise is chosen: public values only.
 
     Parameters
     ----------
     n, n_std : float
-        Public or privately counted number of records, and the standard deviation of its noise; 0 if public.
+        Public or privately counted number of records, and the standard deviation of its noise (0 if public).
     base_model : {"tree", "tan"}, optional
         None: no base model.
     plan : Plan, optional
-        Of the critic's steps, its noise not yet chosen; None: no steps.
+        Plan of the critic steps, before their noise is chosen. None: no steps.
     pairwise_statistics, neighbour_histogram : bool
         Whether these are released, which requires a base model.
     """
@@ -122,10 +122,10 @@ class Needs:
     def releases(
         self, noise: Mapping[str, float], selection: float | None = None, *, stage: Stage | None = None
     ) -> Releases:
-        """All releases with these multipliers and this epsilon of each choice, and the plan as it is.
+        """All releases with these multipliers and this epsilon of each choice, and the plan unchanged.
 
         A release without a multiplier has no noise. ``noise["study"]`` is the multiplier of one Gaussian
-        mechanism that costs what a study does.
+        mechanism of a study's cost.
         """
         marginals = base_model = pairs = histogram = None
         if self.marginals:
@@ -159,7 +159,7 @@ class Needs:
 class Releases:
     """All noisy statistics of a run, with their noise, fixed before the first reading.
 
-    ``plan`` is that of the critic's steps, ``stage`` the part of the ledger that the releases make up.
+    ``plan`` is that of the critic steps, ``stage`` the part of the ledger that the releases make up.
     """
 
     marginals: MarginalsRelease | None
@@ -172,12 +172,12 @@ class Releases:
 
     @property
     def events(self) -> list[DpEvent]:
-        """What they cost."""
+        """Events of all releases, which hold their cost."""
         return [*self.fixed_events, *([self.plan.event] if self.plan is not None else [])]
 
     @property
     def fixed_events(self) -> list[DpEvent]:
-        """What all but the critic's steps cost."""
+        """Events of all releases but the critic steps."""
         events = [] if self.marginals is None else [self.marginals.event]
         events += [] if self.base_model is None else self.base_model.events
         events += [] if self.pairwise_statistics is None else [self.pairwise_statistics.event]
@@ -190,7 +190,7 @@ STEPS = "critic steps"
 
 
 def divided(needs: Needs, shares: Shares) -> dict[str, float]:
-    """Fractions of mu^2 of each statistic, by its name in `Needs.releases`; they sum to 1.
+    """Fractions of mu^2 of each statistic, by its name in `Needs.releases`, with sum 1.
 
     ``study`` is the part of one study of several. Empty if nothing is released.
 
@@ -218,18 +218,18 @@ def divided(needs: Needs, shares: Shares) -> dict[str, float]:
 def plan_releases(
     needs: Needs, *, epsilon: float, delta: float, shares: Shares, counted: bool = False
 ) -> Releases:
-    """All releases of a run, with noise so that together they cost at most (epsilon, delta).
+    """All releases of a run, with noise for a total cost of at most (epsilon, delta).
 
     The mu for which mu-Gaussian-DP has exactly this (epsilon, delta) is divided by squares (Dong, Roth and Su
-    2022, corollary 2.13; its inverse is the least noise of Balle and Wang 2018). Raises PrivacyError if
+    2022, corollary 2.13). Its inverse is the least noise of Balle and Wang (2018). Raises PrivacyError if
     nothing would be released, or if the budget is too small.
 
     Parameters
     ----------
     counted : bool
         Whether a private count has chosen ``needs.n``. (epsilon, delta) then bounds the run for every count,
-        but its total variation depends on it: noise is also held to the total variation of the same run with
-        steps that are not sampled, which the count does not enter, and the stage promises all three.
+        but its total variation depends on the count. So noise is also held to the total variation of the same
+        run with unsampled steps, which does not use the count. The stage promises all three.
     """
     if delta < DELTA_FLOOR:
         raise PrivacyError(
@@ -241,7 +241,8 @@ def plan_releases(
     parts = divided(needs, shares)
     if not parts:
         raise PrivacyError(
-            "nothing to release: training_steps is 0 and there is neither base model nor marginals"
+            "the fit would read nothing: training_steps is 0 and there is neither base model nor marginals. "
+            "Choose one of them"
         )
     parts.pop(STEPS, None)
 
@@ -278,5 +279,5 @@ def plan_releases(
 
 
 def _steps(plan: Plan, multiplier: float) -> Sequence[DpEvent]:
-    """Event of the critic's steps; none for infinite noise."""
+    """Event of the critic steps, or none for infinite noise."""
     return () if math.isinf(multiplier) else (replace(plan, noise_multiplier=multiplier).event,)

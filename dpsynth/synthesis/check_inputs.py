@@ -1,4 +1,4 @@
-"""Check the records of a fit, and write to the ledger where its noise comes from."""
+"""Check the records of a fit, and write the source of its noise to the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_NOISE = 0.1
 
 
 def conformed(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
-    """The part of a private table that is modelled; derived columns are never read."""
+    """The modelled part of a private table. Derived columns are never read."""
     derived = {column.name for column, _ in schema.formulas}
     own = frame[[name for name in frame.columns if str(name) not in derived]] if derived else frame
     return schema.modelled.conform(own).frame
@@ -38,8 +38,8 @@ def records_of(
 ) -> Records:
     """Records after every check, the cheapest first, before any budget is used.
 
-    Raises InputError for no records, or for parts with critic steps or another schema; DataError if they do
-    not fit the schema or are fewer than two. Warns of a person with several rows.
+    Raises InputError for no records, or for parts with critic steps or another schema. Raises DataError if
+    they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
     if isinstance(frame, pd.DataFrame):
         own = conformed(schema, frame)
@@ -61,7 +61,7 @@ def records_of(
 
 
 def rows_of(frame: pd.DataFrame | PartitionedRecords) -> int:
-    """The exact number of records: for their owner only."""
+    """The exact number of records: confidential."""
     return len(frame) if isinstance(frame, pd.DataFrame) else frame.table.rows
 
 
@@ -71,8 +71,8 @@ def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: flo
         return
     warnings.warn(
         f"epsilon {epsilon:g} leaves little of so small a table: noise moves each count by about "
-        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (confidential). Expect rough "
-        "columns and few associations. A larger epsilon, more records or fewer columns help",
+        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (confidential). Expect rough columns and few "
+        "associations. A larger epsilon, more records or fewer columns help",
         OwnerWarning,
         stacklevel=3,
     )
@@ -81,10 +81,10 @@ def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: flo
 def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
     """Refuse fewer than two rows, or a number far from ``n_public``, before any budget is used.
 
-    Everything is scaled to ``n_public``. A part of a table that is drawn record by record differs from its
-    expected number n by at most 4 sqrt(n), but for 1 case in 10,000; a tenth allows for a registry that
-    grows. The whole table's number given for half of it exceeds both, from 64 records on. ``accept`` turns
-    the error into a warning, which is also given from half of that difference on.
+    Everything is scaled to ``n_public``. A part drawn record by record differs from its expected number n by
+    at most 4 sqrt(n), except in 1 case of 10,000. A tenth allows for a registry that grows. The whole table's
+    number given for half of it exceeds both, from 64 records on. ``accept`` turns the error into a warning.
+    The warning also comes from half of that difference on.
     """
     if rows < 2:
         raise DataError(f"the table to fit must have at least 2 rows, got {rows} (confidential)")
@@ -104,7 +104,7 @@ def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
 
 
 def warn_of_flattened(marginals: Marginals | None) -> None:
-    """Warn of columns that noise has nearly flattened; a function of released numbers."""
+    """Warn of columns that noise has nearly flattened, from released numbers."""
     if marginals is None or not marginals.flattened:
         return
     names = few(map(repr, marginals.flattened))

@@ -1,12 +1,12 @@
-"""Simulation check of a declared study: do its intervals cover the truth in simulated tables?
+"""Simulation check of a pre-specified regression: do its intervals cover the truth in simulated tables?
 
 A parametric bootstrap over the released numbers (Efron and Tibshirani 1993, "An introduction to the
-bootstrap", section 6.5). The released coefficients are taken as the truth. Tables of as many records as the
-real one are drawn: predictors from the base model, weighted and mapped to the released information
-(`dpsynth.model.study_samples.calibration`), and outcomes from the study's regression. Each is read by the
-study's own releases with the same noise multipliers and fresh noise, and estimated by the same code.
+bootstrap", section 6.5). The released coefficients are taken as the truth. Simulated tables have as many
+records as the real one. Predictors come from the base model, weighted and mapped to the released information
+(`dpsynth.model.study_samples.calibration`). Outcomes come from the study's regression. The study's own
+releases read each table with the same noise multipliers and fresh noise. The same code estimates it.
 
-Simulated tables hold no real records, so their readings go to a temporary ledger: the check is
+Simulated tables hold no real records, so their readings go to a temporary ledger. The check is
 post-processing and free. It shows the effect of noise, bounds and the base model for a table *such as this
 one*. It cannot detect errors of the released numbers themselves.
 """
@@ -44,7 +44,7 @@ _SCOPE = (
     "They cannot show errors of the released numbers: predictors that correlate more than the released",
     "information shows, or a regression that does not hold.",
 )
-#: of the intervals that are counted, and how many standard errors they go to each side
+#: coverage of the counted intervals, and their half-length in standard errors
 _LEVEL = 0.95
 _HALF = float(stats.norm.ppf(0.5 + _LEVEL / 2))
 #: intervals that are so many times as long or as short as the released ones are others
@@ -55,12 +55,12 @@ _STAND_IN = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Coverage of a study's intervals in simulated tables that were made from its own estimates.
+    """Coverage of a study's intervals in tables simulated from its own estimates.
 
     Attributes
     ----------
     estimates : Estimates
-        The released ones, which were taken as the truth.
+        The released estimates, taken as the truth.
     repetitions : int
         Number of tables.
     held : ndarray of shape (p,)
@@ -140,7 +140,7 @@ class Coverage:
         return "\n".join([*lines, self.sentence, chance, *self.remarks, *_SCOPE])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able record; ``coefficients`` are those that the tables were made from."""
+        """JSON-able record. The tables were simulated from ``coefficients``."""
         arrays = {name: getattr(self, name).tolist() for name in ("held", "squared", "bias", "width")}
         return {
             "study": self.estimates.study,
@@ -162,8 +162,8 @@ def simulate_coverage(
 ) -> Coverage:
     """Simulate ``repetitions`` tables, read and estimate each, and count how often intervals cover the truth.
 
-    Table k depends on ``seed`` and k alone. Raises InputError if the study was fitted by a version that did
-    not keep how it was read, or no sample of the model has a value in all columns of the study.
+    Table k depends on ``seed`` and k alone. Raises InputError if the version that fitted the study did not
+    save its readings. Also if no sample of the model has a value in all columns of the study.
     """
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
     readings = study.readings
@@ -196,10 +196,10 @@ def simulate_coverage(
 
 
 class StandardisedDesign(StudyDesign):
-    """The design of a frame that holds standardised terms and the outcome already, in this order."""
+    """The design of a frame of standardised terms and the outcome, in this order."""
 
     def all(self, frame: pd.DataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """As they are."""
+        """Return terms and outcome unchanged, and which records lack no value."""
         numbers = frame.to_numpy(dtype=np.float64)
         return numbers[:, :-1], numbers[:, -1], np.isfinite(numbers).all(axis=1)
 
@@ -211,13 +211,13 @@ class Population:
     Attributes
     ----------
     x : ndarray of shape (k, p)
-        Predictors of calibrated samples, of which none lacks a value.
+        Predictors of calibrated samples without missing values.
     complete : float
-        Share of the samples that lack none.
+        Share of the samples without missing values.
     residuals : ndarray
-        Of a linear model: those of the samples around their fitted line; empty otherwise, or if too few.
+        Residuals of a linear model's samples around their fitted line. Empty otherwise, or if too few.
     last_seen : ndarray
-        Of a survival model: ends of observation in intervals of time; empty for other models.
+        Ends of observation of a survival model, in intervals of time. Empty for other models.
     """
 
     design: StandardisedDesign

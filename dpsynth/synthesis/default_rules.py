@@ -12,9 +12,9 @@ from dpsynth.table.schema import Schema
 
 #: From so many records on, where their number is public, critic steps improve the base model.
 _STEPS_FROM = 10_000
-#: From so many on, steps are worth a part of what tables have.
+#: From so many on, steps get a part of the tables' share.
 _MANY_STEPS = 1000
-#: Noise of a pairwise statistic above which pairwise statistics are not worth their share.
+#: Noise of a pairwise statistic above which pairwise statistics are not released.
 _MOST_NOISE = 0.2
 #: Groups below which the nearest-neighbour histogram says too little.
 _FEWEST_GROUPS = 35
@@ -36,9 +36,9 @@ def has_pairwise_statistics(
     """Whether pairwise statistics are released by rule: if their noise is small.
 
     A pairwise statistic is a mean of products of two standardised numbers, about a correlation. Its noise is
-    taken as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta) and a
-    number for each ordered column, category and missing value. More than 300 numbers take too long to fit. A
-    private ``n`` is None: a noisy count must not choose the releases, and they are released.
+    taken as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta). Each
+    ordered column, category and missing value is a number. More than 300 numbers take too long to fit. A
+    private ``n`` is None. A noisy count must not choose the releases, so they are released.
 
     >>> from dpsynth.table import Column
     >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(30))
@@ -60,8 +60,8 @@ def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float
     """Whether a nearest-neighbour histogram is released by rule, beside pairwise statistics.
 
     It needs enough groups with more records than noise: n mu sqrt(share / 2) / 8 of at least 35
-    (`dpsynth.releases.neighbour_histogram.group_count`). Declared studies are not considered. A private ``n``
-    is None, and the histogram is released.
+    (`dpsynth.releases.neighbour_histogram.group_count`). Studies are not considered. A private ``n`` is None,
+    and the histogram is released.
 
     >>> has_neighbour_histogram(1000, 3.0, 1e-5, 0.1), has_neighbour_histogram(4000, 3.0, 1e-5, 0.1)
     (False, True)
@@ -75,7 +75,7 @@ def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float
 def critic_steps(n: float | None, *, base_model: bool, pairwise_statistics: bool) -> int:
     """Default number of critic steps: none if they do not improve the samples.
 
-    With pairwise statistics the critic is solved in one shot, and further steps made every table tested
+    With pairwise statistics the WGAN critic is solved in one shot, and further steps made every table tested
     worse. Without them, steps improve a base model's samples on large tables. A private ``n`` is None.
 
     >>> [critic_steps(36_000, base_model=True, pairwise_statistics=given) for given in (True, False)]
@@ -100,7 +100,7 @@ def shares(steps: int, neighbour_histogram: bool = False) -> Shares:
 
 
 def training(n: float) -> TrainingSettings:
-    """Default architecture and optimiser: wider critics for more records.
+    """Default architecture and optimiser: wider WGAN critics for more records.
 
     >>> training(4000).critic_hidden, training(36_000).critic_hidden
     ((32, 32), (64, 64))
@@ -122,9 +122,10 @@ def batch_size(preset: str | None, n: float) -> int:
 def healthgan(schema: Schema) -> TrainingSettings:
     """HealthGAN as in Pedersen (2022), section 3.3, for a table with SDV-encoded columns.
 
-    Generator 100 -> 2d -> floor(1.5 d) -> d (ReLU, sigmoid), latent U(0, 1); critic d-64-128-256-1 with
-    LeakyReLU 0.2; 5 critic steps for one generator step; penalty weight 10 at points between records and
-    generated points; Adam with rate 1e-4 and betas 0.5, 0.9; no averaging.
+    - Generator 100 -> 2d -> floor(1.5 d) -> d (ReLU, sigmoid), latent U(0, 1).
+    - WGAN critic d-64-128-256-1 with LeakyReLU 0.2, and 5 critic steps for one generator step.
+    - Penalty weight 10 at points between records and generated points.
+    - Adam with rate 1e-4 and betas 0.5, 0.9, without averaging.
     """
     d = len(schema)
     return TrainingSettings(

@@ -1,8 +1,8 @@
-"""From private records to a model: the order of all noisy statistics of a fit.
+"""Fit a model to private records: the order of all noisy statistics.
 
-The order is: number of records (only if the schema has no ``n_public``), single-column counts, the base
-model's edges and tables, pairwise statistics, the nearest-neighbour histogram, studies, and the critic's
-steps (`Training`). The ledger runs each of them. Everything between is post-processing.
+The number of records comes first, if the schema has no ``n_public``. Single-column counts and the base
+model's edges and tables follow, then pairwise statistics and the nearest-neighbour histogram. Studies and the
+critic steps (`Training`) come last. The ledger runs each of them. Everything between is post-processing.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from dpsynth.model.wgan.training import TrainingState
 
 
-#: Draws of the base model that say how long the features of a record are, and where groups are.
+#: Samples of the base model for the length of a record's features, and for groups.
 _DRAWS = 20_000
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """All releases of a fit with their noise, made by `plan_fit`; ``n`` may be a noisy count."""
+    """All releases of a fit with their noise, made by `plan_fit`. ``n`` may be a noisy count."""
 
     schema: Schema
     options: FitOptions
@@ -65,7 +65,7 @@ class FitPlan:
 
 @dataclass(frozen=True)
 class Refinements:
-    """What was released beside the base model."""
+    """Noisy statistics beside the base model."""
 
     pairwise_statistics: PairwiseStatistics | None = None
     neighbour_histogram: NeighbourHistogram | None = None
@@ -74,7 +74,7 @@ class Refinements:
 def plan_fit(
     records: Records, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
 ) -> FitPlan:
-    """Count the records if their number is not public, and choose the noise of everything else.
+    """Count the records if their number is not public, and choose all other noise.
 
     Raises PrivacyError if the budget is too small for the run or for a study.
     """
@@ -86,7 +86,7 @@ def plan_fit(
 
 
 def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledger: Ledger) -> GeneratorModel:
-    """Release everything but the critic's steps, and make the untrained model; ``rng`` is secret."""
+    """Release all but the critic steps, and make the untrained model. ``rng`` is secret."""
     model, refinements = release_statistics(records, plan, rng, ledger)
     model = dataclasses.replace(_refined(model, refinements, rng), schema=plan.schema)
     studies, planned = plan.options.studies, plan.releases.studies
@@ -135,7 +135,7 @@ def _release_refinements(
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> Refinements:
-    """What is released beside the base model; features and groups are of its draws."""
+    """Release statistics beside the base model, with features and groups from its samples."""
     if releases.pairwise_statistics is None and releases.neighbour_histogram is None:
         return Refinements()
     bins, draws = Bins(marginals.grids, base_model.binnings, marginals.n), base_model.sample(_DRAWS, rng)
@@ -212,9 +212,9 @@ class Training:
     Parameters
     ----------
     record : callable
-        Gives what a checkpoint stores beside the model and the state.
+        Returns the values that a checkpoint stores beside the model and the state.
     checkpoint : path, optional
-        Where an interrupt leaves a private checkpoint.
+        Folder for a private checkpoint after an interrupt.
     """
 
     model: GeneratorModel
@@ -225,7 +225,7 @@ class Training:
     progress: Callable[[Progress], None] | None = None
 
     def release(self, plan: Plan, *, stage: Stage | None = None, state: Any = None) -> CriticRelease[Trained]:
-        """The critic's steps as a release; ``state`` is where to go on from."""
+        """The critic steps as a release, continued from ``state``."""
 
         def train(records: pd.DataFrame, plan: Plan, rng: np.random.Generator) -> Trained:
             return train_generator(records, plan, rng, self, state)
@@ -241,7 +241,7 @@ Trained = tuple[GeneratorModel, list[dict[str, float]]]
 def train_generator(
     records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> Trained:
-    """The model with a trained generator, and its history; arguments are those of `trained_state`."""
+    """The model with a trained generator, and its history. Arguments are those of `trained_state`."""
     trained = trained_state(records, plan, rng, training, state)
     return dataclasses.replace(training.model, weights=trained.generator), trained.history
 
@@ -249,7 +249,7 @@ def train_generator(
 def trained_state(
     records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> TrainingState:
-    """Critic and generator after the plan's steps, with the history; ``rng`` is secret, ``state`` a start."""
+    """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
     from dpsynth.model.wgan.checkpoint import write_checkpoint
     from dpsynth.model.wgan.training import Trainer

@@ -1,16 +1,16 @@
-"""Tables from redrawn releases, whose differences show the size of the privacy noise.
+"""Sample tables from redrawn releases, whose differences show the size of the privacy noise.
 
 All samples of one released model share its noise. Here every table comes from a model of its own, whose
-releases are redrawn (a parametric bootstrap, Efron and Tibshirani 1993, section 6.5). As many records as the
-real table has are drawn from the released model and counted as the real ones were, noise of the same scale is
-added, and the same code fits the counts. The tables differ as another sample of the population with other
-noise would, and `dpsynth.combine` makes an interval of that. Räisä, Jälkö, Kaski and Honkela (2023),
+releases are redrawn (a parametric bootstrap, Efron and Tibshirani 1993, section 6.5). The released model
+generates as many records as the real table has. They are counted as the real ones were, with noise of the
+same scale, and the same code fits the counts. The tables differ as another sample of the population with
+other noise would, and `dpsynth.combine` makes an interval of that. Räisä, Jälkö, Kaski and Honkela (2023),
 "Noise-aware statistical inference with differentially private synthetic data", draw from a Bayesian
 posterior.
 
-This is post-processing of released numbers, without privacy cost. *Not* redrawn are: edges and bins of the
-base model, features of pairwise statistics, groups of the nearest-neighbour histogram, a noisy number of
-records, and a trained generator's weights.
+This is post-processing of released numbers, without privacy cost. The base model's edges and bins are *not*
+redrawn. Neither are features of pairwise statistics, groups of the nearest-neighbour histogram, a noisy
+number of records, and a trained generator's weights.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _AMONG = 20
 
 
 def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
-    """Another model of the same population, as from another sample and other noise.
+    """Return another model of the same population, as from another sample and other noise.
 
     Marginals, the base model's tables, pairwise statistics and the nearest-neighbour histogram are redrawn
     together, from one sample of records. A model without useful random Fourier features is redrawn without
@@ -78,14 +78,14 @@ def redrawn_tables(
     where: Sequence[Rule] = (),
     record: Acceptance | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """``m`` tables of ``n`` records, each from a redrawn model of its own, or for a declared study.
+    """``m`` tables of ``n`` records, each from a redrawn model of its own, or for a pre-specified regression.
 
     The records of a table are nearly independent samples of its model. (Tables of
     :meth:`GeneratorModel.sample` agree with the released numbers more closely, and the rule for combining
     would subtract too much.)
 
-    For a declared study the released model draws the predictors. The outcome follows the study's regression,
-    with coefficients drawn for each table from their normal posterior: a posterior predictive distribution.
+    For a study the released model generates the predictors. The outcome follows the study's regression.
+    Each table's coefficients come from their normal posterior: a posterior predictive distribution.
 
     Table k depends on ``seed`` and k alone. Other parameters are those of :meth:`GeneratorModel.blocks`.
     """
@@ -113,7 +113,7 @@ def _measured(model: GeneratorModel) -> tuple[Marginals, BayesianNetwork | None]
 def _records(
     marginals: Marginals, base_model: BayesianNetwork | None, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """As many records as the real table has, independent draws of the released model."""
+    """As many records as the real table has, independent samples of the released model."""
     n = max(round(marginals.n), 1)
     if base_model is None:
         cells = np.stack([rng.choice(len(p), size=n, p=p) for p in marginals.probabilities], axis=1)

@@ -44,7 +44,7 @@ class ModelOptions(Section):
         return self.training_steps == 0
 
     def steps(self, n: float | None) -> int:
-        """Critic steps of a fit of so many records; None where their number is private."""
+        """Critic steps of a fit of ``n`` records, None if their number is private."""
         if self.training_steps == "auto":
             return default_rules.critic_steps(
                 n, base_model=self.has_base_model, pairwise_statistics=self.pairwise_statistics is not False
@@ -77,9 +77,9 @@ class ModelOptions(Section):
             return self
         if self.shares.with_neighbour_histogram >= 1:
             raise ValueError(
-                "shares leave nothing for critic steps: with neighbour_histogram they add to "
-                f"{self.shares.with_neighbour_histogram:g}, and must to less than 1. Give less to one of "
-                "them, or neighbour_histogram=False, or training_steps=0"
+                "shares leave nothing for training_steps: with neighbour_histogram they must add to less "
+                f"than 1, got {self.shares.with_neighbour_histogram:g}. Lower one of them, or give "
+                "neighbour_histogram=False or training_steps=0"
             )
         return self
 
@@ -91,7 +91,7 @@ class ModelOptions(Section):
         needs = [f"{name}={value!r}" for name, value in wanted.items() if getattr(self, name) == value]
         needs += [f"base_model={self.base_model!r}"] if self.base_model not in ("none", "auto") else []
         if needs:
-            raise ValueError(f"marginals must be released for {', '.join(needs)}, got marginals='none'")
+            raise ValueError(f"marginals must be 'histogram' for {', '.join(needs)}, got 'none'")
         if not self.training_steps:
             raise ValueError(
                 "training_steps must be greater than 0 where there are neither base model nor marginals"
@@ -116,7 +116,7 @@ class ModelOptions(Section):
 
 
 class FitOptions(ModelOptions):
-    """The arguments of `DPWGANGP`; :meth:`of` raises InputError or PrivacyError, naming the argument."""
+    """The arguments of `DPWGANGP`. :meth:`of` raises InputError or PrivacyError that name the argument."""
 
     accept_unreviewed: bool = False
     studies: tuple[Study, ...] = ()
@@ -130,7 +130,7 @@ class FitOptions(ModelOptions):
     def _studies_have_draws(self) -> Self:
         if self.studies and not self.has_base_model:
             raise ValueError(
-                "studies need a base model, which stands for the records where nothing is released: leave "
+                "studies need a base model, whose samples stand for the records in expectations. Leave "
                 "base_model at 'auto', marginals at 'histogram' and preset at None"
             )
         return self

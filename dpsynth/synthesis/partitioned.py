@@ -1,8 +1,8 @@
-"""Samples larger than memory: Dask workers write parts, each into a Parquet file of its own.
+"""Draw samples larger than memory: Dask workers write parts, each into a Parquet file of its own.
 
 Sampling is post-processing of a released model: it reads no records and costs nothing. Each part has a random
 stream of its own, spawned from one seed. A sample depends on seed and number of parts only, even if a worker
-dies and its part is drawn again.
+fails and its part is drawn again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Part:
 
 
 def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Part]:
-    """The parts of a sample of ``n`` records, of about equal size; by default one for each million records.
+    """The parts of a sample of ``n`` records, of about equal size. Default: one for each million records.
 
     >>> [(part.name, part.rows) for part in plan_parts(5, 2, 0)]
     [('part-00000.parquet', 2), ('part-00001.parquet', 3)]
@@ -60,7 +60,7 @@ def sample_parts(
     *,
     where: Where | None = None,
 ) -> Acceptance:
-    """Draw parts into files of a folder that all workers see; each holds a block of records at a time.
+    """Draw parts into files of a folder that all workers see, each with one block of records in memory.
 
     Raises DataError if a worker cannot write, RejectionError if a constraint or condition is nearly
     impossible.

@@ -43,7 +43,7 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
 
 
 def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
-    """The blueprint of a fit; reads no records. ``n_std`` is the noise of a private number of records."""
+    """Plan a fit without records. ``n_std`` is the noise of a private number of records."""
     thesis = options.preset == "healthgan"
     training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)
     batch = min(n, options.batch_size or default_rules.batch_size(options.preset, n))
@@ -96,7 +96,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
 
 
 def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Releases:
-    """Every release, with noise for what ``spent`` leaves of (epsilon, delta)."""
+    """Every release, with noise for the rest of (epsilon, delta) after ``spent``."""
     delta = blueprint.delta - spent[1]
     if options.epsilon is None:
         return blueprint.needs.releases({}, stage=Stage.begin(delta))

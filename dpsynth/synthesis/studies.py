@@ -1,4 +1,4 @@
-"""Declared studies in a fit: checks beforehand, expected width of the intervals, and the readings."""
+"""Pre-specified regressions in a fit: checks beforehand, expected width of intervals, and the readings."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def check_studies(studies: Sequence[Study], schema: Schema) -> None:
 def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: float | None) -> float:
     """Expected width of a study's intervals over their width without noise, from public numbers.
 
-    The variance of d coefficients of n records is taken as ``1 + c z^2 d / n`` times that without noise, with
-    z the noise multiplier of one Gaussian mechanism that costs what the study does. For a balanced outcome,
-    uncorrelated predictors and no tails, c would be 1.25: the information of n records is n / 4 in every
-    direction, a record's score is sqrt(d) / 2 long, and the scores have 0.8 of the study's mu^2.
-    `_NOISE_IN_PRACTICE` is the rounded median of a benchmark (six studies, ``benchmarks/study_cases.py``, at
-    epsilon 1 and 3): the 12 widenings were 0.83 to 1.28 times the value given here. Heavy tails, rare
-    outcomes and correlated predictors increase it.
+    The variance of d coefficients of n records is taken as ``1 + c z^2 d / n`` times that without noise. Here
+    z is the noise multiplier of one Gaussian mechanism of the study's cost. For a balanced outcome,
+    uncorrelated predictors and no tails, c would be 1.25. The information of n records is then n / 4 in every
+    direction, and a record's score has length sqrt(d) / 2. The scores have 0.8 of the study's mu^2.
+    `_NOISE_IN_PRACTICE` is the rounded median of a benchmark: six studies (``benchmarks/study_cases.py``) at
+    epsilon 1 and 3. The 12 widenings were 0.83 to 1.28 times the value given here. Heavy tails, rare outcomes
+    and correlated predictors increase it.
 
     >>> from dpsynth.table import Column
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),
@@ -67,7 +67,7 @@ def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: 
 def check_widening(
     studies: Sequence[Study], releases: Sequence[StudyReleases], schema: Schema, n: float
 ) -> dict[str, float]:
-    """Expected widening of each study; PrivacyError if one exceeds `MOST_WIDENING`."""
+    """Expected widening of each study, or PrivacyError if one exceeds `MOST_WIDENING`."""
     expected = {}
     for study, planned in zip(studies, releases, strict=True):
         wide = expected_widening(study, schema, n, planned.multiplier)
@@ -82,9 +82,9 @@ def check_widening(
 
 
 def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
-    """Expected widening of each declared study, before a record is read.
+    """Expected widening of each study, before a record is read.
 
-    Raises InputError if a study does not fit the schema or the number of records is not public, and
+    Raises InputError if a study does not fit the schema or the number of records is not public. Raises
     PrivacyError if the budget is too small for a study.
     """
     check_studies(options.studies, schema)
@@ -92,8 +92,8 @@ def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
         return {}
     if schema.n_public is None:
         raise InputError(
-            "schema has no n_public: how wide intervals will be depends on the number of records, which is "
-            "then counted privately, as the first reading of the fit"
+            "schema has no n_public. The width of intervals depends on the number of records, which a fit "
+            "then counts privately, before anything else"
         )
     n = float(schema.n_public)
     releases = choose_noise(draw_up(schema.modelled, n, options), options, (0.0, 0.0))
@@ -101,12 +101,12 @@ def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
 
 
 def widening_lines(options: FitOptions, schema: Schema) -> list[str]:
-    """One sentence a study about `planned_widening`, or why it is not known yet; raises the same errors."""
+    """One sentence a study about `planned_widening`, or why it is unknown, with the same errors."""
     check_studies(options.studies, schema)
     if options.studies and schema.n_public is None:
         return [
-            "studies: how wide their intervals will be depends on the number of records, which is private; a "
-            "study that the budget cannot bear is refused when they are counted, which then has been paid for"
+            "studies: the width of their intervals depends on the number of records, which is private. The "
+            "fit counts them first. A study that the budget cannot bear is refused after that count"
         ]
     gaps = {study.label for study in options.studies if _may_lack(study, schema)}
     return [
@@ -117,14 +117,14 @@ def widening_lines(options: FitOptions, schema: Schema) -> list[str]:
 
 
 def _may_lack(study: Study, schema: Schema) -> bool:
-    """Whether a record may lack a value of the study's columns: only complete ones take part."""
+    """Whether a record may lack a value of the study's columns. Only complete records count."""
     model = study.effects(schema)
     names = {term.column for term in model_terms(schema, model)} | {model.outcome, model.duration}
     return any(column.missing for column in schema.columns if column.name in names)
 
 
 def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame:
-    """Synthetic records that stand for the real ones; ``model`` is the untrained base model."""
+    """Synthetic records that stand for the real ones. ``model`` is the untrained base model."""
     try:
         return model.sample(DRAWS, rng)
     except RejectionError:  # keep the releases: samples that break constraints are better than none
@@ -140,7 +140,7 @@ def fit_studies(
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> tuple[FittedStudy, ...]:
-    """Read the records for every declared study, in order; ``model`` is the untrained base model."""
+    """Read the records for every study, in order. ``model`` is the untrained base model."""
     if not studies:
         return ()
     draws = study_draws(model, rng)

@@ -1,4 +1,4 @@
-"""DPWGANGP: a private synthetic table in scikit-learn's manner (fit, sample, save, load)."""
+"""DPWGANGP: private synthetic tables with scikit-learn's methods (fit, sample, save, load)."""
 
 from __future__ import annotations
 
@@ -65,71 +65,71 @@ class DPWGANGP(BaseEstimator):
     Parameters
     ----------
     epsilon : float or None, default 3.0
-        Total budget of ``fit``; None trains without noise and marks every output NOT PRIVATE.
+        Total budget of ``fit``. None trains without noise and marks every output NOT PRIVATE.
     delta : float, optional
-        Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no public number of records.
+        Default: n_public^-1.5 (at most 1e-3), or 1e-6 if the schema has no public number of records.
     base_model : {"auto", "tan", "tree", "none"}
-        The generator's input: a tree of private marginals with (``tan``) or without the outcome as a second
-        parent, or latent noise only as in the thesis. ``auto`` is ``tan`` where the schema has an outcome,
-        else ``tree``.
+        The generator's input: a tree of private marginals without (``tree``) or with the outcome as a second
+        parent (``tan``). ``none``: latent noise only, as in Pedersen (2022). ``auto`` is ``tan`` if the
+        schema has an outcome, else ``tree``.
     pairwise_statistics : bool or "auto"
-        Whether the base model is reweighted to noisy pairwise statistics: a WGAN critic that is solved
-        in one shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: where their noise
-        is small (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
+        Whether the base model is reweighted to noisy pairwise statistics: a WGAN critic that is solved in one
+        shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: if their noise is small
+        (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
     neighbour_histogram : bool or "auto"
-        Whether the nearest-neighbour histogram of the records over groups of draws, and random Fourier
-        features, are released; draws are weighed by both (:mod:`dpsynth.releases.neighbour_histogram`).
-        ``auto``: where pairwise statistics are released and there are records enough
+        Whether samples are weighted by two noisy statistics: the nearest-neighbour histogram over groups of
+        samples, and random Fourier features (:mod:`dpsynth.releases.neighbour_histogram`). ``auto``: with
+        pairwise statistics and enough records
         (:func:`dpsynth.synthesis.default_rules.has_neighbour_histogram`).
     training_steps : int or "auto"
-        Critic steps, rounded up to whole generator iterations; 0 trains no generator. ``auto`` makes them
-        where they improve the draws (:func:`dpsynth.synthesis.default_rules.critic_steps`): without a base
-        model, or on a large table with ``pairwise_statistics=False``.
+        Steps of the WGAN critic, rounded up to whole generator iterations. 0 trains no generator. ``auto``
+        makes them if they improve the samples (:func:`dpsynth.synthesis.default_rules.critic_steps`): without
+        a base model, or on a large table with ``pairwise_statistics=False``.
     batch_size : int, optional
-        Expected records in a Poisson sample; default a quarter of n, at most 2,048.
+        Expected records in a Poisson sample. Default: a quarter of n, at most 2,048.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
         Covariance of the noise (Theorem 3.1.2 is ``proportional``).
     centred : bool
         Whether encoded points and the released sum are centred, which halves the sensitivity.
     numeric : {"copula", "minmax"}
-        Numeric columns through their private CDF, or by their public bounds.
+        Encode numeric columns through their private CDF, or by their public bounds.
     categorical : {"onehot", "sdv"}
         One coordinate a category, or the Synthetic Data Vault's intervals.
     marginals : {"histogram", "none"}
-        How one-way marginals are released.
+        Form of the noisy single-column counts.
     match_marginals : bool
         Whether samples are made to agree with the released marginals (post-processing, free of cost).
     training : TrainingSettings
         Architecture and optimiser.
     shares : Shares
-        How the budget is shared.
+        Division of the budget.
     preset : {"healthgan"}, optional
-        The thesis's baseline: overrides architecture, optimiser and encoding; needs ``epsilon=None``.
+        Baseline of Pedersen (2022): overrides architecture, optimiser and encoding. Needs ``epsilon=None``.
     accept_unreviewed : bool
-        Fit although the schema holds fields read off the data; the ledger then excludes them.
+        Fit although the schema holds fields read from the data. The ledger then excludes them.
     studies : sequence of Study, str or dict
-        Regressions declared beforehand, such as ``"logistic: death ~ age + sex"``: part of the budget
+        Pre-specified regressions, such as ``"logistic: death ~ age + sex"``. Part of the budget
         (``shares.studies``) estimates their effects with valid intervals, see ``estimates_``.
     random_state : int, optional
-        Seeds everything, the noise too; the ledger then says that the result is not private by seed.
-        By default all randomness comes from the operating system.
+        Seed of everything, the noise too. The ledger then says that the result is not private by seed. By
+        default all randomness comes from the operating system.
 
     Attributes
     ----------
     ledger_ : Ledger
-        What was released and what it cost; a second ``fit`` adds to it. Its ``delta`` is that of all fits.
+        Noisy statistics and their cost. A second ``fit`` adds to it. Its ``delta`` is that of all fits.
     delta_ : float
-        Of this fit.
+        Delta of this fit.
     history_ : list of dict
-        Noise scale, noisy-gradient norm and critic score of generated records, by training chunk.
+        Noise scale, noisy-gradient norm and WGAN critic's score of generated records, by training chunk.
     model_ : GeneratorModel
     n_ : float
         Public or privately counted number of records.
     estimates_ : tuple of Estimates
-        Of the declared studies: coefficients, intervals that include sampling and noise; `study` finds one by
-        its name.
+        Coefficients of the pre-specified regressions, with intervals that include sampling and noise. `study`
+        finds one by its name.
     acceptance_ : Acceptance
-        After sampling: how many candidates obeyed the schema's constraints and the conditions of ``where``.
+        After sampling: number of candidates that obeyed the schema's constraints and ``where``.
 
     References
     ----------
@@ -194,16 +194,16 @@ class DPWGANGP(BaseEstimator):
         self.random_state = random_state
 
     def validate(self) -> FitOptions:
-        """Check the constructor's arguments, as ``fit`` does first; an error names the wrong one."""
+        """Check the constructor's arguments, as ``fit`` does first. An error names the wrong one."""
         return FitOptions.of(**self.get_params(deep=False))
 
     def expected_widening(self, schema: Schema) -> dict[str, float]:
-        """Expected width of the declared studies' intervals, from public numbers: nothing is read or spent.
+        """Return the expected width of the studies' intervals, from public numbers and without budget.
 
         Parameters
         ----------
         schema : Schema
-            With ``n_public``: of the records that ``fit`` will be given, a training part's own.
+            With ``n_public`` of the records for ``fit``: for a training part, its own number.
 
         Returns
         -------
@@ -244,21 +244,21 @@ class DPWGANGP(BaseEstimator):
     ) -> Self:
         """Train on a private table.
 
-        Adjacency: add or remove one record. Every release states its sensitivity in ``ledger_``.
+        Neighbouring datasets differ by one added or removed record. ``ledger_`` states every sensitivity.
 
         Parameters
         ----------
         frame : DataFrame (n, columns), or PartitionedRecords
-            Private records; numeric values outside the schema's bounds are clipped. Records in parts are
-            larger than memory: they are counted and summed, and there are no critic steps.
+            Private records. Numeric values outside the schema's bounds are clipped. Records in parts may be
+            larger than memory. They are counted and summed, without critic steps.
         y : None
             Ignored.
         schema : Schema
             Public description of the table.
         ledger : Ledger, optional
-            What has been released about the same table before; this fit is added to it. By default the
-            ledger of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is
-            written before anything is read.
+            Ledger of earlier releases about the same table, to which this fit is added. By default the ledger
+            of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is written
+            before anything is read.
         accept_n_public : bool
             Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
@@ -276,14 +276,14 @@ class DPWGANGP(BaseEstimator):
         InputError, DataError, SchemaError
             For a bad argument, table or schema.
         PrivacyError
-            If the schema holds unreviewed fields, or if the budget cannot pay for the run.
+            If the schema holds unreviewed fields, or if the budget is too small for the run.
 
         Warns
         -----
         OwnerWarning
-            If ``n_public`` is not near the number of rows, see
-            :func:`dpsynth.synthesis.check_inputs.check_rows`, if noise is large for so few records, and if it
-            has left little of some columns.
+            If ``n_public`` is not near the number of rows
+            (:func:`dpsynth.synthesis.check_inputs.check_rows`). If noise is large for so few records, or
+            nearly flattens some columns.
         """
         options = self.validate()
         if not isinstance(schema, Schema):
@@ -332,9 +332,9 @@ class DPWGANGP(BaseEstimator):
         *,
         progress: Callable[[Progress], None] | None = None,
     ) -> DPWGANGP:
-        """Go on with an interrupted ``fit`` on the same table; the ledger holds its whole cost already.
+        """Continue an interrupted ``fit`` on the same table. The ledger already holds its whole cost.
 
-        A checkpoint can be used once: two continuations would release more than the ledger says.
+        A checkpoint can be used once. Two continuations would release more than the ledger says.
 
         Parameters
         ----------
@@ -368,18 +368,17 @@ class DPWGANGP(BaseEstimator):
     def sample(
         self, n_samples: int, *, where: Where | None = None, random_state: int | None = None
     ) -> pd.DataFrame:
-        """``n_samples`` synthetic records; post-processing, free of cost.
+        """Draw ``n_samples`` synthetic records: post-processing, free of cost.
 
-        Every record obeys the schema's constraints, and ``acceptance_`` then says how many candidates that
-        took.
+        Every record obeys the schema's constraints. ``acceptance_`` then gives the number of candidates.
 
         Parameters
         ----------
         n_samples : int
             At least 0.
         where : str, sequence of str, or mapping, optional
-            Conditions that every record fulfils: rules such as ``"age >= 65"``, or for each column a value, a
-            range ``(low, high)``, a list of values, or None for missing.
+            Conditions that every record fulfils: rules such as ``"age >= 65"``, or a mapping. It gives for
+            each column a value, a range ``(low, high)``, a list of values, or None for missing.
         random_state : int, optional
             Seed of the sampling only.
 
@@ -387,7 +386,7 @@ class DPWGANGP(BaseEstimator):
         -------
         DataFrame (n_samples, columns)
             In the schema's order and dtypes (:attr:`dpsynth.table.Column.dtype`), as ``schema.conform`` gives
-            them: whole numbers are ``int64``, or ``Int64`` where a value may be missing; text categories stay
+            them. Whole numbers are ``int64``, or ``Int64`` if a value may be missing. Text categories stay
             text, as in a file. ``pandas.Categorical(values, schema["stage"].categories, ordered=True)``
             gives an ordinal column its order.
 
@@ -409,30 +408,29 @@ class DPWGANGP(BaseEstimator):
         where: Where | None = None,
         random_state: int | None = None,
     ) -> list[pd.DataFrame]:
-        """``m`` synthetic tables to analyse alike and combine; post-processing, free of cost.
+        """Draw ``m`` synthetic tables to analyse alike and combine: post-processing, free of cost.
 
         Without a study, each table comes from a model of its own, whose released counts are redrawn with
         another sample and other noise (:mod:`dpsynth.synthesis.many_tables`). Fit the same regression to
         each, and give estimates and squared standard errors to :func:`dpsynth.combine`. Samples of `sample`
-        share one model's noise and cannot be combined. Results are valid for what the released statistics
-        express: means, shares, and associations of pairs that are edges of the base model
-        (``model_.base_model.edges``). Any other association is equally wrong in all tables. The edges, the
-        bins and a generator's weights are not redrawn.
+        share one model's noise and cannot be combined. Results are valid for means, shares, and associations
+        of pairs that are edges of the base model (``model_.base_model.edges``). Any other association is
+        equally wrong in all tables. The edges, the bins and a generator's weights are not redrawn.
 
-        For a declared study, the released model draws the predictors of each table, and its outcome follows
-        the study's regression with coefficients drawn from their posterior. Fitting and combining gives the
-        private estimates back, and analyses near to it (another scale, fewer terms) are valid as far as its
+        For a study, the released model generates the predictors of each table. The outcome follows the
+        study's regression with coefficients drawn from their posterior. Fitting and combining gives the
+        private estimates back. Similar analyses (another scale, fewer terms) are valid as far as its
         regression is. The outcome's associations with columns that are no terms are lost. Remarks on the
         study come as a warning.
 
         Parameters
         ----------
         m : int
-            Number of tables, at least 2; intervals of few tables are wide, 20 or more are better.
+            Number of tables, at least 2. Intervals of few tables are wide, 20 or more are better.
         n_samples : int, optional
-            Records of each; by default ``n_``, as many as the real table has.
+            Records of each. By default ``n_``, as many as the real table has.
         study : str, optional
-            Name of a declared study.
+            Name of a pre-specified regression.
         where, random_state
             As for `sample`. Table k is the same whatever ``m`` is.
 
@@ -443,8 +441,8 @@ class DPWGANGP(BaseEstimator):
         Raises
         ------
         InputError
-            If a condition cannot be read, the study was not declared before the fit, no marginals were
-            released, or the model was saved by a version that did not keep the noise of its tables.
+            If a condition cannot be read, the study was not declared before the fit, or the model has no
+            noisy marginals. If the version that saved the model did not save the noise of its tables.
         RejectionError
             If a constraint or condition is nearly impossible under the model, naming it.
         """
@@ -467,7 +465,7 @@ class DPWGANGP(BaseEstimator):
         Parameters
         ----------
         path : path
-            The folder, which is there when it is complete.
+            The folder. It appears when it is complete.
         m, n_samples, study, where, random_state
             As for `sample_many`.
         escape_formulas : bool
@@ -494,7 +492,7 @@ class DPWGANGP(BaseEstimator):
     def _tables(
         self, m: int, n_samples: int | None, study: str | None, where: Where | None, seed: int | None
     ) -> Iterator[pd.DataFrame]:
-        """The tables of `sample_many`, one at a time; what cannot be is refused before the first."""
+        """The tables of `sample_many`, one at a time. Bad arguments are refused before the first."""
         self._check_fitted()
         whole("m", m, 2)
         n = max(round(self.n_), 1) if n_samples is None else n_samples
@@ -540,13 +538,13 @@ class DPWGANGP(BaseEstimator):
         Parameters
         ----------
         path : path
-            The folder, which is there when it is complete; all workers must see it under this name.
+            The folder, which all workers must see under this name. It appears when it is complete.
         n_samples, where, random_state
-            As for `sample`; another number of parts is another sample.
+            As for `sample`. Another number of parts gives another sample.
         client : distributed.Client
-            Of the workers, see :func:`dpsynth.cluster.connected`.
+            Client of the workers, see :func:`dpsynth.cluster.connected`.
         partitions : int, optional
-            Number of files; by default one for each million records.
+            Number of files. By default one for each million records.
         replace : bool
             Whether an existing folder may be replaced.
 
@@ -592,12 +590,12 @@ class DPWGANGP(BaseEstimator):
 
     @property
     def estimates_(self) -> tuple[Estimates, ...]:
-        """Private estimates of the declared studies, in their order."""
+        """Private estimates of the pre-specified regressions, in their order."""
         self._check_fitted()
         return tuple(study.estimates for study in self.model_.studies)
 
     def study(self, name: str) -> Estimates:
-        """The private estimates of a declared study.
+        """Return the private estimates of a pre-specified regression.
 
         Raises
         ------
@@ -608,19 +606,19 @@ class DPWGANGP(BaseEstimator):
         return self.model_.study(name).estimates
 
     def coverage(self, name: str, *, repetitions: int = 100, random_state: int | None = None) -> Coverage:
-        """Check a declared study's intervals by simulation; post-processing, free of cost.
+        """Check a study's intervals by simulation: post-processing, free of cost.
 
-        The released coefficients are taken as the truth. Tables of ``n_`` records are simulated, and each is
-        read and estimated as the records were, with fresh noise (:mod:`dpsynth.synthesis.coverage`). The
-        result is the coverage of the 95 % intervals for a table such as this with this budget. Errors of the
+        The released coefficients are taken as the truth. Tables of ``n_`` records are simulated. Each is read
+        and estimated as the records were, with fresh noise (:mod:`dpsynth.synthesis.coverage`). The result
+        is the coverage of the 95 % intervals for a table such as this with this budget. Errors of the
         released numbers themselves, such as a regression that does not hold, are not detected.
 
         Parameters
         ----------
         name : str
-            Of the study.
+            Name of the pre-specified regression.
         repetitions : int
-            Number of tables, at least 1; of 100, chance moves a term's share by 4 percentage points or so.
+            Number of tables, at least 1. With 100, chance moves a term's share by about 4 percentage points.
         random_state : int, optional
             Seed of the simulation only. Table k is the same whatever ``repetitions`` is.
 
@@ -632,8 +630,8 @@ class DPWGANGP(BaseEstimator):
         Raises
         ------
         InputError
-            If no study of this name was declared before the fit, it was fitted by a version that did not keep
-            the noise of its readings, or ``repetitions`` is no positive integer.
+            If no study of this name was declared before the fit, or ``repetitions`` is no positive integer.
+            If the version that fitted the study did not save the noise of its readings.
         """
         self._check_fitted()
         whole("repetitions", repetitions)
@@ -658,13 +656,13 @@ class DPWGANGP(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path) -> DPWGANGP:
-        """Read a folder written by `save`; needs no TensorFlow.
+        """Read a folder written by `save`, without TensorFlow.
 
         Raises
         ------
         DataError
-            If the folder holds no model, a damaged one or one of a newer dpsynth, if its arrays are not those
-            that it was written with or not finite, or if the run's ledger beside it is not its own.
+            If the folder holds no model, a damaged one or one of a newer dpsynth. If its arrays have changed
+            or are not finite. If the run's ledger beside it is not its own.
         """
         path = Path(path)
         record, arrays = storage.read_state(path, "model")
@@ -679,7 +677,7 @@ class DPWGANGP(BaseEstimator):
             raise storage.damaged(path, "model", problem) from None
 
     def guarantee(self) -> Guarantee:
-        """The privacy guarantee of ``ledger_``; printed, it is one plain sentence."""
+        """Return the privacy guarantee of ``ledger_``. Printed, it is one plain sentence."""
         self._check_fitted()
         return self.ledger_.guarantee()
 
@@ -687,7 +685,7 @@ class DPWGANGP(BaseEstimator):
         return hasattr(self, "model_")
 
     def _repr_html_inner(self) -> str:
-        """Scikit-learn's diagram; after a fit, the guarantee above it."""
+        """Scikit-learn's diagram, after a fit with the guarantee above it."""
         return self._told() + str(super()._repr_html_inner())
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
@@ -704,13 +702,13 @@ class DPWGANGP(BaseEstimator):
         return html_lines([str(self.guarantee())])
 
     def _generator(self, *place: int) -> np.random.Generator:
-        """Of noise and samples; a seed gives another stream at another place: no noise comes twice."""
+        """Generator of noise and samples. A seed gives each place its own stream: no noise comes twice."""
         if self.random_state is None:
             return secure_generator()
         return np.random.Generator(np.random.PCG64DXSM([self.random_state, *place]))
 
     def _public_generator(self) -> np.random.Generator:
-        """Of what may be read off a released model: the initial weights."""
+        """Generator of the initial weights, which a released model may disclose."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state])
 
     def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
@@ -745,5 +743,5 @@ class DPWGANGP(BaseEstimator):
 
 
 def load(path: str | Path) -> DPWGANGP:
-    """Read a fitted model from a folder; the same as ``DPWGANGP.load``."""
+    """Read a fitted model from a folder, as ``DPWGANGP.load`` does."""
     return DPWGANGP.load(path)

@@ -43,7 +43,7 @@ def test_total_is_met_and_never_exceeded(epsilon, delta, base_model, steps, q):
 
 def test_nothing_to_release_is_refused():
     """Catches a run that releases nothing and calls it a success."""
-    with pytest.raises(PrivacyError, match="nothing to release"):
+    with pytest.raises(PrivacyError, match="would read nothing"):
         planned(epsilon=1, delta=1e-6, base_model="none", marginals=None, steps=0, sampling_prob=0.1)
 
 

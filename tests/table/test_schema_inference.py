@@ -322,9 +322,8 @@ def test_columns_that_give_the_outcome_away_are_named() -> None:
     to = ["mortuary" if value else "home" for value in died]
     made = infer_schema(pd.DataFrame({"age": [30, 41, 57] * 20, "to": to, "died": died}), outcome="died")
     assert made.lines()[-1:] == [
-        "question: age (AUC 1.00), to (AUC 1.00): predicts the outcome died nearly alone (internal: not for "
-        "release). Is it known only after the outcome, or another name for it? Then leave it out with "
-        "drop or --drop"
+        "question: age (AUC 1.00), to (AUC 1.00): predicts the outcome died nearly alone (confidential). Is "
+        "it known only after the outcome, or another name for it? Then leave it out with drop or --drop"
     ]
 
 

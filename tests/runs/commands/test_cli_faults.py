@@ -52,7 +52,7 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
     told = ran(*draft, "--missing-word=-1")
     assert "semicolons between cells, decimal commas, encoding cp1252" in told
     assert "pain (999 in" in told and "write missing_codes for special" in told
-    assert "question: discharge_to (AUC 1.00): predicts the outcome died nearly alone (internal" in told
+    assert "question: discharge_to (AUC 1.00): predicts the outcome died nearly alone (confidential" in told
     assert "different values of patient_id. If these are persons" in told
 
     # as a person edits it, with a reader of YAML 1.1
