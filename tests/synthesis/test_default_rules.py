@@ -79,7 +79,7 @@ def test_shares_that_leave_nothing_for_steps_are_refused() -> None:
     """Steps whose noise is chosen from a negative part of the budget, or a refusal after a count was paid."""
     with pytest.raises(
         InputError,
-        match=r"with neighbour_histogram they add to 1\.07, .* or neighbour_histogram=False",
+        match=r"they must add to less than 1, got 1\.07\. .* neighbour_histogram=False",
     ):
         DPWGANGP(neighbour_histogram=True, shares=Shares(studies=0.4), training_steps=200).validate()
     DPWGANGP(neighbour_histogram=True, shares=Shares(tables=0.4), training_steps=200).validate()

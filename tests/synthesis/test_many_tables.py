@@ -321,7 +321,7 @@ def test_without_marginals_there_is_nothing_to_redraw():
     """Catches tables that are all drawn from one model in silence."""
     encoder = Encoder(PAIR, None, numeric="minmax")
     model = GeneratorModel(PAIR, encoder, None, None, latent=1, latent_law="normal", match_marginals=False)
-    with pytest.raises(InputError, match="no released marginals to redraw"):
+    with pytest.raises(InputError, match="no noisy marginals to redraw"):
         next(redrawn_tables(model, 2, 10, 0))
 
 
