@@ -71,8 +71,8 @@ def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: flo
         return
     warnings.warn(
         f"epsilon {epsilon:g} leaves little of so small a table: noise moves each count by about "
-        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (confidential). Expect rough columns and few "
-        "associations. A larger epsilon, more records or fewer columns help",
+        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (confidential). Expect rough columns and "
+        "few associations. A larger epsilon, more records or fewer columns help",
         OwnerWarning,
         stacklevel=3,
     )
