@@ -162,8 +162,8 @@ def simulate_coverage(
 ) -> Coverage:
     """Simulate ``repetitions`` tables, read and estimate each, and count how often intervals cover the truth.
 
-    Table k depends on ``seed`` and k alone. Raises InputError if the version that fitted the study did not
-    save its readings. Also if no sample of the model has a value in all columns of the study.
+    Table k depends on ``seed`` and k alone. Raises InputError if the study's readings were not saved, or if
+    no sample of the model has a value in all columns of the study.
     """
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
     readings = study.readings
