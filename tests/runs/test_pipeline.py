@@ -852,6 +852,6 @@ def test_a_part_of_fewer_than_two_rows_is_found_before_anything_is_spent(
         ]
 
     monkeypatch.setattr(pipeline, "split_table", uneven)
-    with pytest.raises(DataError, match=r"at least 2 (test )?rows, got 1.*\(internal"):
+    with pytest.raises(DataError, match=r"at least 2 (test )?rows, got 1.*\(confidential"):
         pipeline.run(config(), "out")
     assert not list(folder.glob(".out.journal.json")) and not Path("out").exists()

@@ -63,7 +63,7 @@ def fitted(epsilon: float | None = 2.0) -> DPWGANGP:
 def test_a_check_of_valid_intervals_says_so(name):
     """A check without the noise, or whose outcomes are not those of the released coefficients."""
     repetitions = {"died": 30, "urea": 30, "days": 8}[name]
-    found = fitted().simulate_coverage(name, repetitions=repetitions, random_state=1)
+    found = fitted().coverage(name, repetitions=repetitions, random_state=1)
     size = len(found.held)
     low, high = stats.binom.ppf([1e-3, 1 - 1e-3], repetitions * size, 0.95) / (repetitions * size)
     assert low <= found.share <= high
@@ -152,14 +152,14 @@ def test_intervals_of_another_length_are_named():
 def test_what_cannot_be_checked_is_refused_in_a_sentence(name, repetitions, message):
     """A check of another study, or of none."""
     with pytest.raises(InputError, match=message):
-        fitted().simulate_coverage(name, repetitions=repetitions)
+        fitted().coverage(name, repetitions=repetitions)
 
 
 @pytest.mark.parametrize("seed", [-1, "a"])
 def test_a_seed_that_is_none_is_refused_in_a_sentence(seed):
     """A ValueError out of NumPy's Cython for a negative seed."""
     with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
-        fitted().simulate_coverage("died", random_state=seed)
+        fitted().coverage("died", random_state=seed)
     with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):
         fitted().sample_many(2, random_state=seed)
     with pytest.raises(InputError, match="random_state must be a whole number of at least 0"):

@@ -240,7 +240,7 @@ def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
     schema = SCHEMA.with_n_public(n)
     if told == "refused":
         with pytest.raises(
-            DataError, match=rf"n_public is {n}, but the table to fit has 400 rows \(internal"
+            DataError, match=rf"n_public is {n}, but the table to fit has 400 rows \(confidential"
         ):
             model.fit(table(), schema=schema)
         assert not hasattr(model, "ledger_")
@@ -258,7 +258,7 @@ def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
 def test_a_table_of_fewer_than_two_rows_is_refused_before_anything_is_spent(rows, n_public):
     """Catches a budget spent on a table that has no distribution."""
     model = DPWGANGP(epsilon=1.0, training_steps=0)
-    with pytest.raises(DataError, match=rf"at least 2 rows, got {rows} \(internal"):
+    with pytest.raises(DataError, match=rf"at least 2 rows, got {rows} \(confidential"):
         model.fit(table(rows), schema=SCHEMA.with_n_public(n_public), accept_n_public=True)
     assert not hasattr(model, "ledger_")
 
@@ -308,7 +308,7 @@ def test_a_person_in_several_rows_is_said():
     schema = Schema(**{**dict(SCHEMA), "ignored": ("patient_id",)})
     model = DPWGANGP(3.0, 1e-5, training_steps=0, pairwise_statistics=False)
     with pytest.warns(
-        OwnerWarning, match=r"patient_id: 400 rows .* 100 .* 4 times \(internal.* k times epsilon"
+        OwnerWarning, match=r"patient_id: 400 rows .* 100 .* 4 times \(confidential.* k times epsilon"
     ):
         model.fit(table().assign(patient_id=np.arange(400) % 100), schema=schema)
     model.fit(table().assign(patient_id=np.arange(400)), schema=schema)

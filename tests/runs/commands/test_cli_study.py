@@ -208,7 +208,7 @@ def test_a_simulation_check_stands_below_the_estimates(
     assert main(["fit", *words, "--study", STUDY, "--study", "linear: crea ~ sex"]) == 0
     capsys.readouterr()
     show = ["study", "show", "m", "--name", "crea", "--coverage", "2", "--seed", "4"]
-    expected = DPWGANGP.load("m").simulate_coverage("crea", repetitions=2, random_state=4)
+    expected = DPWGANGP.load("m").coverage("crea", repetitions=2, random_state=4)
     assert main(show) == 0
     printed = capsys.readouterr().out
     assert printed.endswith(f"coverage:\n{expected}\n")
