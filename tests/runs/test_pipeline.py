@@ -237,7 +237,7 @@ def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixt
     (folder / "half.checkpoint/checkpoint.json").write_text("{}")
     SCHEMA.with_n_public(90).to_yaml("cohort.yaml")
     for words, said in (
-        ("evaluate half", "go on with `dpsynth run --resume`"),
+        ("evaluate half", "Continue with `dpsynth run --resume`"),
         ("evaluate .", "not the folder of a run"),
         ("evaluate out --train cohort.csv", "--train does not go with the folder of a run"),
         ("evaluate out --metric manhattan", "evaluate.metric"),
