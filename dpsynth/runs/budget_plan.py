@@ -307,7 +307,7 @@ def plan(
     ...                          Column(name="died", kind="binary", categories=("no", "yes"))))
     >>> found = plan(schema, 1000, epsilon=1.0)
     >>> [(each.epsilon, each.smallest_group) for each in found.forecasts]
-    [(0.5, 147), (1.0, 65), (3.0, 25), (10.0, 9)]
+    [(0.5, 149), (1.0, 79), (3.0, 29), (10.0, 11)]
     >>> found.which_epsilon
     '1 is the smallest of 0.5, 1, 3 and 10 that is enough.'
     """
@@ -316,6 +316,10 @@ def plan(
     given = FitOptions.of(**{**options, "epsilon": epsilon, "delta": delta, "studies": studies})
     require_reviewed(schema, given.accept_unreviewed)
     n = _records(schema, n)
+    # The default delta is that of the fit, which has no public number where the schema has none.
+    given = FitOptions.of(
+        **{**options, "epsilon": epsilon, "delta": total_delta(schema, given), "studies": studies}
+    )
     schema = schema.with_n_public(n)
     check_studies(given.studies, schema)
     if auc is not None and not 0.5 < auc < 1:

@@ -69,8 +69,8 @@ def public(monkeypatch):
 def test_noise_is_that_of_the_releases_of_a_fit(public):
     """Catches a plan whose noise or cost is not what a fit with the same arguments then uses."""
     studies = ["died ~ age"]
-    found = dpsynth.plan(schema_of(), N, epsilon=2.0, studies=studies)
     schema = schema_of(n_public=N)
+    found = dpsynth.plan(schema, epsilon=2.0, studies=studies)
     frame = schema.conform(frame_of(N)).frame
     options = FitOptions.of(epsilon=2.0, studies=studies)
     fit = plan_fit(FrameRecords(frame), schema, options, np.random.default_rng(0), Ledger())
@@ -272,13 +272,15 @@ def test_loss_grows_with_noise():
 def test_command_writes_a_folder(tmp_path, capsys, public):
     """Catches a folder without one of its files, and a file that is not what is printed."""
     schema_of().to_yaml(tmp_path / "schema.yaml")
-    command = ["plan", str(tmp_path / "schema.yaml"), "--records", "60"]
+    command = ["plan", str(tmp_path / "schema.yaml"), "--records", "120"]
     out = tmp_path / "out"
     assert main([*command, "--out", str(out), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record == json.loads((out / "plan.json").read_text())
     assert record["large_enough"] in (out / "plan.txt").read_text()
     assert len(record["forecasts"]) == 4
+    # half of them train in a run, whose delta is this one where their number is not public
+    assert (record["records"], record["delta"]) == (60, 1e-6)
     assert "<svg" in (out / "plan.svg").read_text()
     assert main([*command, "--out", str(out)]) == 2
     assert "exists and is not empty" in capsys.readouterr().err

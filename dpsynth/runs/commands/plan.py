@@ -27,7 +27,7 @@ def plan_fit(
     ],
     records: Annotated[
         int | None,
-        typer.Option("--records", help="Records to fit. Default: n_public, or a run's training part."),
+        typer.Option("--records", help="Records in the table, of which a part trains. Default: n_public."),
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget (3 by default).")] = None,
     delta: console.DeltaOption = None,
@@ -43,16 +43,20 @@ def plan_fit(
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Plan a fit from public numbers: noise, smallest group, AUC loss and interval widths.
+    """Plan a run from public numbers: noise, smallest group, AUC loss and interval widths.
 
-    Opens no data file and uses no privacy budget. AUC loss and interval widths are estimates from simulated
-    tables at epsilon 0.5, 1, 3 and 10.
+    Opens no data file and uses no privacy budget. Half of the records train, as in `dpsynth run`, unless the
+    YAML file of a run says otherwise. AUC loss and interval widths are estimates from simulated tables at
+    epsilon 0.5, 1, 3 and 10.
     """
     from dpsynth.runs.budget_plan import plan
 
     given = {"--epsilon": epsilon, "--delta": delta, "--study": study}
-    schema, options = _read(file, {name: value for name, value in given.items() if value is not None})
-    settings = {**options, "n": records, "auc": auc, "tables": tables}
+    schema, options, train = _read(file, {name: value for name, value in given.items() if value is not None})
+    if records is not None:
+        options["n"] = round(records * train)
+        console.say(f"planning for {options['n']:,} training records of {records:,}")
+    settings = {**options, "auc": auc, "tables": tables}
     if out is None:
         with simulation_bar() as draw:
             found = plan(schema, progress=draw, **settings)
@@ -65,18 +69,19 @@ def plan_fit(
     console.emit(found.to_dict(), str(found), as_json=as_json)
 
 
-def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any]]:
-    """The schema and the options of a schema's or a run's YAML file."""
+def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any], float]:
+    """The schema and the options of a schema's or a run's YAML file, and the share of records that train."""
+    from dpsynth.datasets.table import training_schema
     from dpsynth.files.yaml_text import read_yaml
+    from dpsynth.runs.config import RunConfig, SplitConfig
     from dpsynth.table.schema import Schema
 
     if read_yaml(file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError):
-        schema = Schema.from_yaml(file)
+        schema, tests = Schema.from_yaml(file), SplitConfig().test_fraction
         names = {"--epsilon": "epsilon", "--delta": "delta", "--study": "studies"}
-        return schema, {names[name]: value for name, value in given.items()}
+        options = {names[name]: value for name, value in given.items()}
+        return training_schema(schema, tests), options, 1.0 - tests
     from dpsynth import datasets
-    from dpsynth.datasets.table import training_schema
-    from dpsynth.runs.config import RunConfig
 
     config = RunConfig.from_yaml(file)
     if given:
@@ -87,7 +92,8 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any]]:
         schema = Schema.from_yaml(Path(config.data.schema_path))
     accept = config.data is not None and config.data.accept_unreviewed
     schema = training_schema(schema, config.split.test_fraction)
-    return schema, {**dict(config.model), "studies": config.studies, "accept_unreviewed": accept}
+    options = {**dict(config.model), "studies": config.studies, "accept_unreviewed": accept}
+    return schema, options, 1.0 - config.split.test_fraction
 
 
 def _write(found: BudgetPlan, folder: Path) -> None:

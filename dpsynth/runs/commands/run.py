@@ -79,11 +79,11 @@ def run_configuration(
     if config is None:
         settings = _of_options(given)
     else:
+        if config.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
+            raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
         extra = [name for name, value in given.items() if value is not None]
         if extra:
             raise InputError(f"{extra[0]} does not go with {config}: write it into that file")
-        if config.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
-            raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
         settings = RunConfig.from_yaml(config)
     try:
         with progress.run_bars() as (draw, stages):
