@@ -91,14 +91,14 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
         "record": _record(report, contact),
         "details": {
             "guarantee": str(guarantee),
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-            "total_variation": guarantee.tv,
+            "epsilon": float(round_up(guarantee.epsilon)),
+            "delta": float(round_up(guarantee.delta)),
+            "total_variation": float(round_up(guarantee.tv)),
             "attack_accuracy_bound": summary["attack_accuracy_bound"],
             "privacy_unit": guarantee.unit,
             "neighbouring_datasets": guarantee.adjacency,
             "model_of_trust": "central",
-            "not_covered": list(guarantee.excluded),
+            "not_covered": [*guarantee.excluded, _UNPROTECTED],
             "released": _products(report),
             "made_on": report.day,
             "software": dict(report.versions),
@@ -120,7 +120,9 @@ def _record(report: RunReport, contact: str) -> dict[str, Any]:
     }
     if guarantee.excluded:
         variant["unprotected_quantities"] = _list(guarantee.excluded)
-    parameters = {"epsilon": guarantee.epsilon} | ({} if pure else {"delta": guarantee.delta})
+    parameters = {"epsilon": float(round_up(guarantee.epsilon))}
+    if not pure:
+        parameters["delta"] = float(round_up(guarantee.delta))
     slug = re.sub(r"[^a-z0-9]+", "-", f"{report.title} {report.day[:4]}".casefold()).strip("-")
     return {
         "url_slug": slug,

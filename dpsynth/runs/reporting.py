@@ -23,7 +23,7 @@ from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
 
-_PACKAGES = ("dpsynth", "dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
+_PACKAGES = ("dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
 
 
 def new_report(
@@ -69,14 +69,16 @@ def new_report(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that are installed.
+    """Return the versions of dpsynth, Python and the packages that are installed.
 
     Examples
     --------
     >>> sorted(versions())[0:2]
     ['dp-accounting', 'dpsynth']
     """
-    installed = {"python": platform.python_version()}
+    from dpsynth import __version__
+
+    installed = {"dpsynth": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             installed[package] = metadata.version(package)

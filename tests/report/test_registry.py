@@ -74,18 +74,22 @@ def test_the_record_tells_the_ledger():
     report, _ = private_report()
     record = registry_record(report, CONTACT)
     details, guarantee = record["details"], report.guarantee
-    assert (details["epsilon"], details["delta"], details["total_variation"]) == (
-        guarantee.epsilon, guarantee.delta, guarantee.tv,
-    )  # fmt: skip
+    # four figures, never below the cost
+    for name, cost in (
+        ("epsilon", guarantee.epsilon),
+        ("delta", guarantee.delta),
+        ("total_variation", guarantee.tv),
+    ):
+        assert cost * (1 - 1e-13) <= details[name] <= cost * 1.001, name
     assert record["record"]["deployment"]["privacy_loss"]["privacy_parameters"] == {
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
+        "epsilon": details["epsilon"],
+        "delta": details["delta"],
     }
     again = Ledger()
     for told, entry in zip(details["statistics"], report.ledger.entries, strict=True):
         assert told["event"] == event_to_dict(entry.event) and told["name"] == entry.name
         again.post(told["name"], event_from_dict(told["event"]), sensitivity=told["sensitivity"])
-    assert again.epsilon(details["delta"]) == pytest.approx(details["epsilon"])
+    assert again.epsilon(details["delta"]) == pytest.approx(details["epsilon"], rel=1e-3)
     assert details["software"] == {"python": "3.11", "dpsynth": "0.1.0"}
     basic = record["record"]["deployment"]["basic"]
     still_open = [f"deployment.basic.{name}" for name, value in basic.items() if TO_COMPLETE in value]
@@ -112,7 +116,7 @@ def test_what_the_guarantee_leaves_out_is_told():
     record = registry_record(private_report(ledger=ledger)[0], CONTACT)
     variant = record["record"]["deployment"]["dp_variant"]
     assert variant["unprotected_quantities"] == "- bounds of age, read off the records"
-    assert record["details"]["not_covered"] == ["bounds of age, read off the records"]
+    assert record["details"]["not_covered"][0] == "bounds of age, read off the records"
     assert "public schema" not in json.dumps(record)
     # of bounds that were read off the records: a guess can be checked
     assert "abab" not in json.dumps(record)

@@ -329,7 +329,12 @@ def check(
     lines = [f"{schema}: {len(known)} columns, outcome {known.outcome or 'none'}"]
     lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in known.unreviewed.items()]
     if data is not None:
-        conformed = known.conform(read_table(data, known, csv_format))
+        try:
+            conformed = known.conform(read_table(data, known, csv_format))
+        except DataError:
+            if not as_json:
+                print("\n".join(lines))
+            raise
         clipped = {name: count for name, count in conformed.clipped.items() if count}
         broken = {rule.text: int(rule.broken(conformed.frame).sum()) for rule in known.rules}
         for column, formula in known.formulas:
