@@ -14,7 +14,14 @@ from dpsynth import DPWGANGP
 from dpsynth.datasets import names
 from dpsynth.errors import ConfigError
 from dpsynth.files.yaml_text import load_yaml
-from dpsynth.runs.config import RunConfig
+from dpsynth.runs.config import (
+    AttackConfig,
+    DataConfig,
+    EvaluateConfig,
+    RunConfig,
+    SampleConfig,
+    SplitConfig,
+)
 from dpsynth.runs.pipeline import build_model
 from dpsynth.studies.study import Study
 
@@ -238,3 +245,16 @@ def test_a_card_of_ones_own_is_found_from_the_configs_folder(tmp_path: Path) -> 
     assert RunConfig.from_yaml(path).dataset == str((tmp_path / "cards" / "mine.yaml").resolve())
     path.write_text("dataset: flchain\nmodel: {epsilon: 1}\n")
     assert RunConfig.from_yaml(path).dataset == "flchain"
+
+
+def test_the_page_of_fields_names_them_all(tmp_path):
+    """Catches a field that no page explains, and an example that is no configuration."""
+    page = (Path(__file__).parents[2] / "docs/reference/run-fields.md").read_text(encoding="utf-8")
+    example = page.split("```")[1].partition("\n")[2]
+    (tmp_path / "run.yaml").write_text(example, encoding="utf-8")
+    assert RunConfig.from_yaml(tmp_path / "run.yaml").sample.n == 5000
+    sections = {name: field.annotation for name, field in RunConfig.model_fields.items()}
+    names = {*sections, "schema", "epsilon"}
+    for section in (DataConfig, SplitConfig, SampleConfig, EvaluateConfig, AttackConfig):
+        names |= {field.alias or name for name, field in section.model_fields.items()}
+    assert not [name for name in names if f"`{name}`" not in page]
