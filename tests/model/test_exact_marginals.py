@@ -136,5 +136,5 @@ def test_no_records_and_no_marginals():
     """A crash on an empty sample, or draws that pretend to follow marginals that nobody released."""
     base_model, encoder = fitted()
     assert len(encoder.decode(*matched_draws(base_model, encoder, 0, np.random.default_rng(0)))) == 0
-    with pytest.raises(ConfigError, match="released"):
+    with pytest.raises(ConfigError, match="no marginals"):
         matched_draws(None, Encoder(SCHEMA, None, numeric="minmax"), 5, np.random.default_rng(0))

@@ -164,5 +164,5 @@ def test_bad_points():
         calibrate(np.zeros((3, 1)), enc, rng)
     with pytest.raises(DataError, match="not a finite"):
         calibrate(np.full((3, enc.layout.dim), np.inf), enc, rng)
-    with pytest.raises(ConfigError, match="not released"):
+    with pytest.raises(ConfigError, match="no marginals"):
         calibrate(np.zeros((3, enc.layout.dim)), Encoder(SCHEMA, None, numeric="minmax"), rng)
