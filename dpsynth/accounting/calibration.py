@@ -254,7 +254,7 @@ class TargetAfter:
 
     def describe(self) -> str:
         """See :class:`Target`."""
-        return f"{self.target.describe()} with all earlier releases"
+        return f"{self.target.describe()} with all earlier noisy statistics"
 
 
 def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:

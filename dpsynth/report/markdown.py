@@ -1,7 +1,6 @@
 """A report as Markdown, for people without a browser: ``report.md``.
 
-It opens with the guarantee, since every number after it is read in its light, and says NOT PRIVATE first
-where there is none.
+It opens with the guarantee. Without one, NOT PRIVATE comes first.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from dpsynth.report.wording import (
 
 
 def to_markdown(report: RunReport) -> str:
-    """Return the report of a run; of one without a ledger, what is known."""
+    """Return the report of a run. Without a ledger, it has what is known."""
     lines = [f"# Synthetic table: {inert(str(report.table.get('name', 'unnamed')))}", ""]
     if report.guarantee is not None and report.summary is not None:
         if not report.guarantee.private:
             lines += [
                 f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
-                "Treat everything beside this report as you would treat them.",
+                "Protect everything beside this report as you protect those records.",
                 "",
             ]
         lines += ["## What is guaranteed", "", inert(str(report.guarantee)), ""]
@@ -50,9 +49,9 @@ def to_markdown(report: RunReport) -> str:
     lines += _studies(report)
     if report.evaluation is not None:
         lines += [
-            "## What it is worth",
+            "## Similarity and usefulness",
             "",
-            f"Numbers marked *{CONFIDENTIAL}* were computed from real records without payment: the guarantee "
+            f"Numbers marked *{CONFIDENTIAL}* were computed from real records without noise. The guarantee "
             "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
             "",
             report.evaluation.to_markdown(level=3),
@@ -61,12 +60,12 @@ def to_markdown(report: RunReport) -> str:
     lines += ["## How it was made", "", *_facts(report.table), ""]
     lines += [*code_block(dump_yaml(dict(report.config)).rstrip("\n"), "yaml"), ""]
     lines.append(_joined("Versions", report.versions))
-    lines += ["", f"Wall time (internal): {seconds_text(report.seconds)}.", ""]
+    lines += ["", f"Wall time ({CONFIDENTIAL}): {seconds_text(report.seconds)}.", ""]
     return "\n".join(lines)
 
 
 def section_lines(section: Section | None) -> list[str]:
-    """Return a section of a page as Markdown: its sentences and tables; nothing for None."""
+    """Return a section of a page as Markdown: its sentences and tables. None gives no line."""
     if section is None:
         return []
     lines = [f"## {inert(section.title)}", ""]
@@ -93,16 +92,16 @@ def _told(sentence: Sentence) -> str:
 def _studies(report: RunReport) -> list[str]:
     if not report.studies:
         return []
-    lines = ["## What the declared studies find", "", inert(" ".join(guidance(report))), ""]
+    lines = ["## Pre-specified regressions", "", inert(" ".join(guidance(report))), ""]
     status = CONFIDENTIAL if report.withheld else PAID
     for told in report.studies:
         lines += [f"### {inert(told.study)}", "", inert(described(told)), ""]
-        lines += [f"| term | {told.measure} | 95 % interval | p | release |", "|---|---:|---|---:|---|"]
+        lines += [f"| term | {told.measure} | 95 % interval | p | status |", "|---|---:|---|---:|---|"]
         lines += ["| " + " | ".join(inert(cell) for cell in (*cells, status)) + " |" for cells in rows(told)]
         lines.append("")
         if told.survival is not None:
             lines += [inert(surviving(told.survival)), ""]
-            lines += ["| time | survival | band | release |", "|---:|---:|---|---|"]
+            lines += ["| time | survival | band | status |", "|---:|---:|---|---|"]
             lines += [f"| {' | '.join((*cells, status))} |" for cells in told.survival.rows()]
             lines.append("")
     return lines
@@ -115,16 +114,16 @@ def _attempts(report: RunReport) -> list[str]:
     lines = [
         "## What attacks reached, beside what is proved",
         "",
-        f"Intervals are of {levels}. An attempt below its bound proves nothing; one above "
+        f"Intervals are of {levels}. An attack below its bound proves nothing. An attack above "
         "it shows that the proof or the code is wrong.",
         "",
     ]
     for measure, attempts in grouped(report.attempts):
         name, meaning = WORDS[measure]
         lines += [f"### {name}", "", f"{meaning[:1].upper()}{meaning[1:]}.", ""]
-        lines += [f"| {' | '.join(HEADER)} | release |", "|---|---:|---:|---:|---|---|"]
+        lines += [f"| {' | '.join(HEADER)} | status |", "|---|---:|---:|---:|---|---|"]
         for attempt in attempts:
-            status = CONFIDENTIAL if attempt.internal else "released"
+            status = CONFIDENTIAL if attempt.internal else "may be shared"
             lines.append("| " + " | ".join(inert(cell) for cell in (*cells(attempt), status)) + " |")
         lines += ["", *(inert(told) for told, _ in closers(attempts)), ""]
     return lines
@@ -138,7 +137,7 @@ def _excluded(reasons: Sequence[str]) -> list[str]:
 
 def _ledger_table(summary: Summary) -> list[str]:
     lines = [
-        "| reading of the private table | event | sensitivity | ε alone | ε so far |",
+        "| noisy statistic | event | sensitivity | ε alone | ε so far |",
         "|---|---|---|---:|---:|",
     ]
     for entry in summary["entries"]:
@@ -152,9 +151,10 @@ def _ledger_table(summary: Summary) -> list[str]:
         lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
     lines += [
         "",
-        f"In all: ε = {bound(summary['epsilon'])} at δ = {round_up(summary['delta'])}; total variation "
-        f"{bound(summary['tv'])}, attack advantage at most {bound(summary['advantage'])}, attack "
-        f"accuracy at most {bound(summary['attack_accuracy_bound'])}; adjacency: {summary['adjacency']}.",
+        f"In all: ε = {bound(summary['epsilon'])} at δ = {round_up(summary['delta'])}, total variation "
+        f"{bound(summary['tv'])}, attack advantage at most {bound(summary['advantage'])} and attack "
+        f"accuracy at most {bound(summary['attack_accuracy_bound'])}. Neighbouring datasets: "
+        f"{summary['adjacency']}.",
         "",
     ]
     return lines

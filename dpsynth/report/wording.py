@@ -1,7 +1,7 @@
-"""How attempts and declared studies are told: rows of their tables, and sentences.
+"""Rows and sentences about attempts and pre-specified regressions.
 
-A regression is declared before the fit, part of the budget buys its score, and the released estimates come
-with intervals that hold both errors.
+A regression is named before the fit, and part of the budget goes into its score. The intervals of its estimates
+include sampling error and privacy noise.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Protocol
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.attacks.attempt import Attempt, Measure
+from dpsynth.checks import together
 from dpsynth.report.formats import between, decimals, level_text, p_value
 from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
@@ -26,17 +27,17 @@ class Studied(Protocol):
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What the ledger promises."""
+        """The promise of the ledger."""
 
     @property
     def withheld(self) -> str:
-        """Why they may not be shared; empty where they may."""
+        """Why they may not be shared. Empty where they may."""
 
 
 #: what each measure is called, what it says, and its axis
 WORDS: dict[Measure, tuple[str, str]] = {
-    "accuracy": ("Right guesses", "share of right guesses from even odds: 0.5 is a coin, 1 is certainty"),
-    "advantage": ("Advantage", "true positive minus false positive rate: 0 is a coin, 1 is certainty"),
+    "accuracy": ("Right guesses", "share of right guesses from even odds: 0.5 is random, 1 is certainty"),
+    "advantage": ("Advantage", "true positive minus false positive rate: 0 is random, 1 is certainty"),
     "tpr": ("Members named", "share of members named at a small share of others wrongly suspected"),
     "tv": ("Total variation", "how much more often one table's outcomes come out than its neighbour's"),
     "epsilon": ("Epsilon", "how many times as probable an event is with a patient as without: e to the ε"),
@@ -61,9 +62,9 @@ def cells(attempt: Attempt) -> tuple[str, str, str, str, str]:
 
 
 def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
-    """What would have to be true for attempts to come closer, each once; whether it is internal.
+    """Return how attempts could come closer, each once, and whether it is internal.
 
-    Where not all attempts share one, it names those that it is about.
+    A sentence that is not about all attempts names those that it is about.
 
     Examples
     --------
@@ -77,7 +78,8 @@ def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
             found.setdefault(attempt.closer, []).append(attempt)
     told = []
     for closer, among in found.items():
-        whose = "" if len(among) == len(attempts) else f" ({'; '.join(attempt.attack for attempt in among)})"
+        names = [attempt.attack for attempt in among]
+        whose = "" if len(among) == len(attempts) else f" ({together(names)})"
         told.append((f"To come closer{whose}: {closer}.", any(attempt.internal for attempt in among)))
     return told
 
@@ -99,7 +101,7 @@ def in_words(attempt: Attempt) -> str:
 
 
 def reached(attempt: Attempt) -> str:
-    """What was found, with its interval."""
+    """The value that was found, with its interval."""
     found = attempt.found
     return between(found.value, found.lower, found.upper)
 
@@ -108,42 +110,42 @@ def reached(attempt: Attempt) -> str:
 LEVEL = 0.95
 #: how an analyst uses these numbers, and which others not to use
 GUIDE = (
-    "These intervals hold both the sampling of the records and the noise that was added for privacy: they "
-    "can be quoted as those of a published study are, with what is remarked on them.",
+    "These intervals include sampling error and privacy noise. They can be quoted as those of a published "
+    "study, with the remarks below.",
     "The same regression fitted to the synthetic table itself (a naive analysis) gives intervals that are "
-    "too short, since it takes synthetic records for observed ones.",
-    "For an analysis of your own, draw several tables with sample_many(m, study=...), analyse each, and put "
-    "their estimates together with dpsynth.combine.",
+    "too short. It treats synthetic records as observed ones.",
+    "For an analysis of your own, generate several tables with sample_many(m, study=...). Analyse each, and "
+    "combine their estimates with dpsynth.combine.",
 )
 #: what stands beside an estimate that may be shared
-PAID = "paid for"
+PAID = "covered"
 
 
 def guidance(report: Studied) -> tuple[str, ...]:
     """Return what a reader of the estimates must know, a sentence each.
 
-    Where they may not be shared it is that, and nothing about quoting them; where the guarantee leaves
-    something out, that comes last.
+    If they may not be shared, the sentence says so, and nothing about quoting them. The last sentence names
+    what the guarantee does not cover.
     """
     if report.withheld:
         return (report.withheld,)
     if report.guarantee is not None and report.guarantee.excluded:
-        left_out = "; ".join(report.guarantee.excluded)
-        return (*GUIDE, f"The guarantee leaves something out, for these estimates as well: {left_out}.")
+        left_out = together(report.guarantee.excluded)
+        return (*GUIDE, f"The guarantee, also that of these estimates, does not cover: {left_out}.")
     return GUIDE
 
 
 def described(estimates: Estimates) -> str:
-    """What was fitted, what its noise costs, and what else a reader of the intervals should know."""
-    first = f"Declared before the fit as {estimates.formula}; {widened(estimates)}."
-    return " ".join((first, *estimates.remarks))
+    """The formula, the cost of the noise, and remarks for a reader of the intervals."""
+    first = f"Formula, named before the fit: {estimates.formula}."
+    return " ".join((first, f"{widened(estimates).capitalize()}.", *estimates.remarks))
 
 
 def surviving(curve: SurvivalCurve) -> str:
-    """What a survival curve is, in one sentence."""
+    """A survival curve in words."""
     unit = f" ({curve.unit})" if curve.unit else ""
-    held = f"bands of {level_text(curve.level)} at each time hold sampling and noise"
-    return f"Survival by time{unit}, whatever the predictors; {held}."
+    level = level_text(curve.level)
+    return f"Survival by time{unit}, whatever the predictors. Its {level} bands include sampling and noise."
 
 
 def widened(estimates: Estimates) -> str:

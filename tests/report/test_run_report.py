@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import math
@@ -11,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import report_sources as sources
+from plain_words import complaints, hard_words
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.guarantee import round_up
@@ -34,6 +36,18 @@ def report_of(ledger: Ledger, **changes: object) -> RunReport:
     return RunReport(**{**fields, **changes})
 
 
+def test_markdown_is_in_plain_english() -> None:
+    """Catches long sentences, and words with a plainer one, in the text and in the tables."""
+    full = sources.full_report(hostile=False)[0]
+    for report in (full, replace(full, ledger=None, delta=None), replace(full, ledger=sources.bare_ledger())):
+        text = html.unescape(re.sub(r"column (\d) of the table", r"column\1", to_markdown(report)))
+        text = re.sub(r"\w+: death ~ .*?\. ", "CODE. ", text)
+        assert complaints(text) == []
+        cells = re.sub(r"discriminator_\w+", "`measure`", text.replace("\\_", "_"))
+        cells = "\n\n".join(cells.replace("|", "\n\n").splitlines())
+        assert hard_words(cells) == []
+
+
 @pytest.fixture
 def ledger() -> Ledger:
     made = Ledger()
@@ -45,7 +59,7 @@ def ledger() -> Ledger:
 def test_markdown_opens_with_the_guarantee_and_shows_every_reading(ledger: Ledger) -> None:
     """Would catch a reading of the private table that the report does not list."""
     text = to_markdown(report_of(ledger))
-    promise, cost, worth = str(ledger.guarantee(1e-5)), "## What it cost", "## What it is worth"
+    promise, cost, worth = str(ledger.guarantee(1e-5)), "## What it cost", "## Similarity and usefulness"
     assert text.index(promise) < text.index(cost) < text.index(worth)
     assert "NOT PRIVATE" not in text
     rows = [

@@ -342,7 +342,7 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
     assert names(folder) - before == {".out.journal.json"}
-    assert [entry.name for entry in Ledger.load(".out.journal.json").entries] == ["one-way marginals"]
+    assert [entry.name for entry in Ledger.load(".out.journal.json").entries] == ["single-column counts"]
 
 
 def test_force_keeps_the_old_run_until_the_new_one_is_complete(
@@ -392,7 +392,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
     assert main(["run", "run.yaml", "--out", "out", "--resume", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ledger"]["epsilon"] <= 3.0
-    assert [entry["name"] for entry in report["ledger"]["entries"]][-1] == "critic steps"
+    assert [entry["name"] for entry in report["ledger"]["entries"]][-1] == "WGAN critic steps"
     assert not checkpoint.exists()
     with pytest.raises(DataError, match="no checkpoint to resume"):
         pipeline.run(run, "second", resume=True)

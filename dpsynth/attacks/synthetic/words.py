@@ -104,7 +104,7 @@ def _of_table(risks: Sequence[Risk]) -> str:
     alone = [f"{risk.risk}, {risk.attack}" for risk in risks if risk.found]
     if alone:
         return (
-            f"{len(alone)} of {together} attacks ({'; '.join(alone)}) had more success on the people of the "
+            f"{len(alone)} of {together} attacks ({', '.join(alone)}) had more success on the people of the "
             "table than on people who had no part in it. The excess is so small that chance explains it "
             "among so many. More held-out records would decide."
         )
@@ -139,11 +139,11 @@ def shadow_words(shadow: Shadow) -> list[str]:
 def _paragraph(risk: Risk) -> list[str]:
     lines = [
         f"- {risk.attack}",
-        f"    attacker holds   the synthetic table; {risk.holds}",
+        f"    attacker holds   the synthetic table, {risk.holds}",
         f"    training people  {_told(risk.rate)} {_RIGHT[risk.risk]} ({risk.tries[0]:,} attacks)",
         f"    without table    {_told(risk.without)}",
         f"    people held out  {_told(risk.held_out)} ({risk.tries[1]:,} attacks)",
-        f"    excess           {_told(risk.excess)}; of what was left to gain {_told(risk.normalised)}",
+        f"    excess           {_told(risk.excess)}, of the possible gain {_told(risk.normalised)}",
     ]
     if risk.proved is not None:
         lines.append(f"    proved           an excess of at most {100 * risk.proved:.1f} % on average")

@@ -23,7 +23,7 @@ def told(names: list[str], model: dict[str, object]) -> str | None:
 @pytest.mark.parametrize(
     ("names", "model", "words"),
     [
-        (["one-way marginals"], {}, None),
+        (["single-column counts"], {}, None),
         (
             ["base model tables"],
             {"pairwise_statistics": "auto"},
@@ -56,11 +56,11 @@ def told(names: list[str], model: dict[str, object]) -> str | None:
             "Nearest-neighbour histogram .* together.",
         ),
         (
-            ["base model tables", "pairwise statistics", "critic steps"],
+            ["base model tables", "pairwise statistics", "WGAN critic steps"],
             {},
             "Pairwise statistics.*once. Critic steps.",
         ),
-        (["base model tables", "critic steps"], {}, "Critic steps."),
+        (["base model tables", "WGAN critic steps"], {}, "Critic steps."),
     ],
 )
 def test_the_page_says_what_was_bought_and_why_no_more(names, model, words) -> None:

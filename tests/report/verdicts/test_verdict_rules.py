@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import report_sources as sources
+from plain_words import complaints
 
 from dpsynth.accounting import gaussian_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
@@ -15,13 +16,18 @@ from dpsynth.studies.estimates import Estimates
 
 
 def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:
-    """Codes and severities found for measures given as (name, value[, lower, upper[, internal]])."""
+    """Codes and severities found for measures given as (name, value[, lower, upper[, internal]]).
+
+    Every sentence that a rule says is checked for plain English on the way.
+    """
     measures = []
     for name, value, *rest in entries:
         lower, upper = rest[:2] if len(rest) >= 2 else (None, None)
         internal = rest[2] if len(rest) > 2 else True
         measures.append(Measure("g", name, value, internal, "", lower, upper))
-    return {v.code: v.severity for v in judge(Evaluation(tuple(measures), {}, details))}
+    found = judge(Evaluation(tuple(measures), {}, details))
+    assert [one for v in found for one in complaints(v.sentence) if "on average" not in one] == []
+    return {v.code: v.severity for v in found}
 
 
 @pytest.mark.parametrize(

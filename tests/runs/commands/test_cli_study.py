@@ -72,7 +72,7 @@ def test_study_fit_and_show(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     ledger = Ledger.load("st/ledger.json")
     assert 2.9 < ledger.epsilon(1e-5) <= 3.0 and str(ledger.guarantee()) in printed
     assert [entry.name for entry in ledger.entries] == [
-        "one-way marginals",
+        "single-column counts",
         "base model edges",
         "base model tables",
         "information of study died",
