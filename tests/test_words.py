@@ -34,6 +34,7 @@ PLAIN_ROOMS = (
     "mechanism",
     "model",
     "releases",
+    "report",
     "research",
     "studies",
     "synthesis",

@@ -117,7 +117,9 @@ class Audited:
         """The same for a report: each result beside its proved bound."""
         shown = self.reachable_tv > 0.9 * self.declared["tv"]
         of_tv = (
-            "more trials" if shown else "other tables. On these the noisy statistic shows less than is declared"
+            "more trials"
+            if shown
+            else "other tables. On these the noisy statistic shows less than is declared"
         )
         of_law = "more trials. The bound concerns the far tails"
         sure = replace(self, level=SURE)  # a report calls a proof wrong by these intervals

@@ -383,7 +383,12 @@ def attempts_like_a_run() -> tuple[Attempt, ...]:
         "membership, distance",
         "membership, density ratio",
     )
-    audits = ("single-column counts", "base model edges, at other noise", "base model tables", "WGAN critic steps")
+    audits = (
+        "single-column counts",
+        "base model edges, at other noise",
+        "base model tables",
+        "WGAN critic steps",
+    )
     rate, excess, nobody = Estimate(0.22, 0.18, 0.27), Estimate(0.06, -0.02, 0.14), Estimate(0.0, 0.0, 0.0)
     found = []
     for name in attacks:

@@ -252,7 +252,9 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
         rows.sort(key=lambda row: -row.auc.value)
         digits = [row.column for row in rows if _by_digits(row)]
         named = [f"{row.column} ({decimals(row.auc.value, 2)})" for row in rows]
-        some = "One column alone separates" if len(rows) == 1 else f"{len(rows)} columns, each alone, separate"
+        some = (
+            "One column alone separates" if len(rows) == 1 else f"{len(rows)} columns, each alone, separate"
+        )
         sentence = f"{some} synthetic from real records. AUC (0.5 is best): {few(named, 5)}"
         if digits:
             habits = "real values may often be tens, fives or halves"

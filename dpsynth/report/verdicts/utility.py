@@ -236,11 +236,12 @@ def _replicated(detail: Detail[Effects]) -> Verdict:
         return Verdict("effects_unclear", "caution", sentence, (detail.name,), detail.internal)
     same = sum(bool(side.same_sign) for side in clear)
     overlaps = [max(0.0, side.overlap) for side in clear if side.overlap is not None]
-    fitted = ", fitted with a prior distribution because outcomes separate" if detail.data.separated else ""
     sentence = (
         f"{same} of {len(clear)} effect{'s' * (len(clear) > 1)} clear in real records "
-        f"{'has' if same == 1 else 'have'} the same sign in {where} ({study}{fitted})"
+        f"{'has' if same == 1 else 'have'} the same sign in {where} ({study})"
     )
+    if detail.data.separated:
+        sentence += ". The model is fitted with a prior distribution, because outcomes separate"
     overlap = sum(overlaps) / len(overlaps) if overlaps else None
     if overlap is not None:
         sentence += f". Their intervals overlap by {decimals(overlap, 2)} on average"

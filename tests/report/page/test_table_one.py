@@ -74,7 +74,7 @@ def test_the_release_page_has_the_synthetic_column_alone():
 def test_differences_are_summed_up():
     """Catches a count over columns without a difference, and a worst column that is not the worst."""
     text = "\n".join(section_lines(table_one_section(RunReport(evaluation=evaluation()))))
-    assert "It exceeds 0.1 in 1 of 2 columns. The largest is 0.30 (crea). *(internal" in text
+    assert "It exceeds 0.1 in 1 of 2 columns. The largest is 0.30 (crea). *(confidential" in text
     assert "stay below about 0.06 in 95 of 100 columns" in text
     assert "| a\\|b: yes, n (%) | 2,000 (100.0) | 500 (25.0) | n/a | confidential |" in text
 
