@@ -144,10 +144,10 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
 
     Examples
     --------
-    >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
-    ...     print(f"{name}: {value}. {meaning}")
-    epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
-    total variation: 0.382925. Being in the table makes nothing that can happen to this patient more probable ...
+    >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]: ...     print(f"{name}:
+    {value}. {meaning}") epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with
+    this patient as ... total variation: 0.382925. Being in the table makes nothing that can happen to this
+    patient more probable ...
     """
     replaced = cost["adjacency"] != "add/remove"
     change = "this patient's record rather than another's" if replaced else "this patient as without"
@@ -199,20 +199,20 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
         (
             "posterior belief",
             f"{round_up(cost['belief_bound'], 6)} from prior probability {prior:g}",
-            "An attacker who knows all other records sees one output. The probability that this patient is in "
-            f"the table is then at most {round_up(cost['belief_bound'])} to them, but for rare outputs.",
+            "An attacker who knows all other records sees one output. The probability that this patient is "
+            f"in the table is then at most {round_up(cost['belief_bound'])} to them, but for rare outputs.",
         ),
         (
             "belief exceeded",
             round_up(cost["belief_exceedance"], 6),
-            "Outputs after which the belief is beyond that bound have at most this probability. It can be more "
-            "than delta.",
+            "Outputs after which the belief is beyond that bound have at most this probability. It can be "
+            "more than delta.",
         ),
         (
             "Gaussian mu",
             round_up(cost["mu"], 6),
-            "A test of whether this patient is in the table is at least as hard as the following one. Given one "
-            "value from a normal distribution with standard deviation 1, decide whether its mean is 0 or "
+            "A test of whether this patient is in the table is at least as hard as the following one. Given "
+            "one value from a normal distribution with standard deviation 1, decide whether its mean is 0 or "
             f"{round_up(cost['mu'])}. This leaves out tests with an error rate below 1e-6."
             if math.isfinite(cost["mu"])
             else "Gaussian noise never gives away as much. With a small probability this patient may be "

@@ -298,8 +298,8 @@ class RunReport:
         if unreviewed:
             named = f" ({few(unreviewed)})" if isinstance(unreviewed, list | tuple) else ""
             return (
-                "The terms of these estimates show fields of the schema that were read off the records. Nobody "
-                f"reviewed them{named}. Do not share these estimates."
+                "The terms of these estimates show fields of the schema that were read off the records. "
+                f"Nobody reviewed them{named}. Do not share these estimates."
             )
         return ""
 

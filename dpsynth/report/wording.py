@@ -1,7 +1,7 @@
 """Rows and sentences about attempts and pre-specified regressions.
 
-A regression is named before the fit, and part of the budget goes into its score. The intervals of its estimates
-include sampling error and privacy noise.
+A regression is named before the fit, and part of the budget goes into its score. The intervals of its
+estimates include sampling error and privacy noise.
 """
 
 from __future__ import annotations

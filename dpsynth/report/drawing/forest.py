@@ -1,7 +1,7 @@
 """The forest plot of a study: each term's estimate and interval, from real and from synthetic records.
 
-Private estimates of a pre-specified regression stand beside them or alone. All differ by place, marker, colour
-and line style, and so the plot reads without colour. It is as narrow as a phone.
+Private estimates of a pre-specified regression stand beside them or alone. All differ by place, marker,
+colour and line style, and so the plot reads without colour. It is as narrow as a phone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The limits of the table, and a checklist of what may go wrong with a guarantee.
 
 The list follows the hazards of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees"
-(2025). Each entry is *handled*, *yours to decide* or *not covered*, by the facts of this run alone. These are its
-ledger, options, schema and attacks, and the parts of the page. Nothing is called handled where no guarantee
-holds.
+(2025). Each entry is *handled*, *yours to decide* or *not covered*, by the facts of this run alone. These are
+its ledger, options, schema and attacks, and the parts of the page. Nothing is called handled where no
+guarantee holds.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def render_sections(
 
 
 def render_template(name: str, **values: object) -> str:
-    """Return a template of this folder, filled. It extends ``frame.html``, which shows the values it needs."""
+    """Return a template of this folder, filled. It extends ``frame.html``, which shows these values."""
     return _environment().get_template(name).render(**values)
 
 

@@ -70,8 +70,8 @@ def risks_section(report: RunReport) -> Section:
         paragraph(
             "European data protection authorities ask three questions about anonymised data. Can a person "
             "be singled out or linked, or can something be inferred about them? See Opinion 05/2014 of the "
-            "Article 29 Working Party. This page has numbers on each. It does not decide whether the table is "
-            "legally anonymous. All means that are likely to be used count, other tables included."
+            "Article 29 Working Party. This page has numbers on each. It does not decide whether the table "
+            "is legally anonymous. All means that are likely to be used count, other tables included."
         )
     ]
     bounds = _bounds(report)

@@ -1,7 +1,7 @@
 """Usefulness in short, models that learn from the table, and study replication.
 
-Estimates of pre-specified regressions are covered by the guarantee. They stand on top, on a page to share too.
-Comparisons with real records are internal.
+Estimates of pre-specified regressions are covered by the guarantee. They stand on top, on a page to share
+too. Comparisons with real records are internal.
 """
 
 from __future__ import annotations

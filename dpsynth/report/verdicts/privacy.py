@@ -139,8 +139,8 @@ WEAK_EPSILON = 10.0
 def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tuple[Verdict, ...]:
     """Return what the rules say about a guarantee and the profile behind it, or about their absence."""
     if guarantee is None or profile is None:
-        return (_risk("no_guarantee", "caution", "No guarantee is known for this table. Nothing limits attacks "
-                      "that were not tried."),)  # fmt: skip
+        sentence = "No guarantee is known for this table. Nothing limits attacks that were not tried."
+        return (_risk("no_guarantee", "caution", sentence),)
     if not guarantee.private:
         return (_risk("not_private", "bad", str(guarantee)),)
     verdicts = []
@@ -208,8 +208,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
         return ()
     plural = "" if len(bounded) == 1 else "s"
     sentence = (
-        f"None of {len(bounded)} attack result{plural} with a proved bound passed it. This proves nothing, but "
-        "a gross error would have shown."
+        f"None of {len(bounded)} attack result{plural} with a proved bound passed it. This proves nothing, "
+        "but a gross error would have shown."
     )
     internal = any(attempt.internal for attempt in bounded)
     return (Verdict("bounds_held", "good", sentence, ("attempts",), internal, "risk"),)

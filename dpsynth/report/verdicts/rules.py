@@ -1,7 +1,7 @@
 """The rules that turn an evaluation into verdicts: a severity, one sentence, and the measures it rests on.
 
-If a measure has an interval, the rule uses the end that contradicts the verdict. So the noise of a small table
-alone gives no verdict. A verdict is internal if one measure it rests on is.
+If a measure has an interval, the rule uses the end that contradicts the verdict. So the noise of a small
+table alone gives no verdict. A verdict is internal if one measure it rests on is.
 """
 
 from __future__ import annotations

@@ -101,8 +101,8 @@ def associations(evaluation: Evaluation) -> Iterator[Verdict]:
     both = basis([lost, chance])
     if number_of(lost) > ALL_LOST:
         sentence = (
-            f"Associations between columns are almost lost: {words}. The table is useless for any relation of "
-            "columns."
+            f"Associations between columns are almost lost: {words}. The table is useless for any relation "
+            "of columns."
         )
         yield Verdict("associations_lost", "bad", sentence, *both)
     elif number_of(lost) > PARTLY_LOST:
@@ -188,8 +188,8 @@ def _worst_error(row: TailsRow) -> str:
     if size > PERCENTILE_AIM:
         synthetic, real = column_value(worst.synthetic), column_value(worst.real)
         return (
-            f"In {row.column}, 1 in 100 records lies {where} {synthetic}{unit}, and {where} {real} in the real "
-            "table"
+            f"In {row.column}, 1 in 100 records lies {where} {synthetic}{unit}, and {where} {real} in the "
+            "real table"
         )
     synthetic, real = column_value(row.deviation_synthetic), column_value(row.deviation_real)
     return f"In {row.column}, the standard deviation is {synthetic}{unit}, and {real} in the real table"

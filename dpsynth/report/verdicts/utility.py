@@ -1,12 +1,12 @@
 """Rules about use: are models that learned on the table useful, and are studies replicated?
 
 An AUC depends on the order of the records only. The Brier score depends on the probabilities too. Calibration
-slope and intercept show the direction of their error (Van Calster et al. 2019, BMC Medicine 17). The rule uses
-the loss of Brier score against models trained on real records, as a part of the base rate's score. This is the
-loss of "scaled Brier score" (Steyerberg et al. 2010, Epidemiology 21). Slopes and intercepts give the direction
-only. Between models trained on two samples of one table of 200 records, they differ by more than their
-intervals. The same samples, and those of three larger tables, lose surely at most 0.005 of the base rate's
-score.
+slope and intercept show the direction of their error (Van Calster et al. 2019, BMC Medicine 17). The rule
+uses the loss of Brier score against models trained on real records, as a part of the base rate's score. This
+is the loss of "scaled Brier score" (Steyerberg et al. 2010, Epidemiology 21). Slopes and intercepts give the
+direction only. Between models trained on two samples of one table of 200 records, they differ by more than
+their intervals. The same samples, and those of three larger tables, lose surely at most 0.005 of the base
+rate's score.
 
 Private estimates of a pre-specified regression are judged, because people quote them. Any other regression is
 judged as fitted to the synthetic table.
@@ -295,8 +295,8 @@ def _clear(estimates: Estimates, internal: bool) -> Verdict:
     clear = sum(row["lower"] > none or row["upper"] < none for row in rows)
     sentence = (
         f"{clear} of {len(rows)} pre-specified effect{'s' * (len(rows) != 1)} of {estimates.study} "
-        f"{'is' if clear == 1 else 'are'} clear. A clear effect has an interval without the value of no effect. "
-        f"{widened(estimates).capitalize()}."
+        f"{'is' if clear == 1 else 'are'} clear. A clear effect has an interval without the value of no "
+        f"effect. {widened(estimates).capitalize()}."
     )
     severity: Severity = "good" if clear and estimates.widening < WIDE else "caution"
     return Verdict("declared_effects", severity, sentence, (f"declared[{estimates.study}]",), internal)

@@ -158,7 +158,8 @@ def test_everything_is_on_the_internal_page(report, pages):
     kinds = {
         "Trade-off": 1, "AUC on held-out real records": 1, "random forest: AUC": 1, "calibration": 3,
         "Odds ratio of each term": 1, "Missing: synthetic records": 3, "Difference: synthetic minus real": 1,
-        "Pre-specified regression": 2, "pre-specified as": 1, "naive: not valid as inference": 1, "covered": 2,
+        "Pre-specified regression": 2, "pre-specified as": 1, "naive: not valid as inference": 1,
+        "covered": 2,
         "proved and attempted": 2, "membership, distance": 1, "white box, WGAN critic steps": 1,
         "Nearest-neighbour accuracy against 1/2": 1, "Signs of memorisation": 0, "nearest training record": 1,
         "Table 1 of the records with": 1, "Subgroups: share of the records": 1, "too few": 2,
@@ -239,7 +240,8 @@ def test_release_keeps_what_may_be_shared(pages):
     """Catches a release page without the synthetic table's own numbers, the ledger or the card."""
     words = "".join(Outline(pages["release"]).words)
     for phrase in ("Pre-specified regressions", "Pre-specified regression: <i>mortality</i>", "can be quoted",
-                   "positive_rate_synthetic", "Synthetic table", "The ledger, entry by entry", "WGAN critic steps",
+                   "positive_rate_synthetic", "Synthetic table", "The ledger, entry by entry",
+                   "WGAN critic steps",
                    "proved and attempted", "white box, WGAN critic steps",
                    "constraint_violations", "abab", "test_fraction: 0.5", "Page to share"):  # fmt: skip
         assert phrase in words, phrase
