@@ -36,6 +36,7 @@ PLAIN_ROOMS = (
     "releases",
     "report",
     "research",
+    "runs",
     "studies",
     "synthesis",
     "table",

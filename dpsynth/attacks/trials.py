@@ -35,10 +35,10 @@ GUESSED = 0.2
 Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
 #: What each verdict means, for a reader.
 MEANING: dict[str, str] = {
-    "pass": "nothing found above what is declared, and the audit sees what is there",
+    "pass": "nothing found above the declared cost, and the audit has enough power",
     "contradicted": "more was found than is declared: the proof or its code is wrong",
     "asleep": "less was found than a correct mechanism shows: the audit itself is faulty",
-    "too few trials": "nothing found above what is declared, but so many trials show too little to say more",
+    "too few trials": "nothing found above the declared cost, but the trials are too few for more",
 }
 
 

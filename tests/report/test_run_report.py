@@ -118,7 +118,7 @@ def test_without_evaluation(ledger: Ledger) -> None:
     """Would catch a crash where a run does not evaluate."""
     report = report_of(ledger, evaluation=None)
     assert report.to_dict()["evaluation"] is None
-    assert "What it is worth" not in to_markdown(report)
+    assert "Similarity and usefulness" not in to_markdown(report)
 
 
 def test_markdown_carries_nothing_live(ledger: Ledger) -> None:

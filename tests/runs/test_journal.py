@@ -206,7 +206,7 @@ def test_resume_loses_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pipeline, "load_table", load)
     with pytest.raises(DpsynthError) as refusal:
         pipeline.run(config(**QUICK), "out", resume=True, ledger="other.json")
-    assert "did not go on from the ledger other.json" in str(refusal.value)
+    assert "did not begin with the ledger other.json" in str(refusal.value)
     with pytest.raises(InputError, match="--forget-earlier does not go with --resume"):
         pipeline.run(config(**QUICK), "out", resume=True, forget_earlier=True)
     assert read == []
@@ -284,11 +284,11 @@ def test_the_owner_is_told_of_n_public_and_nobody_else(
     """Would catch a number of real rows in an output, or a slip that is found in a table nobody can use."""
     SCHEMA.with_n_public(160).to_yaml("half.yaml")
     assert main(FIT.split()) == 2
-    assert "n_public is 160, but the table to fit has 80 rows (internal" in capsys.readouterr().err
+    assert "n_public is 160, but the table to fit has 80 rows (confidential" in capsys.readouterr().err
     assert not Path("m").exists() and not Path(".m.journal.json").exists()
     assert main([*FIT.split(), "--accept-n-public"]) == 0
     captured = capsys.readouterr()
-    assert "has 80 rows (internal" in captured.err and "80 rows" not in captured.out
+    assert "has 80 rows (confidential" in captured.err and "80 rows" not in captured.out
     for path in Path("m").iterdir():
         assert b"accept_n_public" not in path.read_bytes()
 

@@ -13,6 +13,7 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
+import plain_words
 import pytest
 import report_sources as sources
 from cohort import SCHEMA, config, drawing_folder, folder, model
@@ -104,7 +105,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
         patched.setattr("dpsynth.runs.evaluation.evaluate_tables", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
     last = capsys.readouterr().err.splitlines()[-1]
-    assert said in last and "the table, the model and the ledger are in out" in last
+    assert said in last and "The table, the model and the ledger are in out" in last
     assert {"synthetic.csv", "model", "ledger.json", "report.json"} <= names(folder / "out")
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
@@ -122,7 +123,7 @@ def test_what_was_measured_outlives_a_failing_attack(
     raised: BaseException,
     status: int,
 ) -> None:
-    """Would catch an evaluation that is lost with the attack after it; an attack nobody asked for."""
+    """Would catch an evaluation lost with the attack, an attack nobody asked for, and words hard to read."""
     config(attack=ATTACKED).to_yaml("run.yaml")
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
@@ -131,6 +132,7 @@ def test_what_was_measured_outlives_a_failing_attack(
         config().to_yaml("without.yaml")
         assert main(["run", "without.yaml", "--out", "without"]) == 0
     printed, said = capsys.readouterr()
+    assert plain_words.printed(printed) + plain_words.printed(said) == []
     assert "the attack" in said and f"open {Path('without/report.html')} in a browser" in printed
     report = json.loads((folder / "out/report.json").read_text())
     assert report["evaluation"] is not None and report["attempts"] == []
@@ -237,7 +239,7 @@ def test_what_cannot_be_evaluated_again(folder: Path, capsys: pytest.CaptureFixt
     (folder / "half.checkpoint/checkpoint.json").write_text("{}")
     SCHEMA.with_n_public(90).to_yaml("cohort.yaml")
     for words, said in (
-        ("evaluate half", "go on with `dpsynth run --resume`"),
+        ("evaluate half", "Continue with `dpsynth run --resume`"),
         ("evaluate .", "not the folder of a run"),
         ("evaluate out --train cohort.csv", "--train does not go with the folder of a run"),
         ("evaluate out --metric manhattan", "evaluate.metric"),
@@ -673,7 +675,7 @@ def test_ctrl_c_exits_130_with_one_sentence(
     leaves_checkpoint = True
     assert main(["run", "run.yaml", "--out", "out"]) == 130
     said = capsys.readouterr().err
-    assert said == "dpsynth: interrupted: a private checkpoint is in out.checkpoint; go on with --resume\n"
+    assert said == "dpsynth: interrupted: a private checkpoint is in out.checkpoint. Continue with --resume\n"
     assert (folder / "out.checkpoint" / "run.json").exists() and not (folder / "out").exists()
 
 

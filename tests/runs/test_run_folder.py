@@ -107,7 +107,7 @@ def test_a_ledger_that_tells_another_story_is_refused(tmp_path, ledger):
     """Catches a guarantee told from a ledger that is not the run's: emptied, it would promise everything."""
     a_run(tmp_path)
     ledger().save(tmp_path / "ledger.json")
-    with pytest.raises(DataError, match=r"tell different stories|it is empty"):
+    with pytest.raises(DataError, match=r"contradict each other|it is empty"):
         RunFolder(tmp_path).read_report()
 
 

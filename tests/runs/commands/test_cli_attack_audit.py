@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import plain_words
 import pytest
 from cohort import drawing_folder, folder
 
@@ -44,7 +45,8 @@ def test_a_configuration_is_audited_without_its_records(config, tmp_path, capsys
     monkeypatch.setattr(attack_inputs, "load_table", refuse)
     out = tmp_path / "audit"
     status, text, _ = audit(capsys, config, "--trials", 600, "--out", out)
-    assert status == 0 and "this may be released" in text and "base model tables" in text
+    assert status == 0 and "this may be shared" in text and "base model tables" in text
+    assert plain_words.printed(text) == []
     status, text, told = audit(capsys, config, "--trials", 600, "--out", out, "--json")
     record = json.loads(text)
     assert [entry["release"] for entry in record["releases"]] == [
