@@ -150,7 +150,7 @@ class AttackAccuracyTarget:
 
     def describe(self) -> str:
         """See :class:`Target`."""
-        return f"attack accuracy {self.accuracy:.6g} at prior {self.prior:g}"
+        return f"attack accuracy {self.accuracy:.6g} at prior probability {self.prior:g}"
 
 
 @dataclass(frozen=True)

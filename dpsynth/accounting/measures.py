@@ -144,10 +144,10 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
 
     Examples
     --------
-    >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]: ...     print(f"{name}:
-    {value}. {meaning}") epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with
-    this patient as ... total variation: 0.382925. Being in the table makes nothing that can happen to this
-    patient more probable ...
+    >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
+    ...     print(f"{name}: {value}. {meaning}")
+    epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
+    total variation: 0.382925. Being in the table makes nothing that can happen to this patient more ...
     """
     replaced = cost["adjacency"] != "add/remove"
     change = "this patient's record rather than another's" if replaced else "this patient as without"

@@ -165,7 +165,7 @@ class Evaluation:
     >>> print(result.to_markdown())
     ### Utility
     <BLANKLINE>
-    | measure | value | interval | release | what it is |
+    | measure | value | interval | status | what it is |
     |---|---:|---|---|---|
     | auc_mean | 0.8100 |  | confidential | three classifiers |
     <BLANKLINE>

@@ -48,7 +48,7 @@ BEYOND = ", beyond held-out records"
 _NO_BOUND = "no bound is proved. Facts about the whole population can be inferred from any useful table"
 _CLOSER = (
     "the table would have to repeat single records. The bound allows for an attacker who sees every noisy "
-    "number and knows all other records, and who asks for the one record that shows most"
+    "number and knows all other records, and asks for the one record that shows most"
 )
 
 

@@ -47,7 +47,7 @@ _OVERLAP = "mean overlap of the intervals (Karr), 0 where disjoint"
 #: what the measures of the synthetic table's fit are, and those of private estimates
 _EFFECTS = {
     "same_sign": "share of estimates with the same sign",
-    "same_decision": "share of terms that are significant on both sides in one direction, or on neither",
+    "same_decision": "share of terms significant on both sides in one direction, or on neither",
     "covered": "share of synthetic estimates inside the real interval",
     "overlap_mean": _OVERLAP,
     "standardised_difference_median": "median |synthetic - real| in real standard errors",
@@ -55,7 +55,7 @@ _EFFECTS = {
 _DECLARED = {
     "same_sign": "share of private estimates of real sign",
     "same_decision": (
-        "share of terms that are significant in private and real estimates in one direction, or in neither"
+        "share of terms significant in private and real estimates in one direction, or in neither"
     ),
     "covered": "share of private estimates inside the real interval",
     "holds_real": "share of private intervals that cover the real estimate",

@@ -163,7 +163,7 @@ def _rounded(evaluation: Evaluation) -> list[Sentence]:
     if not real:
         return []
     text = (
-        f"The real tables are finer than the schema ({', '.join(rules.between_steps(real))}). They were "
+        f"The real tables are finer than the schema: {', '.join(rules.between_steps(real))}. They were "
         "rounded before any comparison, as they are before fitting."
     )
     return [Sentence(text, any_internal(real))]

@@ -126,8 +126,8 @@ def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
 
 #: part of a column's values outside its declared bounds that is reported
 _CUT = 0.01
-#: columns that one sentence names
-_NAMED = 3
+#: columns that one sentence names, and with the steps of their values
+_NAMED, _NAMED_STEPS = 3, 2
 #: tails and shares that are not plausible: so many times beyond the limit
 _FAR = 4.0
 #: AUC of one column above which it is named, and one that gives records away by itself
@@ -274,7 +274,7 @@ def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
         if detail.name.endswith(".synthetic"):
             columns = ", ".join(between_steps([detail]))
             sentence = (
-                f"The synthetic table is finer than the schema declares ({columns}). It was rounded before "
+                f"The synthetic table is finer than the schema declares: {columns}. It was rounded before "
                 "any comparison. Nothing here shows whether these digits reveal synthetic records."
             )
             yield Verdict("finer_than_declared", "caution", sentence, (detail.name,), detail.internal)
@@ -289,9 +289,9 @@ def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
         steps[row.column] = plain(row.step) + (f" {row.unit}" if row.unit else "")
     order = sorted(totals, key=lambda name: -totals[name])
     said = [f"{shown(totals[name])} values of {name} in steps of {steps[name]}" for name in order]
-    more = len(said) - _NAMED
+    more = len(said) - _NAMED_STEPS
     columns = "one more column" if more == 1 else f"{more} more columns"
-    return [*said[:_NAMED], f"and of {columns}"] if more > 0 else said
+    return [*said[:_NAMED_STEPS], f"and of {columns}"] if more > 0 else said
 
 
 def _first(faults: Sequence[str]) -> str:

@@ -156,7 +156,7 @@ def test_many_columns_are_counted_not_all_told() -> None:
     rows = [{"column": f"c{i}", "values": 9, "step": 1.0, "unit": None} for i in range(5)]
     detail = sources.detail("finer_than_declared", "finer_than_declared.synthetic", False, {"rows": rows})
     (found,) = judge(Evaluation((), {}, (detail,)))
-    assert "9 values of c2 in steps of 1, and of 2 more columns)" in found.sentence
+    assert "9 values of c1 in steps of 1, and of 3 more columns." in found.sentence
 
 
 @pytest.mark.parametrize(
