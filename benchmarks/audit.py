@@ -218,7 +218,7 @@ def main() -> None:
 
     load_tensorflow_quietly()
     kept = Kept(args.out)
-    names = ("one-way marginals", "base model edges", "base model tables")
+    names = ("single-column counts", "base model edges", "base model tables")
     lines = [
         "# Audits of our own releases",
         "",

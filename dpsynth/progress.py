@@ -129,7 +129,7 @@ def _in_notebook(bars: Any) -> Iterator[None]:
 
 def _training(bar: Any) -> Callable[[Steps], None]:
     # from the start: the first steps take seconds to compile
-    count = _counted(bar, "fitting", "training", "critic steps")
+    count = _counted(bar, "fitting", "training", "WGAN critic steps")
     return lambda progress: count(progress.step, progress.total)
 
 

@@ -50,7 +50,7 @@ def test_a_log_has_a_line_a_stage(
     monkeypatch.setattr(progress, "_LOG_SECONDS", 0.0)
     work()
     captured = capsys.readouterr()
-    assert "training: 100 of 200 critic steps\n" in captured.err and captured.out == ""
+    assert "training: 100 of 200 WGAN critic steps\n" in captured.err and captured.out == ""
 
 
 @pytest.fixture

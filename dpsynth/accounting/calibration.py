@@ -150,7 +150,7 @@ class AttackAccuracyTarget:
 
     def describe(self) -> str:
         """See :class:`Target`."""
-        return f"attack accuracy {self.accuracy:.6g} at prior {self.prior:g}"
+        return f"attack accuracy {self.accuracy:.6g} at prior probability {self.prior:g}"
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ class TargetAfter:
 
     def describe(self) -> str:
         """See :class:`Target`."""
-        return f"{self.target.describe()} with all earlier releases"
+        return f"{self.target.describe()} with all earlier noisy statistics"
 
 
 def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.checks import together
 from dpsynth.errors import DataError
 from dpsynth.files.atomic import write_text
 
@@ -82,22 +83,19 @@ class Guarantee:
 
     def __str__(self) -> str:
         if not self.entries:
-            return f"{NOT_PRIVATE}: nothing is posted in this ledger, so it promises nothing about any table."
+            return f"{NOT_PRIVATE}: this ledger has no entry. It guarantees nothing about any table."
         text = self._promise()
         if self.excluded:
-            text += f" The guarantee does not cover: {'; '.join(self.excluded)}."
+            text += f" The guarantee does not cover: {together(self.excluded)}."
         return text
 
     def _promise(self) -> str:
         if self.bare:
             verb = "was" if len(self.bare) == 1 else "were"
-            return f"{NOT_PRIVATE}: {', '.join(self.bare)} {verb} released without any guarantee."
+            return f"{NOT_PRIVATE}: {', '.join(self.bare)} {verb} computed without any guarantee."
         if self.seeded:
-            # No claim about "all others": a seed used twice lets anybody subtract one release from another.
-            return (
-                f"{NOT_PRIVATE}: the noise was drawn from a caller's seed, and whoever knows it can take it "
-                "away."
-            )
+            # No claim about "all others": a seed used twice lets anybody subtract one statistic from another.
+            return f"{NOT_PRIVATE}: the noise follows a seed. Anyone who knows the seed can remove the noise."
         if not math.isfinite(self.epsilon) or not self.delta < 1:
             return f"{NOT_PRIVATE} at delta {self.delta:.3g}: no finite epsilon holds there."
         change = "adding or removing" if self.adjacency == ADD_REMOVE else "replacing"
@@ -105,8 +103,8 @@ class Guarantee:
         summed = f", the sum of {self.stages} stages" if self.stages > 1 else ""
         return (
             f"({round_up(self.epsilon)}, {round_up(self.delta)})-differentially private for {change} one "
-            f"record{unit}{summed}: no test of whether one person's record is in the table has a true "
-            f"positive rate that exceeds its false positive rate by more than {round_up(self.tv)}."
+            f"record{unit}{summed}. Every test of whether a record is in the table has a true positive rate "
+            f"of at most its false positive rate plus {round_up(self.tv)}."
         )
 
     def write_warning(self, path: Path) -> None:

@@ -85,7 +85,9 @@ def checkpoint_ledger(checkpoint: Path) -> Ledger:
 def _forget(out: Path, ledger: Ledger) -> None:
     """Say in the ledger that something is left out, if there is something that it does not hold."""
     if not all(_is_in(path, ledger) for path in _places(out)):
-        ledger.exclude("earlier releases from the same folder, left out on request (--forget-earlier)")
+        ledger.exclude(
+            "earlier noisy statistics from the same folder, left out on request (--forget-earlier)"
+        )
 
 
 def _is_in(path: Path, ledger: Ledger) -> bool:

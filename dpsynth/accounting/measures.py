@@ -147,7 +147,7 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
     >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
     ...     print(f"{name}: {value}. {meaning}")
     epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
-    total variation: 0.382925. Nothing that can happen to this patient because of the release becomes more ...
+    total variation: 0.382925. Being in the table makes nothing that can happen to this patient more ...
     """
     replaced = cost["adjacency"] != "add/remove"
     change = "this patient's record rather than another's" if replaced else "this patient as without"
@@ -161,7 +161,7 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
         (
             "total variation",
             round_up(cost["tv"], 6),
-            points_more_probable(cost["tv"], "this patient", "the release", "the table"),
+            points_more_probable(cost["tv"], "this patient", "the table"),
         ),
         (
             "attack advantage",
@@ -174,10 +174,10 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
         ),
         (
             "attack accuracy",
-            f"{round_up(cost['attack_accuracy_bound'], 6)} at prior {prior:g}",
-            f"Whoever guesses whether this patient is in the table "
-            f"{right_at_most(cost['attack_accuracy_bound'])}; without the release, "
-            f"{percent(max(prior, 1 - prior))} times.",
+            f"{round_up(cost['attack_accuracy_bound'], 6)} at prior probability {prior:g}",
+            f"A guess of whether this patient is in the table "
+            f"{right_at_most(cost['attack_accuracy_bound'])}. Without the output it is right "
+            f"{percent(max(prior, 1 - prior))} times in 100.",
         ),
         (
             "TPR at FPR",
@@ -188,35 +188,35 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
         (
             "advantage at FPR",
             f"{round_up(cost['advantage_at_fpr'], 6)} at FPR {fpr:g}",
-            "That is at most so much more than such a test would find by chance.",
+            "Such a test finds at most this much more than it would by chance.",
         ),
         (
             "precision at FPR",
-            f"{round_up(cost['ppv_at_fpr'], 6)} at FPR {fpr:g}, prior {prior:g}",
+            f"{round_up(cost['ppv_at_fpr'], 6)} at FPR {fpr:g}, prior probability {prior:g}",
             f"If {percent(prior)} in 100 of those tested are members, a patient whom such a test names is "
             f"one with a probability of at most {round_up(cost['ppv_at_fpr'])}.",
         ),
         (
             "posterior belief",
-            f"{round_up(cost['belief_bound'], 6)} from prior {prior:g}",
-            f"Who knows all other records and believes with {prior:g} that this patient is in the table ends "
-            f"up believing it with at most {round_up(cost['belief_bound'])}, but for the probability that "
-            "follows.",
+            f"{round_up(cost['belief_bound'], 6)} from prior probability {prior:g}",
+            "An attacker who knows all other records sees one output. The probability that this patient is "
+            f"in the table is then at most {round_up(cost['belief_bound'])} to them, but for rare outputs.",
         ),
         (
             "belief exceeded",
             round_up(cost["belief_exceedance"], 6),
-            "The belief goes beyond that bound with at most this probability, which can be more than delta.",
+            "Outputs after which the belief is beyond that bound have at most this probability. It can be "
+            "more than delta.",
         ),
         (
             "Gaussian mu",
             round_up(cost["mu"], 6),
-            "To tell whether this patient is in the table is at least as hard as to tell from one draw of a "
-            f"normal distribution with std 1 whether its mean is 0 or {round_up(cost['mu'])} (but for tests "
-            "with an error rate below 1e-6)."
+            "A test of whether this patient is in the table is at least as hard as the following one. Given "
+            "one value from a normal distribution with standard deviation 1, decide whether its mean is 0 or "
+            f"{round_up(cost['mu'])}. This leaves out tests with an error rate below 1e-6."
             if math.isfinite(cost["mu"])
-            else "No Gaussian release gives away as much: with a small probability this patient may be told "
-            "for certain.",
+            else "Gaussian noise never gives away as much. With a small probability this patient may be "
+            "identified with certainty.",
         ),
     ]
 
@@ -239,22 +239,19 @@ def times_as_probable(epsilon: float, delta: float, change: str) -> str:
     )
 
 
-def points_more_probable(tv: float, whom: str, cause: str, where: str) -> str:
+def points_more_probable(tv: float, whom: str, where: str) -> str:
     """Meaning of a total variation for ``whom``.
 
     Examples
     --------
-    >>> points_more_probable(1.0, "you", "it", "the table")
-    'What can happen to you because of it may depend wholly on whether you are in the table.'
+    >>> points_more_probable(1.0, "this patient", "the table")
+    'Anything that happens to this patient may depend wholly on being in the table.'
     """
     if percent(tv) == "100":
-        return (
-            f"What can happen to {whom} because of {cause} may depend wholly on whether "
-            f"{'you are' if whom == 'you' else f'{whom} is'} in {where}."
-        )
+        return f"Anything that happens to {whom} may depend wholly on being in {where}."
     return (
-        f"Nothing that can happen to {whom} because of {cause} becomes more probable by more than "
-        f"{percent(tv)} points in 100 through being in {where}."
+        f"Being in {where} makes nothing that can happen to {whom} more probable by more than "
+        f"{percent(tv)} points in 100."
     )
 
 

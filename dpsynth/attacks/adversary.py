@@ -32,7 +32,7 @@ from dpsynth.releases.critic import Transcript
 Floats = NDArray[np.float64]
 
 _RECORD_MOVES_LESS = (
-    "a record that moves every step by the whole bound, always in the same direction; real ones move less"
+    "a record that moves every step by the whole bound, always in the same direction. Real ones move less"
 )
 
 
@@ -211,9 +211,9 @@ class Game:
         """
         epsilon = epsilon_of_belief(belief)
         exact = profile.exceedance(epsilon)
-        about = f"{about}; {self.runs} runs" if about else f"{self.runs} runs"
+        about = f"{about}, {self.runs} runs" if about else f"{self.runs} runs"
         nobody = Estimate(0.0, 0.0, 0.0)
-        passes = f"{about}; belief above {belief:g}; a record at the bound passes it with probability "
+        passes = f"{about}, belief above {belief:g}. A record at the bound passes it with probability "
         bound = largest_exceedance(profile, epsilon)
         return (
             Attempt(attack, "advantage", self.advantage(level), profile.tv(), nobody, about, closer, level),

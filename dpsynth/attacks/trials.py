@@ -35,10 +35,10 @@ GUESSED = 0.2
 Verdict = Literal["pass", "contradicted", "asleep", "too few trials"]
 #: What each verdict means, for a reader.
 MEANING: dict[str, str] = {
-    "pass": "nothing found above what is declared, and the audit sees what is there",
+    "pass": "nothing found above the declared cost, and the audit has enough power",
     "contradicted": "more was found than is declared: the proof or its code is wrong",
     "asleep": "less was found than a correct mechanism shows: the audit itself is faulty",
-    "too few trials": "nothing found above what is declared, but so many trials show too little to say more",
+    "too few trials": "nothing found above the declared cost, but the trials are too few for more",
 }
 
 
@@ -117,9 +117,11 @@ class Audited:
         """The same for a report: each result beside its proved bound."""
         shown = self.reachable_tv > 0.9 * self.declared["tv"]
         of_tv = (
-            "more trials" if shown else "other tables: on these the release shows no more of what is declared"
+            "more trials"
+            if shown
+            else "other tables. On these the noisy statistic shows less than is declared"
         )
-        of_law = "more trials: what the bound is about shows far out in the tails"
+        of_law = "more trials. The bound concerns the far tails"
         sure = replace(self, level=SURE)  # a report calls a proof wrong by these intervals
         found: list[tuple[str, Measure, Estimate | None, str]] = [
             ("audit", "tv", sure.tv, of_tv),
@@ -133,7 +135,7 @@ class Audited:
                 estimate,
                 proved=self.declared[measure],
                 control=Estimate(0.0, 0.0, 0.0),
-                about=f"{self.about}; {self.trials:,} trials",
+                about=f"{self.about}, {self.trials:,} trials",
                 closer=MEANING[self.verdict] if self.failed else closer,
                 level=SURE,
                 internal=False,

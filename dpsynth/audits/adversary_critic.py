@@ -288,7 +288,7 @@ def quick_attempts(
         profile,
         belief,
         attack="A_DI against a record at the bound",
-        about=f"simulated, all {plan.steps:,} critic steps of this run, no record read",
+        about=f"simulated, all {plan.steps:,} WGAN critic steps of this run, no record read",
         closer="nothing: this is the worst case that the accounting is about",
         level=SURE,
     )

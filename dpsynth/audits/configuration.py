@@ -75,7 +75,7 @@ class Releases:
             f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
             for i, name in enumerate(names)
         ]
-        return (*told, "critic steps") if self.plan is not None else tuple(told)
+        return (*told, "WGAN critic steps") if self.plan is not None else tuple(told)
 
 
 def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -> Releases:

@@ -258,7 +258,7 @@ def audit_critic(
     whole = sampling_prob == 1.0
     error = float(ndtr(-0.5 * min(audit.worst.attained, 1.0) * np.sqrt(made.steps) / z))
     return judge(
-        "critic steps",
+        "WGAN critic steps",
         scores,
         coins,
         Declared(Profile([training_event(z, sampling_prob, made.steps)]), delta),

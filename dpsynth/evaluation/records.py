@@ -165,7 +165,7 @@ class Evaluation:
     >>> print(result.to_markdown())
     ### Utility
     <BLANKLINE>
-    | measure | value | interval | release | what it is |
+    | measure | value | interval | status | what it is |
     |---|---:|---|---|---|
     | auc_mean | 0.8100 |  | confidential | three classifiers |
     <BLANKLINE>
@@ -265,7 +265,7 @@ class Evaluation:
             lines += [
                 f"{'#' * level} {inert(group)}",
                 "",
-                "| measure | value | interval | release | what it is |",
+                "| measure | value | interval | status | what it is |",
             ]
             lines.append("|---|---:|---|---|---|")
             for measure in self.measures:
@@ -274,7 +274,7 @@ class Evaluation:
                         measure.name,
                         shown(measure.value),
                         shown_interval(measure),
-                        "confidential" if measure.internal else "released",
+                        "confidential" if measure.internal else "may be shared",
                         measure.detail,
                     )
                     lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")

@@ -187,7 +187,7 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
     >>> auc = Measure("Utility", "auc", 0.8, True, "AUC", 0.7608, 0.8392)
     >>> found = on_part([auc], "testing models", 2_500, 10_000, 0.95)
     >>> found.measures[0].detail
-    'AUC; on a random 2,500 of 10,000 records, which adds a standard error of 0.0173'
+    'AUC, on a random 2,500 of 10,000 records, which adds a standard error of 0.0173'
     """
     measures = tuple(measures)
     if used >= total:
@@ -200,7 +200,7 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
         error = added[measure.name]
         adds = "" if error is None else f", which adds a standard error of {shown(error)}"
         said = f"on a random {used:,} of {total:,} records{adds}"
-        told.append(replace(measure, detail=f"{measure.detail}; {said}" if measure.detail else said))
+        told.append(replace(measure, detail=f"{measure.detail}, {said}" if measure.detail else said))
     return Findings(tuple(told), parts=(Part(what, used, total, errors.get(worst), worst),))
 
 

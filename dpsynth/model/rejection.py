@@ -103,7 +103,7 @@ class Acceptance:
             words.append(f"{self.selected / max(self.offered, 1):.2%} fulfil {self.conditions}")
         if self.moved is not None:
             words.append(
-                f"weighted back to the released marginals: at most {self.moved[0]:.4f} off in total "
+                f"weighted back to the noisy counts: at most {self.moved[0]:.4f} off in total "
                 f"variation ({self.moved[1]})"
             )
         return words

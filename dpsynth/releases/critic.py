@@ -42,7 +42,7 @@ class CriticRelease(Generic[Trained]):
     sensitivity: str
     train: Callable[[pd.DataFrame, Plan, np.random.Generator], Trained]
     stage: Stage | None = None
-    name: ClassVar[str] = "critic steps"
+    name: ClassVar[str] = "WGAN critic steps"
     adjacency: ClassVar[str] = ADD_REMOVE
 
     @property

@@ -67,7 +67,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
     n: float
     n_std: float = 0.0
     counted: Counting | None = None
-    name = "one-way marginals"
+    name = "single-column counts"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Reports made from result records only; nothing here reads a table or a folder."""
+"""Reports made from result records only. Nothing here reads a table or a folder."""
 
 from dpsynth.report.markdown import to_markdown
 from dpsynth.report.page.html import render, write_page

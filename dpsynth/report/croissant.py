@@ -1,7 +1,7 @@
 """Croissant metadata of a synthetic table: JSON-LD that catalogues and machine-learning tools read.
 
-Only what may be shared is in it: the public schema without unreviewed fields, the digest of the file, and the
-guarantee. Whoever publishes the table adds ``url``, ``creator`` and ``datePublished``.
+It has only parts that may be shared: the public schema without unreviewed fields, the digest of the file, and
+the guarantee. The publisher of the table adds ``url``, ``creator`` and ``datePublished``.
 
 Source: Croissant format specification 1.0, https://docs.mlcommons.org/croissant/docs/croissant-spec.html
 """
@@ -67,13 +67,13 @@ def metadata_of(
     Parameters
     ----------
     report : RunReport
-        Of the table; what it may release is used, nothing else.
+        Report of the table. Only its ``released()`` part is used.
     schema : Schema
-        Of the table. Of unreviewed columns only name and type are told.
+        Schema of the table. Unreviewed columns are given by name and type alone.
     file : path
         CSV file of the table, beside which the metadata will stand.
     license : str, optional
-        Under which the table is shared, best as an address; left out where nobody gave one.
+        License under which the table is shared, best as an address. By default none is named.
     """
     file, shared = Path(file), report.released()
     with file.open("rb") as content:
@@ -124,7 +124,7 @@ def _field(column: Column, file: str) -> dict[str, Any]:
 
 def _described(column: Column) -> str:
     if column.unreviewed:
-        return "Allowed values are not told: they were read off records and nobody has reviewed them."
+        return "Allowed values are not given: they were read off records and nobody has reviewed them."
     values = (
         f"From {column.allowed}" if column.is_numeric else f"One of: {', '.join(map(str, column.categories))}"
     )

@@ -1,6 +1,6 @@
 """How numbers are written for people, on pages, in Markdown, in drawings and in sentences.
 
-Bounds of a guarantee are rounded up; measured numbers are rounded to the nearest.
+Bounds of a guarantee are rounded up. Measured numbers are rounded to the nearest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpsynth.studies.digits import interval_texts
 
 
 def bound(value: float) -> str:
-    """A bound, rounded up to four figures; ∞ where there is none.
+    """A bound, rounded up to four figures, or ∞.
 
     Examples
     --------

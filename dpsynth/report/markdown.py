@@ -123,7 +123,7 @@ def _attempts(report: RunReport) -> list[str]:
         lines += [f"### {name}", "", f"{meaning[:1].upper()}{meaning[1:]}.", ""]
         lines += [f"| {' | '.join(HEADER)} | status |", "|---|---:|---:|---:|---|---|"]
         for attempt in attempts:
-            status = CONFIDENTIAL if attempt.internal else "no real record"
+            status = CONFIDENTIAL if attempt.internal else "may be shared"
             lines.append("| " + " | ".join(inert(cell) for cell in (*cells(attempt), status)) + " |")
         lines += ["", *(inert(told) for told, _ in closers(attempts)), ""]
     return lines

@@ -45,7 +45,7 @@ def plots_of_studies(studies: Sequence[Estimates], *, internal: bool) -> dict[st
 
 
 def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
-    """What an evaluation measured; columns that differ most come first."""
+    """Results of an evaluation. Columns that differ most come first."""
     drawn: dict[str, Plot] = {}
     for name, reference, words in (
         ("auc", 0.5, "AUC on held-out real records"),
@@ -88,7 +88,7 @@ def _numbered(name: str, plots: Iterable[Plot]) -> dict[str, Plot]:
 
 
 def _rows(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
-    """Label, table and measure of the scores of one kind; of models, those trained on both tables."""
+    """Label, table and measure of the scores of one kind, for models trained on either table."""
     rows = []
     for measure in measures:
         rest = measure.name.removeprefix(f"{prefix}_")

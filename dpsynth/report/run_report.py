@@ -1,7 +1,7 @@
-"""The report of one run or evaluation, as one record: what was promised, what it cost, what it is worth.
+"""The report of one run or evaluation, as one record: the promise, its cost, and the quality of the table.
 
-:meth:`RunReport.released` keeps what is on a list and drops the rest, so that nothing that is added to a run
-later gets onto a page for release by itself.
+:meth:`RunReport.released` keeps the entries of a list and drops the rest. So nothing that is added to a run
+later gets onto a page to share by itself.
 """
 
 from __future__ import annotations
@@ -72,25 +72,25 @@ _CONFIDENTIAL = (
 
 @dataclass(frozen=True, repr=False)
 class RunReport:
-    """What is known of one synthetic table.
+    """The known facts about one synthetic table.
 
     Printed, it is a summary. A notebook shows plots with it, and :meth:`plot` draws each one.
 
     Parameters
     ----------
     ledger : Ledger, optional
-        None where nothing is known of how the table was made.
+        None if nothing is known of how the table was made.
     delta : float, optional
-        At which epsilon is told, in [0, 1); goes with ``ledger``.
+        The delta of the epsilon shown, in [0, 1). It belongs to ``ledger``.
     table : dict
-        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public; ``unreviewed`` names
+        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``unreviewed`` names
         columns with fields that were read off the records, if there are any.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional
         Most of its numbers are internal.
     versions : dict of str to str
-        Of Python and of the packages that decide the result.
+        Versions of Python and of the packages that decide the result.
     seconds : dict of str to float
         Wall time of each stage, kept to milliseconds. Internal: it depends on the number of real records.
     created : str, optional
@@ -98,7 +98,7 @@ class RunReport:
     studies : tuple of Estimates
         Private estimates of the studies that were declared before the fit, with unique names.
     attempts : tuple of Attempt
-        What attacks reached beside what is proved; most of it is internal.
+        Results of attacks beside the proved bounds. Most of them are internal.
 
     Raises
     ------
@@ -142,9 +142,9 @@ class RunReport:
         Parameters
         ----------
         evaluation : Evaluation
-            What :func:`dpsynth.evaluate` gives.
+            The result of :func:`dpsynth.evaluate`.
         ledger : Ledger, optional
-            Of the fit, such as ``model.ledger_``; it must name a delta, as that of a fit does.
+            The ledger of the fit, such as ``model.ledger_``. It must name a delta, as that of a fit does.
         studies : sequence of Estimates
             Private estimates of pre-specified regressions, such as ``model.estimates_``.
 
@@ -172,7 +172,7 @@ class RunReport:
 
     @property
     def title(self) -> str:
-        """What the page is called."""
+        """The title of the page."""
         name = self.table.get("name")
         return f"Synthetic table: {name}" if name else "Synthetic table"
 
@@ -183,22 +183,22 @@ class RunReport:
 
     @property
     def measured(self) -> Evaluation:
-        """The evaluation; one without a number where there is none."""
+        """The evaluation, or an empty one."""
         return self.evaluation or Evaluation(())
 
     @cached_property
     def guarantee(self) -> Guarantee | None:
-        """What the ledger promises, computed once; None where nothing is known."""
+        """The promise of the ledger, computed once. None if nothing is known."""
         return None if self.ledger is None else self.ledger.guarantee(self.delta)
 
     @cached_property
     def summary(self) -> Summary | None:
-        """What each entry of the ledger costs, computed once."""
+        """The cost of each entry of the ledger, computed once."""
         return None if self.ledger is None else self.ledger.summary(self.delta)
 
     @cached_property
     def profile(self) -> Profile | None:
-        """What the ledger allows an attacker, computed once."""
+        """The privacy profile of the ledger, which bounds every attacker. Computed once."""
         return None if self.ledger is None else self.ledger.profile()
 
     @cached_property
@@ -223,9 +223,9 @@ class RunReport:
         Parameters
         ----------
         name : str
-            One of :attr:`plots`. Of the guarantee: ``costs``, ``trade_off``, ``roc_bound``, ``advantage``,
-            ``privacy_profile``. Of pre-specified regressions: ``estimates[STUDY]``, ``survival[STUDY]``. Of
-            an evaluation: ``auc``, ``r2``, ``roc[MODEL]``, ``calibration[MODEL]``, ``effects…``,
+            One of :attr:`plots`. The guarantee has ``costs``, ``trade_off``, ``roc_bound``, ``advantage``,
+            ``privacy_profile``. Pre-specified regressions have ``estimates[STUDY]``, ``survival[STUDY]``. An
+            evaluation has ``auc``, ``r2``, ``roc[MODEL]``, ``calibration[MODEL]``, ``effects…``,
             ``marginal[COLUMN]``, ``associations[TABLE]``, ``nn_accuracy``, ``distances``.
 
         Returns
@@ -236,7 +236,7 @@ class RunReport:
         Raises
         ------
         InputError
-            If the report has no plot of that name; the message names those it has.
+            If the report has no plot of that name. The message names those it has.
         """
         if name not in self._plots:
             raise InputError(
@@ -285,31 +285,29 @@ class RunReport:
 
     @property
     def withheld(self) -> str:
-        """Why the declared studies' estimates may not be shared, as one sentence; empty where they may.
+        """Why the estimates of pre-specified regressions may not be shared. Empty if they may.
 
-        They are paid for only where a guarantee holds. Names of terms repeat categories and steps of the
-        schema, and are kept back with whatever else shows fields that were read off the records.
+        They are covered only if a guarantee holds. Names of terms repeat categories and steps of the schema.
+        They are kept back if these fields were read off the records.
         """
         if self.guarantee is None:
-            return "No ledger says what these estimates cost: they are not for release."
+            return "No ledger says what these estimates cost. Do not share them."
         if not self.guarantee.private:
-            return (
-                f"{NOT_PRIVATE}: no guarantee covers these estimates; treat them as the records themselves."
-            )
+            return f"{NOT_PRIVATE}: no guarantee covers these estimates. Protect them like the records."
         unreviewed = self.measured.settings.get("unreviewed") or self.table.get("unreviewed")
         if unreviewed:
             named = f" ({few(unreviewed)})" if isinstance(unreviewed, list | tuple) else ""
             return (
-                "The terms of these estimates show fields of the schema that were read off the records and "
-                f"reviewed by nobody{named}: they are not for release."
+                "The terms of these estimates show fields of the schema that were read off the records. "
+                f"Nobody reviewed them{named}. Do not share these estimates."
             )
         return ""
 
     def released(self) -> RunReport:
-        """Return what may be shared: what was paid for, is public, or comes from the synthetic table alone.
+        """Return the part to share: covered by the guarantee, public, or from the synthetic table alone.
 
-        Declared studies are kept unless they are :attr:`withheld`. A name that repeats the name of the
-        private table's file is left out, as are times, seeds, paths and free text.
+        Pre-specified regressions are kept unless they are :attr:`withheld`. A name that repeats the name of
+        the private table's file is left out, as are times, seeds, paths and free text.
 
         Examples
         --------
@@ -341,7 +339,7 @@ class RunReport:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``report.json`` holds; an infinite epsilon is null."""
+        """Return the content of ``report.json``. An infinite epsilon is null."""
         record = {
             "guarantee": None if self.guarantee is None else str(self.guarantee),
             "private": self.guarantee is not None and self.guarantee.status == "private",
@@ -360,7 +358,7 @@ class RunReport:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], ledger: Ledger, evaluation: Evaluation | None) -> RunReport:
-        """Build the report of a run from what :meth:`to_dict` gives, its ledger and its evaluation.
+        """Build the report of a run from the record of :meth:`to_dict`, its ledger and its evaluation.
 
         Raises KeyError, TypeError or ValueError if something is missing or is something else.
         """
@@ -379,7 +377,7 @@ class RunReport:
 
 
 def _study(record: Mapping[str, Any]) -> Estimates:
-    """Read the estimates of one study; a file that somebody changed must not be drawn."""
+    """Read the estimates of one study. A file that somebody changed must not be drawn."""
     told = Estimates.from_dict(record)
     if told.kind not in MEASURES:
         raise ValueError(f"the study {told.study!r} is of the unknown kind {told.kind!r}")

@@ -64,7 +64,7 @@ def cells(attempt: Attempt) -> tuple[str, str, str, str, str]:
 def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
     """Return how attempts could come closer, each once, and whether it is internal.
 
-    A sentence that is not about all attempts names those that it is about.
+    If this is not about all attempts, one that it is about is named.
 
     Examples
     --------
@@ -78,9 +78,12 @@ def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
             found.setdefault(attempt.closer, []).append(attempt)
     told = []
     for closer, among in found.items():
-        names = [attempt.attack for attempt in among]
-        whose = "" if len(among) == len(attempts) else f" ({together(names)})"
-        told.append((f"To come closer{whose}: {closer}.", any(attempt.internal for attempt in among)))
+        text = f"To come closer: {closer}."
+        if len(among) < len(attempts):
+            which = among[0].attack
+            some = f"{len(among)} of {len(attempts)} results, such as {which}" if len(among) > 1 else which
+            text += f" This concerns {some}."
+        told.append((text, any(attempt.internal for attempt in among)))
     return told
 
 
@@ -118,7 +121,7 @@ GUIDE = (
     "combine their estimates with dpsynth.combine.",
 )
 #: what stands beside an estimate that may be shared
-PAID = "with noise"
+PAID = "covered"
 
 
 def guidance(report: Studied) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A run, from a configuration file to a folder with the table, the ledger, the model and the report.
+"""Runs: a configuration file in, a folder with table, ledger, model and report out.
 
-Its way in is the command line; :class:`~dpsynth.runs.run_folder.RunFolder` reads what a run left.
+They are started on the command line. :class:`~dpsynth.runs.run_folder.RunFolder` reads what a run left.
 """

@@ -1,6 +1,7 @@
 """A run as attackers find it: its tables, what its ledger allows, and its generator.
 
-What of a run or of its configuration an auditor needs: schema and options, and for a black box records.
+An auditor gets the schema and the options of a run or of its configuration. A black-box audit gets records
+too.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Generator:
     n: int
 
     def __call__(self, frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-        """Fit the run's model to a frame and draw a table; all randomness comes from ``rng``."""
+        """Fit the run's model to a frame and draw a table. All randomness comes from ``rng``."""
         seed = int(rng.integers(2**31))
         model = dict(self.config["model"]) | {"random_state": seed}
         with warnings.catch_warnings():
@@ -124,12 +125,12 @@ class ToAudit:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What an audit depends on, as plain data."""
+        """Everything that an audit depends on, as plain data."""
         return {"configuration": self.config.of_fit(), "schema": self.schema.digest()}
 
 
 def to_audit(path: str | Path) -> ToAudit:
-    """Read a YAML file, or the configuration in the folder of a run; no record is read.
+    """Read a YAML file, or the configuration in the folder of a run. No record is read.
 
     Raises InputError if it is neither, the configuration is wrong, or it asks for no privacy.
     """

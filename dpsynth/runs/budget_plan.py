@@ -55,7 +55,7 @@ class PlannedStatistic:
 
     ``share``: part of the privacy budget (of mu^2).
     ``epsilon``: of this statistic alone, at the plan's delta.
-    ``noise_std``: standard deviation of the noise in each count, in records; None if it is no count.
+    ``noise_std``: standard deviation of the noise in each count, in records. None if it is no count.
     """
 
     name: str
@@ -80,15 +80,15 @@ class Spread:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect at one epsilon.
+    """Expected results at one epsilon.
 
-    ``noise_std``: of a single-column count, in records; None without such counts.
+    ``noise_std``: of a single-column count, in records. None without such counts.
     ``smallest_group``: fewest records in a value of one column whose count survives the noise.
-    ``smallest_pair``: the same in a cell of the outcome and one column; None if there are no such tables.
+    ``smallest_pair``: the same in a cell of the outcome and one column. None if there are no such tables.
     ``attack_accuracy``: largest share of right guesses about membership, from even odds.
-    ``real_auc``, ``auc_loss``: over simulated tables; None without an outcome. Loss is real minus synthetic.
+    ``real_auc``, ``auc_loss``: over simulated tables. None without an outcome. Loss is real minus synthetic.
     ``widening``: width of each regression's intervals over their width without noise.
-    ``refused``: why a fit would be refused; empty if it would not.
+    ``refused``: why a fit would be refused. Empty if it would not.
     """
 
     epsilon: float
@@ -113,12 +113,12 @@ class Advice:
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """What a fit would give, from public numbers alone; made by `plan`.
+    """Forecast of a fit from public numbers alone, made by `plan`.
 
     Attributes
     ----------
     records, columns : int
-        Of the table to fit.
+        Size of the table to fit.
     epsilon, delta : float
         The budget that ``statistics`` and ``advice`` are for.
     statistics : tuple of PlannedStatistic
@@ -128,10 +128,10 @@ class BudgetPlan:
     advice : tuple of Advice
         Columns whose values have too few records for the noise.
     tables, simulated_records : int
-        Simulated tables at each epsilon, and their records. Of fewer records than the table's, the noise is
-        reduced in proportion.
+        Simulated tables at each epsilon, and their records. If they have fewer records than the table, their
+        noise is reduced in proportion.
     auc : float or None
-        Declared AUC of the true risk; None: from 0.66 to 0.9 over the tables.
+        Declared AUC of the true risk. None: from 0.66 to 0.9 over the tables.
     """
 
     records: int
@@ -277,10 +277,10 @@ def plan(
     schema : Schema
         Reviewed public description of the table.
     n : int, optional
-        Number of records that will be fitted, at least 30; by default the schema's ``n_public``. Give that
-        of the training part if the table is split.
+        Number of records that will be fitted, at least 30. By default it is the schema's ``n_public``. If the
+        table is split, give the number of the training part.
     epsilon, delta, studies, **options
-        Of the fit: arguments of :class:`dpsynth.DPWGANGP`.
+        Arguments of :class:`dpsynth.DPWGANGP` for the fit.
     auc : float, optional
         AUC of the best model of the outcome, in (0.5, 1), if it is known from the literature. Without it,
         simulated tables go from weak (0.66) to strong dependence (0.9). Models of few records reach less.
@@ -327,7 +327,7 @@ def plan(
     if tables < 1:
         raise InputError(f"tables must be at least 1, got {tables}")
     if given.epsilon is None:
-        raise InputError("epsilon is null: a fit without noise needs no plan; give a number")
+        raise InputError("epsilon is null. A fit without noise needs no plan: give a number")
 
     own = float(given.epsilon)
     planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
@@ -418,7 +418,7 @@ def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatist
 
 
 def _pair_std(releases: Releases) -> float | None:
-    """Noise in a cell of the outcome and one column; None if there are no such tables."""
+    """Noise in a cell of the outcome and one column. None if there are no such tables."""
     if releases.base_model is None or not releases.base_model.tables.with_outcome:
         return None
     return releases.base_model.tables.noise_std / math.sqrt(OUTCOME_SHARE)
@@ -492,7 +492,7 @@ def _coarsened(most: int) -> str:
 
 
 def _lacking(at: Forecast, n: int) -> list[str]:
-    """What is not good enough at an epsilon."""
+    """The results that are not good enough at an epsilon."""
     lacking = []
     if at.auc_loss is not None and at.real_auc is not None:
         learned = at.real_auc.mean - 0.5
@@ -532,7 +532,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _scope(found: BudgetPlan) -> list[str]:
-    """What the words mean, and what the estimates are of."""
+    """The meaning of the words and of the estimates."""
     lines = [
         *found._enough,
         "Guesses right: most right guesses about who is in the data, where half of the people are.",

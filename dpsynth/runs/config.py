@@ -53,9 +53,9 @@ class DataConfig(Section):
 class SplitConfig(Section):
     """The test part: records that the model never sees.
 
-    ``independent`` decides each record by itself, so that the guarantee is about the whole table;
-    ``stratified`` splits in exact numbers and in proportion to the outcome, as experiments want it, and the
-    guarantee is then about the training part as it is, which the ledger says.
+    ``independent`` decides each record by itself. The guarantee is then about the whole table.
+    ``stratified`` splits in exact numbers and in proportion to the outcome, for experiments. The guarantee is
+    then about the training part as it is, and the ledger says so.
     """
 
     method: Literal["independent", "stratified"] = "independent"
@@ -75,9 +75,10 @@ class ModelConfig(ModelOptions):
 
 
 class SampleConfig(Section):
-    """How many records are made; as many as the training table's public number by default.
+    """Number of records to generate. The default is the public number of the training table.
 
-    ``license``, best an address, is that under which the table is shared; ``croissant.json`` then holds it.
+    ``license`` is that under which the table is shared, best as an address. It is written to
+    ``croissant.json``.
     """
 
     n: int | None = Field(default=None, ge=1)
@@ -85,13 +86,13 @@ class SampleConfig(Section):
 
 
 class EvaluateConfig(Settings):
-    """What is measured (:class:`~dpsynth.evaluation.settings.Settings`), and whether anything is."""
+    """The evaluation's :class:`~dpsynth.evaluation.settings.Settings`, and whether there is one."""
 
     enabled: bool = True
 
 
 class AttackConfig(Section):
-    """Whether the synthetic table is attacked for the report; ``dpsynth attack`` does so at length."""
+    """Whether the synthetic table is attacked for the report. ``dpsynth attack`` does so at length."""
 
     enabled: bool = True
 
@@ -99,7 +100,7 @@ class AttackConfig(Section):
 class RunConfig(Section):
     """A whole run.
 
-    ``dataset`` is the name of a data set with a card, or the path of a card of one's own; this or ``data`` is
+    ``dataset`` is the name of a data set with a card, or the path of a card of one's own. This or ``data`` is
     required. ``studies`` are regressions that part of the budget estimates, each a text or a mapping with the
     keys of :class:`~dpsynth.studies.study.Study`. A wrong key raises ConfigError.
 
@@ -162,7 +163,7 @@ class RunConfig(Section):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunConfig:
-        """Build a configuration from nested mappings; raise ConfigError with one sentence otherwise."""
+        """Build a configuration from nested mappings, or raise ConfigError with one sentence."""
         if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
             raise ConfigError(f"a mapping of keys is required, got {data!r:.80}")
         if "columns" in data:

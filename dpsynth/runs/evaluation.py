@@ -1,7 +1,7 @@
 """The judgement of a run's table: evaluation and attacks, after the table was made or again later.
 
-Nothing is fitted or paid for. The report is written anew after each part, each file under a temporary name
-that is renamed: what is interrupted leaves the parts before it.
+Nothing is fitted, and no privacy budget is used. The report is written anew after each part, each file under
+a temporary name that is renamed. An interrupt leaves the parts before it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Stages = Callable[[str, float], None]
 class Finished:
     """A run whose model and ledger are in its folder.
 
-    ``problems`` say why the table, the evaluation, the attacks or the page are absent: what was paid for is
-    kept. ``interrupted`` says whether the user's interrupt is a reason.
+    ``problems`` say why the table, the evaluation, the attacks or the page are absent. The model and the
+    ledger are kept. ``interrupted`` says whether the user's interrupt is a reason.
     """
 
     folder: RunFolder
@@ -54,7 +54,7 @@ class Finished:
 
     @contextmanager
     def kept(self, what: str) -> Iterator[None]:
-        """Note a failure and go on: the private budget is spent, and what it bought must not be lost."""
+        """Note a failure and go on: the privacy budget is used, and its results must not be lost."""
         try:
             yield
         except KeyboardInterrupt:
@@ -64,7 +64,7 @@ class Finished:
             self.problems.append(f"{what} failed ({type(problem).__name__}: {problem})")
 
     def add(self, stage: str, start: float, **changes: object) -> float:
-        """Change the report after a stage; return how many seconds it took."""
+        """Change the report after a stage, and return how many seconds it took."""
         seconds = time.perf_counter() - start
         self.report = replace(self.report, seconds={**self.report.seconds, stage: seconds}, **changes)  # type: ignore[arg-type]
         return seconds
@@ -114,10 +114,10 @@ def judge_again(
     settings: Mapping[str, object] | None = None,
     stages: Stages | None = None,
 ) -> Finished:
-    """Judge a run's synthetic table again; table, model and ledger stay.
+    """Judge a run's synthetic table again. Table, model and ledger stay.
 
-    The real table is read and split as the run's configuration says. ``force`` allows an evaluation that is
-    there to be replaced; ``settings`` are entries of the configuration's section ``evaluate`` to change.
+    The real table is read and split as the run's configuration says. ``force`` allows to replace an
+    evaluation. ``settings`` are entries of the configuration's section ``evaluate`` to change.
     """
     where = RunFolder.of_run(folder)
     with where.locked():
@@ -157,11 +157,11 @@ def attempts_on(
     )
     found = list(risks)
     if proved.profile is not None:
-        tell("audit of the releases", 0.0)
+        tell("audit of the noisy statistics", 0.0)
         found += attempts_on_releases(
-            tables, model, on_releases, lambda done: tell("audit of the releases", done)
+            tables, model, on_releases, lambda done: tell("audit of the noisy statistics", done)
         )
-        tell("audit of the releases", 1.0)
+        tell("audit of the noisy statistics", 1.0)
     if tables.schema.unreviewed:
         found = [replace(attempt, internal=True) for attempt in found]
     return tuple(found)

@@ -1,9 +1,9 @@
-"""One run from a configuration to a folder: load, split, fit, sample; then the judgement.
+"""One run from a configuration to a folder: load, split, fit, sample, and evaluate.
 
-Table, model and ledger are written into a temporary folder beside the target, which is renamed when they are
-complete: a run that fails before leaves nothing half-written, and what comes after
-(:mod:`dpsynth.runs.evaluation`) finds them in place. An interrupt during training leaves a *private*
-checkpoint beside the folder, from which the same run can go on once.
+Table, model and ledger are written into a temporary folder beside the target. It is renamed when they are
+complete. A run that fails before leaves nothing half-written. The evaluation (:mod:`dpsynth.runs.evaluation`)
+finds them in place. An interrupt during training leaves a *private* checkpoint beside the folder. The same
+run can continue from it once.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ def run(
 ) -> Finished:
     """Carry out a run and write its folder (:class:`~dpsynth.runs.run_folder.RunFolder`).
 
-    All but what is wrong in the records is found before they are read. The training half is read by ``fit``
-    (every reading is in the ledger) and by the evaluation, whose numbers are internal.
+    Errors outside the records are found before the records are read. The training half is read by ``fit``
+    (every statistic is in the ledger) and by the evaluation, whose numbers are internal.
 
     Parameters
     ----------
     force : bool
-        Whether the folder of an earlier run may be replaced; it stays until the new one is complete. A
-        checkpoint is given up. What was released for either counts, as it does for runs that failed, see
+        Whether the folder of an earlier run may be replaced. It stays until the new one is complete. A
+        checkpoint is given up. Noisy statistics of either count, as do those of failed runs, see
         :mod:`dpsynth.accounting.journal`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
     ledger : path, optional
-        Of what has been released about the same table before; this run is added to it. A run that is resumed
+        Ledger of earlier noisy statistics of the same table. This run is added to it. A run that is resumed
         must go on from it already.
     forget_earlier : bool
-        Leave out what was released from the same folder before, and let the ledger say so.
+        Leave out earlier noisy statistics from the same folder. The ledger says so.
     accept_n_public : bool
         Go on although ``n_public`` is far from the number of rows.
     evaluate : bool
@@ -80,8 +80,8 @@ def run(
     Raises
     ------
     InputError
-        If the configuration, the data or the schema is wrong, ``out`` must not be written to or is in use, or
-        there is nothing to resume.
+        If the configuration, the data or the schema is wrong. If ``out`` must not be written to or is in use,
+        or there is nothing to resume.
     PrivacyError
         If the guarantee asked for cannot be given.
     """
@@ -89,7 +89,7 @@ def run(
     out = folder.path
     model = build_model(config)
     if resume and folder.report_json.is_file() and not force:
-        raise InputError(f"{out} holds a complete table; `dpsynth evaluate {out}` evaluates it")
+        raise InputError(f"{out} holds a complete table. `dpsynth evaluate {out}` evaluates it")
     with claimed(out, force=force, mark=folder.report_json.name):
         checkpoint = folder.checkpoint
         _check_checkpoint(folder, config, resume=resume, force=force)
@@ -146,7 +146,7 @@ def run(
             done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)
             if config.sample.n is None and train.schema.n_public is None:
-                say("that is a noisy count of the training records; sample.n or n_public sets another")
+                say("that is a noisy count of the training records. sample.n or n_public sets another one")
             _remove(checkpoint)
         if evaluate and sampled is not None:
             judge(done, config, (sampled, train, test), model, stages=stages, say=say)
@@ -156,7 +156,7 @@ def run(
 def _write_table(
     done: Finished, model: DPWGANGP, n: int | None, *, replace: bool, say: Callable[[str], None]
 ) -> pd.DataFrame | None:
-    """Write table, model, ledger and a report without evaluation; return the table's first records."""
+    """Write table, model, ledger and a report without evaluation. Return the table's first records."""
     sampled: list[pd.DataFrame] = []
     # a private number of few records may come out as 1 or less, and one record cannot be evaluated
     n = n or max(round(model.n_), 2)
@@ -185,7 +185,7 @@ def _write_table(
 
 
 def build_model(config: RunConfig) -> DPWGANGP:
-    """Make the unfitted model of a configuration; raise ConfigError naming the key that is wrong."""
+    """Make the unfitted model of a configuration, or raise ConfigError naming the wrong key."""
     accept = config.data.accept_unreviewed if config.data is not None else False
     try:
         model = DPWGANGP(**dict(config.model), accept_unreviewed=accept, studies=config.studies)
@@ -198,7 +198,7 @@ def build_model(config: RunConfig) -> DPWGANGP:
 
 
 def _without_seed(config: RunConfig) -> dict[str, object]:
-    """The configuration as a report may show it: whoever has the noise's seed has the noise."""
+    """The configuration as a report may show it, without the seed, which gives the noise."""
     shown = config.to_dict()
     if "random_state" in shown["model"]:
         shown["model"]["random_state"] = "given, not kept"
@@ -253,21 +253,21 @@ def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, for
 def _continued(
     checkpoint: Path, named: Ledger | None, path: str | Path | None, forget_earlier: bool
 ) -> Ledger:
-    """The checkpoint's ledger; one that the interrupted run did not go on from is refused, not lost."""
+    """The checkpoint's ledger. A named ledger that it does not hold is refused, not lost."""
     if forget_earlier:
         raise InputError("--forget-earlier does not go with --resume: the interrupted run has its ledger")
     ledger = checkpoint_ledger(checkpoint)
     if named is not None and not ledger.holds(named):
         raise InputError(
-            f"the run that left {checkpoint} did not go on from the ledger {path}: give the checkpoint up "
-            "(--force without --resume) and begin anew with that ledger, or resume without it if it is about "
-            "another table"
+            f"the run that left {checkpoint} did not begin with the ledger {path}. Replace the checkpoint "
+            "with --force and without --resume, and begin anew with that ledger. Or resume without it, if it "
+            "is about another table"
         )
     return ledger
 
 
 def _remove(checkpoint: Path) -> None:
-    """Remove a checkpoint and what killed processes left of it; the caller holds the folder's lock."""
+    """Remove a checkpoint and what killed processes left of it. The caller holds the folder's lock."""
     for rest in (checkpoint, *storage.leftovers(checkpoint)):
         if rest.exists():
             shutil.rmtree(rest)

@@ -54,11 +54,11 @@ def simulated_fits(
     tables: int,
     progress: Callable[[int, int], None] | None,
 ) -> dict[float, list[dict[str, Any]]]:
-    """What fits of simulated tables give, by epsilon: a record a table, with its ``widening`` by study.
+    """Results of fits of simulated tables, by epsilon: a record a table, with its ``widening`` by study.
 
     ``real`` and ``synthetic`` are AUCs of models of the outcome, where the schema has one.
     ``options``: of the fit, but for its epsilon.
-    ``auc``: of the true risk in every table; None: from weak to strong dependence over the tables.
+    ``auc``: of the true risk in every table. None: from weak to strong dependence over the tables.
     """
     if not options.studies and not _has_auc(schema):
         return {}
@@ -118,7 +118,7 @@ def fitted(task: Task) -> dict[str, Any]:
 
 
 def mean_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, seed: int) -> float:
-    """Mean AUC of logistic regression and gradient boosting; a model that fails has 0.5."""
+    """Mean AUC of logistic regression and gradient boosting. A model that fails has 0.5."""
     from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
     from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
     from dpsynth.evaluation.utility.scores import scorer

@@ -1,4 +1,4 @@
-"""What can be wrong in a run and be seen without its records: found before a record is read or paid for.
+"""Errors of a run that are found before a record is read.
 
 The real table of a run: loaded, split in two, and put beside the synthetic one.
 """
@@ -31,7 +31,7 @@ def load_table(config: RunConfig) -> Table:
 
 
 def split_table(config: RunConfig, table: Table) -> tuple[Table, Table]:
-    """Split a table into its training and test part, as a configuration says; the same way every time."""
+    """Split a table into its training and test part, as a configuration says, the same way every time."""
     split = datasets.train_test if config.split.method == "stratified" else datasets.independent_split
     return split(table, config.split.test_fraction, config.split.seed)
 
@@ -39,7 +39,7 @@ def split_table(config: RunConfig, table: Table) -> tuple[Table, Table]:
 def compared(
     sampled: pd.DataFrame, train: Table, test: Table, declared: tuple[Estimates, ...] = ()
 ) -> Tables:
-    """Conform a synthetic table and both parts of the real one; ``declared`` are private estimates."""
+    """Conform a synthetic table and both parts of the real one. ``declared`` are private estimates."""
     return Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
 
 

@@ -1,7 +1,7 @@
-"""The private estimates of declared studies in a folder of their own, where no table is wanted.
+"""Private estimates of pre-specified regressions in a folder of their own, without a table.
 
-Only the studies' columns are modelled: a base model over few columns has less noise in each, and without
-critic steps or other columns more of the budget is left for the studies themselves.
+Only the regressions' columns are modelled. A base model over few columns has less noise in each. Without WGAN
+critic steps and other columns, more of the budget is left for the regressions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.schema import Schema
 
-#: part of mu^2 for the studies; the base model stands for the records where nothing is bought, and gets the
-#: rest
+#: part of mu^2 for the studies; the base model, which stands for the records elsewhere, gets the rest
 SHARE = 0.5
-_FORMAT = 1
+_FORMAT = 2
 
 
 def studies_of(path: str | Path) -> tuple[Study, ...]:
-    """Return what stands under ``studies`` in a YAML file; raise InputError, naming it, otherwise."""
+    """Return the ``studies`` of a YAML file, or raise InputError naming the file."""
 
     def build(data: Any) -> tuple[Study, ...]:
         if not isinstance(data, dict) or not data.get("studies"):
@@ -46,7 +45,7 @@ def studies_of(path: str | Path) -> tuple[Study, ...]:
 
 
 def study_schema(schema: Schema, studies: Sequence[Study]) -> Schema:
-    """Return the schema of the studies' columns; the table may have the others, which are not read.
+    """Return the schema of the studies' columns. The table may have others, which are not read.
 
     The first study's outcome that is no number becomes the schema's, and so the root of the base model.
 
@@ -95,7 +94,7 @@ def study_estimator(
 
 
 def estimates_record(model: DPWGANGP) -> dict[str, Any]:
-    """What ``estimates.json`` holds: a JSON-able record of a fitted model's studies and what they cost."""
+    """The record of ``estimates.json``: a fitted model's studies and their cost."""
     return {
         "format": _FORMAT,
         "studies": [study.declared.to_dict() for study in model.model_.studies],
@@ -130,7 +129,7 @@ def read_estimates(folder: str | Path) -> tuple[tuple[Estimates, ...], Guarantee
 
 
 def read_model(folder: str | Path) -> DPWGANGP:
-    """Return the model with studies in the folder of a run or of a model; raise InputError without one."""
+    """Return the model with studies in the folder of a run or of a model, or raise InputError."""
     places = RunFolder(Path(folder))
     home = places.model_home
     there = (home / "model.json").is_file()
@@ -147,8 +146,8 @@ def read_model(folder: str | Path) -> DPWGANGP:
     model = DPWGANGP.load(home)
     if not model.estimates_:
         raise InputError(
-            f"the model in {home} holds no study: none was declared before its fit, and what was not bought "
-            "then costs budget now"
+            f"the model in {home} holds no study: none was pre-specified before its fit. `dpsynth study fit` "
+            "estimates one, and uses privacy budget"
         )
     return model
 
@@ -157,7 +156,7 @@ def _of_folder(places: RunFolder) -> tuple[tuple[Estimates, ...], Guarantee]:
     folder, path = places.path, places.estimates_json
     record = read_json(path)
     try:
-        check_format(folder, "estimates", record["format"], _FORMAT)
+        check_format(folder, "record of estimates", record["format"], _FORMAT)
         estimates = tuple(Estimates.from_dict(entry) for entry in record["estimates"])
         guarantee = Guarantee.from_dict(record["guarantee"])
     except (KeyError, TypeError, ValueError) as problem:
@@ -173,18 +172,18 @@ def to_markdown(estimates: Sequence[Estimates], guarantee: Guarantee, summary: S
     """Return the estimates as tables, with what they mean and what they cost."""
     lines = ["# Private estimates", ""]
     if not guarantee.private:
-        lines += [f"> **{NOT_PRIVATE}.** Treat these numbers as you would treat the records.", ""]
+        lines += [f"> **{NOT_PRIVATE}.** Protect these numbers as you protect the records.", ""]
     for study in estimates:
         lines += _study_lines(study)
     lines += [
-        "The intervals are about the population that the records come from: they hold the sampling of the "
-        "records and the noise for privacy.",
+        "The intervals are about the population that the records come from. They include sampling error and "
+        "privacy noise.",
         "",
         "## What is guaranteed",
         "",
         inert(str(guarantee)),
         "",
-        "| reading of the private table | ε alone | ε so far |",
+        "| noisy statistic | ε alone | ε so far |",
         "|---|---:|---:|",
     ]
     for entry in summary["entries"]:

@@ -1,6 +1,6 @@
-"""The report of what was just made: the facts of its table, today's date and the software that decided it.
+"""The report of a new table: its facts, today's date and the software that decided it.
 
-How a synthetic table was made, as far as a model or a ledger tells: what a report opens with.
+A model or a ledger has the facts with which a report opens.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def new_report(
 ) -> RunReport:
     """Return the report of a table made, or evaluated, today with the software at hand.
 
-    ``schema`` is the one that the table was made with, ``name`` that of the data, ``config`` the run's as it
-    may be shown; see :class:`RunReport` for the rest.
+    ``schema`` is the one that the table was made with, and ``name`` that of the data. ``config`` is the run's
+    as it may be shown. See :class:`RunReport` for the rest.
     """
     table: dict[str, object] = {
         "name": name,
@@ -89,9 +89,9 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of how a synthetic table was made: by its model, or by a ledger alone.
+    """How a synthetic table was made, from its model or from a ledger alone.
 
-    ``model`` are the options as a run's configuration has them; ``studies`` the private estimates of the
+    ``model`` are the options as a run's configuration has them. ``studies`` are the private estimates of the
     model.
     """
 
@@ -103,7 +103,7 @@ class Origin:
 
     @classmethod
     def of_model(cls, path: str | Path) -> Origin:
-        """Read the folder of a model or of a run; raise DataError if it holds none or a damaged one."""
+        """Read the folder of a model or of a run, or raise DataError for none or a damaged one."""
         fitted = RunFolder(Path(path)).load_model()
         # in the order of a run's configuration
         dumped = fitted.validate().model_dump()
@@ -122,7 +122,7 @@ class Origin:
 
     @classmethod
     def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
-        """Read a ledger; raise InputError if neither it nor ``delta`` says at which delta epsilon is told."""
+        """Read a ledger, or raise InputError if neither it nor ``delta`` gives the delta of epsilon."""
         path = Path(path)
         folder = RunFolder(path)
         if path.is_dir():
@@ -131,7 +131,7 @@ class Origin:
         ledger = Ledger.load(path)
         told = ledger.delta if delta is None else delta
         if told is None:
-            raise InputError(f"--delta is needed: {path} does not say at which delta epsilon is told")
+            raise InputError(f"--delta is needed: {path} does not give a delta")
         ledger.guarantee(told)  # refuses a delta that is none, before anything takes time
         return cls(ledger, float(told))
 
@@ -155,7 +155,7 @@ class Origin:
     ) -> RunReport:
         """The report that `dpsynth run` would have written of this table.
 
-        ``train`` and ``schema_path`` are files; ``asked`` is what the evaluation was given.
+        ``train`` and ``schema_path`` are files. ``asked`` are the settings of the evaluation.
         """
         known = self.schema or schema
         data = {"path": str(train.resolve())}

@@ -1,9 +1,9 @@
 """The layout of a run's folder, known here alone: where its files are, how they are read and written.
 
-`dpsynth evaluate --out` writes some of these files, `dpsynth study fit` others; both are read here as well.
-A run that was made is opened again with its configuration and with both parts of the real table. The
-guarantee is never read from a report: it is computed from ``ledger.json``, as anybody can, and a ledger that
-is not the report's is refused.
+`dpsynth evaluate --out` writes some of these files, `dpsynth study fit` others. Both are read here as well. A
+run is opened again with its configuration and with both parts of the real table. The guarantee is never read
+from a report. It is computed from ``ledger.json``, as anybody can. A ledger that is not the report's is
+refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RunFolder:
 
     @classmethod
     def of_run(cls, path: str | Path) -> RunFolder:
-        """Return a folder that `dpsynth run` wrote; of another one, raise InputError, saying what it is."""
+        """Return a folder that `dpsynth run` wrote, or raise InputError, saying what it is."""
         path = Path(path)
         if path.name in ("", ".."):  # of the folder that the user stands in, whose neighbours are looked at
             path = path.resolve()
@@ -67,7 +67,7 @@ class RunFolder:
 
     @property
     def model_home(self) -> Path:
-        """The same; where it holds no model, the folder itself, which may be that of a model."""
+        """The same, or the folder itself if it holds no model: it may be that of a model."""
         return self.model if (self.model / "model.json").exists() else self.path
 
     @property
@@ -82,7 +82,7 @@ class RunFolder:
 
     @property
     def report_json(self) -> Path:
-        """The report as a record; it marks the folder of a run."""
+        """The report as a record. It marks the folder of a run."""
         return self.path / "report.json"
 
     @property
@@ -92,7 +92,7 @@ class RunFolder:
 
     @property
     def evaluation_json(self) -> Path:
-        """What was measured; it marks the folder of an evaluation."""
+        """The evaluation as a record. It marks the folder of an evaluation."""
         return self.path / "evaluation.json"
 
     @property
@@ -102,7 +102,7 @@ class RunFolder:
 
     @property
     def estimates_json(self) -> Path:
-        """Private estimates of studies alone; it marks the folder of `dpsynth study fit`."""
+        """Private estimates of studies alone. They mark the folder of `dpsynth study fit`."""
         return self.path / "estimates.json"
 
     @property
@@ -127,7 +127,7 @@ class RunFolder:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What the folder holds."""
+        """Names in the folder."""
         return tuple(sorted(entry.name for entry in self.path.iterdir()))
 
     def page(self, mode: Literal["internal", "release"] = "internal") -> Path:
@@ -139,14 +139,14 @@ class RunFolder:
         return locked(self.path)
 
     def read_ledger(self) -> Ledger:
-        """Read the ledger of a run or of a model; raise DataError where it is not that of the model."""
+        """Read the ledger of a run or of a model, or raise DataError if it is not that of the model."""
         if not self.ledger.exists():
             return self.load_model().ledger_
         check_same_ledger(self.ledger, self.model)
         return Ledger.load(self.ledger)
 
     def load_model(self) -> DPWGANGP:
-        """Read the fitted model; raise DataError where there is none, or a damaged one."""
+        """Read the fitted model, or raise DataError for none or a damaged one."""
         from dpsynth.synthesis.synthesizer import DPWGANGP
 
         return DPWGANGP.load(self.model_home)
@@ -159,11 +159,11 @@ class RunFolder:
         write_text(self.report_md, to_markdown(report))
 
     def write_json(self, report: RunReport) -> None:
-        """Write the report as JSON; the ledger, which is not in it, is written beside it."""
+        """Write the report as JSON. The ledger, which is not in it, is written beside it."""
         write_text(self.report_json, dump_json(report.to_dict()) + "\n")
 
     def write_croissant(self, report: RunReport, schema: Schema | None = None) -> None:
-        """Write the synthetic table's metadata beside it; the schema is that of the model by default."""
+        """Write the synthetic table's metadata beside it. The schema is that of the model by default."""
         from dpsynth.report.croissant import metadata_of
 
         known = self.load_model().model_.schema if schema is None else schema
@@ -179,7 +179,7 @@ class RunFolder:
         write_page(report, self.page(), "internal")
 
     def read_report(self) -> RunReport:
-        """Read the report of a run; of the folder of an evaluation alone, no guarantee is known.
+        """Read the report of a run. For the folder of an evaluation alone, no guarantee is known.
 
         Raises InputError if the folder is neither, DataError if a file cannot be read or holds something
         else.
@@ -255,7 +255,7 @@ def _same_story(ledger: Ledger, told: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class OpenedRun:
-    """What a run left; the configuration is without its seed."""
+    """A run that was made. Its configuration is without the seed."""
 
     folder: RunFolder
     report: RunReport
@@ -273,7 +273,7 @@ class OpenedRun:
         made, path = self.folder.synthetic, self.folder.path
         if not made.is_file():
             raise InputError(
-                f"{path} holds no {made.name}; `dpsynth sample {path} -n N --out {made}` draws one"
+                f"{path} holds no {made.name}. `dpsynth sample {path} -n N --out {made}` generates one"
             )
         train, test = split_table(self.config, load_table(self.config))
         if train.schema.digest() != self.report.table.get("schema_sha256"):
@@ -284,7 +284,7 @@ class OpenedRun:
 
 
 def open_run(run: RunFolder, settings: Mapping[str, object] | None = None) -> OpenedRun:
-    """Open :meth:`RunFolder.of_run`, with other settings of its evaluation; no record is read.
+    """Open :meth:`RunFolder.of_run`, with other settings of its evaluation. No record is read.
 
     Raises DataError if its report or its ledger cannot be read, ConfigError if the configuration in the
     report, or a setting, is wrong.

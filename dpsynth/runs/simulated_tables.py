@@ -42,7 +42,7 @@ _STEEPEST = 50.0
 
 @dataclass(frozen=True, eq=False)
 class SimulatedTable:
-    """A training and a test table from one simulated population; ``schema`` is of both."""
+    """A training and a test table from one simulated population. ``schema`` is of both."""
 
     schema: Schema
     train: pd.DataFrame
@@ -55,7 +55,7 @@ def simulated_table(
     """Draw a population for a schema, and ``n`` training and ``n_test`` test records of it.
 
     ``schema``: without constraints. Derived columns are left to be computed.
-    ``auc``: of the true risk, in (0.5, 1); of no effect where the schema has no outcome.
+    ``auc``: of the true risk, in (0.5, 1). It has no effect without an outcome.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _codes(size: int, latent: Floats, rng: np.random.Generator, *, ordered: bool
 
 
 def _cut(latent: Floats, shares: Floats) -> NDArray[np.int64]:
-    """The part of its distribution in which each value lies; parts have these shares."""
+    """The part of its distribution in which each value lies. Parts have these shares."""
     ends = np.quantile(latent, np.cumsum(shares)[:-1].clip(0.0, 1.0))
     return np.searchsorted(ends, latent, side="right").astype(np.int64)
 
@@ -142,7 +142,7 @@ def _cut(latent: Floats, shares: Floats) -> NDArray[np.int64]:
 def _outcome(
     column: Column, seen: Floats, loadings: Floats, auc: float, rng: np.random.Generator
 ) -> pd.Series:
-    """Outcomes whose true risk has this AUC; ``seen`` holds a row of effects a predictor.
+    """Outcomes whose true risk has this AUC. ``seen`` holds a row of effects a predictor.
 
     ``loadings``: of each predictor on the factor that the outcome follows.
     """
@@ -180,7 +180,7 @@ def _steepness(risk: Floats, share: float, auc: float) -> float:
 
 
 def _auc_of_risk(logit: Floats, share: float) -> float:
-    """AUC of a true risk, in expectation over the outcomes; ``logit`` ascends."""
+    """AUC of a true risk, in expectation over the outcomes. ``logit`` ascends."""
     low, high = -logit[-1] - 20.0, -logit[0] + 20.0
     for _ in range(50):
         middle = (low + high) / 2

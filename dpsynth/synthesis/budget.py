@@ -186,7 +186,7 @@ class Releases:
 
 
 #: the critic's steps among the parts of `divided`
-STEPS = "critic steps"
+STEPS = "WGAN critic steps"
 
 
 def divided(needs: Needs, shares: Shares) -> dict[str, float]:

@@ -109,7 +109,7 @@ def warn_of_flattened(marginals: Marginals | None) -> None:
         return
     names = few(map(repr, marginals.flattened))
     warnings.warn(
-        f"noise has left little of the column(s) {names}: declare fewer or broader categories, drop "
+        f"noise has left little of the column(s) {names}. Declare fewer or broader categories, drop "
         "columns, or give a larger epsilon or more records",
         OwnerWarning,
         stacklevel=3,

@@ -154,4 +154,4 @@ def describe_sensitivity(settings: TrainingSettings, noise_shape: str) -> str:
         return f"per-record clipping at {settings.clip_norm:g}"
     penalty = ", plus the tight bound of Theorem 3.1.3" if settings.penalty == "data" else ""
     bounds = f"Theorem 3.1.1 and Lipschitz bounds{penalty}"
-    return f"proved each step from the critic's weights ({bounds}), {noise_shape}"
+    return f"proved each step from the WGAN critic's weights ({bounds}), {noise_shape}"

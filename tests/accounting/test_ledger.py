@@ -173,7 +173,7 @@ def test_guarantee_states_a_bound_that_holds():
     assert 0 <= epsilon - ledger.epsilon(1e-5) < 2e-3
     assert 0 <= tv - ledger.profile().tv() < 2e-4
     assert "NOT PRIVATE" not in text
-    assert str(Ledger().guarantee(1e-5)).startswith("NOT PRIVATE: nothing is posted")
+    assert str(Ledger().guarantee(1e-5)).startswith("NOT PRIVATE: this ledger has no entry")
 
 
 def test_guarantee_says_when_there_is_none():
@@ -182,7 +182,7 @@ def test_guarantee_says_when_there_is_none():
     seeded.post("count", gaussian_event(3.0), sensitivity="1")
     seeded.seeded = True
     assert seeded.guarantee(1e-5).status == "void"
-    assert str(seeded.guarantee(1e-5)).startswith("NOT PRIVATE: the noise was drawn from a caller's seed")
+    assert str(seeded.guarantee(1e-5)).startswith("NOT PRIVATE: the noise follows a seed")
     excluded = Ledger()
     excluded.post("count", gaussian_event(3.0), sensitivity="1")
     excluded.exclude("bounds of 'age'")
@@ -204,7 +204,7 @@ def test_guarantee_says_when_there_is_none():
         assert Guarantee.from_dict(record) == ledger.guarantee(1e-5)
         with pytest.raises(DataError, match="says"):
             Guarantee.from_dict(record | {"status": "private", "sentence": "(1, 1e-05)-private"})
-    assert str(bare.guarantee(1e-5)).startswith("NOT PRIVATE: raw means was released")
+    assert str(bare.guarantee(1e-5)).startswith("NOT PRIVATE: raw means was computed without any guarantee")
     summary = bare.summary(1e-5)
     assert (summary["epsilon"], summary["tv"]) == (math.inf, 1.0)
     assert math.isfinite(summary["entries"][2]["epsilon_cumulative"])
@@ -274,7 +274,7 @@ def test_a_fit_says_what_a_row_is() -> None:
     again = Ledger.from_dict(json.loads(json.dumps(ledger.to_dict())))
     for told in (ledger, again):
         assert told.unit == told.guarantee().unit == told.summary()["unit"] == f"one row = {PATIENT}"
-        assert f"adding or removing one record (one row = {PATIENT}): no test" in str(told.guarantee())
+        assert f"adding or removing one record (one row = {PATIENT}). Every test" in str(told.guarantee())
     assert Guarantee.from_dict(ledger.guarantee().to_dict()) == ledger.guarantee()
 
 

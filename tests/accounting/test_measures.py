@@ -36,6 +36,7 @@ def test_bounds_are_rounded_against_the_guarantee():
     cost = measures_of(Profile([gaussian_event(1.0)]), 1e-5)
     sentences = {name: meaning for name, _, meaning in meanings(cost)}
     assert (
-        "is right at most 69.2 times in 100; without the release, 50 times." in sentences["attack accuracy"]
+        "is right at most 69.2 times in 100. Without the output it is right 50 times in 100."
+        in sentences["attack accuracy"]
     )
     assert "79.62 times as probable" in sentences["epsilon"]

@@ -233,6 +233,22 @@ def test_two_continuations_of_one_release_count_twice():
     assert one.join(again) == 0 and two.join(again) == 0 and one.holds(again) and one.holds(two)
 
 
+def test_a_run_of_an_older_version_goes_on():
+    """Catches a checkpoint whose ledger says "critic steps" and that its WGAN critic cannot continue."""
+    records, rng = FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0)
+    now = Steps()
+    now.name = "WGAN critic steps"
+    for posted in ("critic steps", "WGAN critic steps"):
+        ledger = Ledger()
+        ledger.post(posted, Steps.event, sensitivity="1")
+        ledger.resume(now, records, rng)
+        assert [entry.name for entry in ledger.entries] == [posted]
+    ledger = Ledger()
+    ledger.post("other steps", Steps.event, sensitivity="1")
+    with pytest.raises(PrivacyError, match="cannot go on"):
+        ledger.resume(now, records, rng)
+
+
 @pytest.mark.parametrize("copy", [lambda ledger: ledger, deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_threads_lose_no_entry(copy, monkeypatch):
     """Catches an entry that another thread's overwrites: it was read, and costs nothing."""

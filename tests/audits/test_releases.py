@@ -43,7 +43,7 @@ STUDIES = (
 )
 NAMES = (
     "number of records",
-    "one-way marginals",
+    "single-column counts",
     "base model edges",
     "base model tables",
     "pairwise statistics",
@@ -55,9 +55,9 @@ NAMES = (
     "score of study time (1)",
     "score of study time (2)",
     "life table of study time",
-    "critic steps",
+    "WGAN critic steps",
 )
-GAUSSIAN = [name for name in NAMES if name not in ("base model edges", "critic steps")]
+GAUSSIAN = [name for name in NAMES if name not in ("base model edges", "WGAN critic steps")]
 
 
 @cache

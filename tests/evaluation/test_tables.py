@@ -57,7 +57,12 @@ def test_an_evaluation_says_what_it_read() -> None:
     part = evaluate(made, train=real, test=test, schema=schema, seed=0, records=40)
     assert sampled(whole) == () and whole.of_kind("parts") == ()
     told = "\n".join(sampled(part))
-    for what in ("Telling synthetic from real records", "Nearest neighbours", "Distances", "Single columns"):
+    for what in (
+        "Separating synthetic from real records",
+        "Nearest neighbours",
+        "Distances",
+        "Single columns",
+    ):
         assert f"{what} " in told or f"{what} between" in told
     assert told.count("a random 40 of 80 records") == 4
     assert "which adds a standard error of" in part["nn_accuracy_train"].detail

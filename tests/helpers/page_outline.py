@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from html.parser import HTMLParser
 
 VOID = {"meta", "img", "wbr", "br", "link"}
@@ -45,3 +47,25 @@ def check_self_contained(page: str) -> None:
         assert not any(name.startswith("on") for name in attributes)
         assert str(attributes.get("src", "data:")).startswith("data:")
     assert "url(http" not in page and "@import" not in page
+
+
+def prose(page: str) -> str:
+    """Paragraphs of a page, folded ones too, with a blank line between; names for programs are left out."""
+    body = _body(page)
+    body = re.sub(r"</?(?:wbr|strong|a|time)\b[^>]*>", "", body)
+    found = re.findall(r"<(?:p|li|dd|figcaption)\b[^>]*>(.*?)(?=</|<(?:p|ul|details)\b)", body, re.DOTALL)
+    return "\n\n".join(unescape(re.sub(r"<[^>]*>", " ", text)).strip() for text in found)
+
+
+def labels(page: str) -> str:
+    """The same of cells, captions, headings and descriptions of figures."""
+    body = re.sub(r'<td class="quiet">.*?</td>', "", _body(page))
+    found = re.findall(r"<(th|td|caption|h\d|dt|summary)\b[^>]*>(.*?)</\1>", body, re.DOTALL)
+    found += re.findall(r' (alt|aria-label)="([^"]*)"', body)
+    return "\n\n".join(unescape(re.sub(r"<[^>]*>", " ", text)).strip() for _, text in found)
+
+
+def _body(page: str) -> str:
+    body = re.sub(r"<nav.*?</nav>|<pre.*?</pre>", "", page.split("<body>")[1], flags=re.DOTALL)
+    body = re.sub(r' <span class="badge">confidential</span>|Rule \w+, from [^<]*', "", body)
+    return re.sub(r"<code>.*?</code>|\brelease\.html\b|dpsynth report --mode release", "`file`", body)

@@ -109,6 +109,11 @@ def complaints(text: str, *, glossary: bool = True) -> list[str]:
     return out + (hard_words(text) if glossary else [])
 
 
+def printed(text: str) -> list[str]:
+    """The same of what a command prints, where each line stands for itself and no mean is taken."""
+    return [one for line in text.splitlines() for one in complaints(line) if "on average" not in one]
+
+
 # Words of the glossary that name a class, a parameter or a field of the code.
 CODE_TERMS = ("releas", "critic", "adjacency", "internal", "draws")
 

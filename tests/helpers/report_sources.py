@@ -35,11 +35,11 @@ MODELS = ("logistic_regression", "random_forest", "hist_gradient_boosting")
 def ledger_of(entries: int = 4) -> Ledger:
     ledger = Ledger()
     long = "one count in each of 31 columns, and every word of this is meant to be read on paper as well"
-    ledger.post("one-way marginals", gaussian_event(3.1), sensitivity=f"sqrt(31), {long}", detail=long)
+    ledger.post("single-column counts", gaussian_event(3.1), sensitivity=f"sqrt(31), {long}", detail=long)
     for place in range(entries - 2):
-        ledger.post(f"release {place}", gaussian_event(6.0 + place), sensitivity="1")
+        ledger.post(f"statistic {place}", gaussian_event(6.0 + place), sensitivity="1")
     if entries > 1:
-        ledger.post("critic steps", training_event(4.0, 0.05, 200), sensitivity="proved each step")
+        ledger.post("WGAN critic steps", training_event(4.0, 0.05, 200), sensitivity="proved each step")
     return ledger
 
 
@@ -360,7 +360,7 @@ def measures_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Measure]
 
 def attempts_of(numbers: Numbers) -> Iterator[Attempt]:
     """Attacks on the releases, which read no real record, and on the table."""
-    for name, value in (("count", 0.31), ("critic steps", 0.97)):
+    for name, value in (("count", 0.31), ("WGAN critic steps", 0.97)):
         found = Estimate(value, value - 0.1, value + 0.1)
         yield Attempt(
             f"white box, {name}", "epsilon", found, 1.7, None, "10,000 trials", "more", internal=False
@@ -383,7 +383,12 @@ def attempts_like_a_run() -> tuple[Attempt, ...]:
         "membership, distance",
         "membership, density ratio",
     )
-    audits = ("one-way marginals", "base model edges, at other noise", "base model tables", "critic steps")
+    audits = (
+        "single-column counts",
+        "base model edges, at other noise",
+        "base model tables",
+        "WGAN critic steps",
+    )
     rate, excess, nobody = Estimate(0.22, 0.18, 0.27), Estimate(0.06, -0.02, 0.14), Estimate(0.0, 0.0, 0.0)
     found = []
     for name in attacks:

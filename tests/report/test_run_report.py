@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import math
@@ -11,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import report_sources as sources
+from plain_words import complaints, hard_words
 
 from dpsynth.accounting import Ledger, gaussian_event, non_private_event
 from dpsynth.accounting.guarantee import round_up
@@ -34,6 +36,18 @@ def report_of(ledger: Ledger, **changes: object) -> RunReport:
     return RunReport(**{**fields, **changes})
 
 
+def test_markdown_is_in_plain_english() -> None:
+    """Catches long sentences, and words with a plainer one, in the text and in the tables."""
+    full = sources.full_report(hostile=False)[0]
+    for report in (full, replace(full, ledger=None, delta=None), replace(full, ledger=sources.bare_ledger())):
+        text = html.unescape(re.sub(r"column (\d) of the table", r"column\1", to_markdown(report)))
+        text = re.sub(r"\w+: death ~ .*?\. ", "CODE. ", text)
+        assert complaints(text) == []
+        cells = re.sub(r"discriminator_\w+", "`measure`", text.replace("\\_", "_"))
+        cells = "\n\n".join(cells.replace("|", "\n\n").splitlines())
+        assert hard_words(cells) == []
+
+
 @pytest.fixture
 def ledger() -> Ledger:
     made = Ledger()
@@ -45,7 +59,7 @@ def ledger() -> Ledger:
 def test_markdown_opens_with_the_guarantee_and_shows_every_reading(ledger: Ledger) -> None:
     """Would catch a reading of the private table that the report does not list."""
     text = to_markdown(report_of(ledger))
-    promise, cost, worth = str(ledger.guarantee(1e-5)), "## What it cost", "## What it is worth"
+    promise, cost, worth = str(ledger.guarantee(1e-5)), "## What it cost", "## Similarity and usefulness"
     assert text.index(promise) < text.index(cost) < text.index(worth)
     assert "NOT PRIVATE" not in text
     rows = [
@@ -104,7 +118,7 @@ def test_without_evaluation(ledger: Ledger) -> None:
     """Would catch a crash where a run does not evaluate."""
     report = report_of(ledger, evaluation=None)
     assert report.to_dict()["evaluation"] is None
-    assert "What it is worth" not in to_markdown(report)
+    assert "Similarity and usefulness" not in to_markdown(report)
 
 
 def test_markdown_carries_nothing_live(ledger: Ledger) -> None:
@@ -140,8 +154,8 @@ def test_a_report_is_checked():
 
 
 def told(report: RunReport) -> str:
-    """What the Markdown says about declared studies; empty if nothing."""
-    _, _, rest = to_markdown(report).partition("## What the declared studies find")
+    """What the Markdown says about pre-specified regressions; empty if nothing."""
+    _, _, rest = to_markdown(report).partition("## Pre-specified regressions")
     return rest.partition("\n## ")[0]
 
 
@@ -153,7 +167,7 @@ def test_declared_studies_are_told(ledger: Ledger) -> None:
     assert "can be quoted" in text and "too short" in text and "dpsynth.combine" in text
     odds, half = np.exp(-0.4), 1.959964 * np.sqrt(0.041)
     ends = [np.exp(-0.4 + sign * half) for sign in (-1, 1)]
-    row = f"| age (per 10 years) | {odds:.3f} | {ends[0]:.3f} to {ends[1]:.3f} | 0.048 | paid for |"
+    row = f"| age (per 10 years) | {odds:.3f} | {ends[0]:.3f} to {ends[1]:.3f} | 0.048 | covered |"
     assert row in text.splitlines()
     assert told(report_of(ledger)) == ""
 
@@ -162,12 +176,12 @@ def test_a_survival_curve_is_told(ledger: Ledger) -> None:
     """Would catch a curve that was paid for and is nowhere, or one of a study that nobody paid for."""
     study = replace(sources.study_of("mortality", ("age", "sex: M vs F"), "cox"), survival=sources.CURVE)
     text = told(report_of(ledger, studies=(study,)))
-    assert "Survival by time (days)" in text and "95 % at each time" in text
-    assert "| 180 | 0.81 | 0.74 to 0.86 | paid for |" in text.splitlines()
-    assert text.count("| paid for |") == len(study.terms) + len(sources.CURVE.times)
+    assert "Survival by time (days)" in text and "Its 95 % bands include" in text
+    assert "| 180 | 0.81 | 0.74 to 0.86 | covered |" in text.splitlines()
+    assert text.count("| covered |") == len(study.terms) + len(sources.CURVE.times)
     ledger.seeded = True
     text = told(report_of(ledger, studies=(study,)))
-    assert "| 180 | 0.81 | 0.74 to 0.86 | confidential |" in text and "paid for" not in text
+    assert "| 180 | 0.81 | 0.74 to 0.86 | confidential |" in text and "| covered |" not in text
 
 
 WITHHELD = {
@@ -193,7 +207,7 @@ def test_studies_that_were_not_paid_for_are_kept_back(ledger: Ledger, case: str)
     assert report.released().studies == () and words in report.withheld
     text = told(report)
     assert words in text and "confidential |" in text
-    assert "paid for" not in text and "can be quoted" not in text
+    assert "| covered |" not in text and "can be quoted" not in text
     assert ("age, ward" in text) == case.startswith("unreviewed")
 
 
@@ -203,8 +217,8 @@ def test_studies_of_a_guarantee_that_leaves_something_out(ledger: Ledger) -> Non
     report = report_of(ledger, studies=(sources.study_of(),))
     assert report.released().studies == report.studies and report.withheld == ""
     text = told(report)
-    assert "leaves something out, for these estimates as well: the stratified split" in text
-    assert "paid for" in text and "can be quoted" in text
+    assert "also that of these estimates, does not cover: the stratified split" in text
+    assert "| covered |" in text and "can be quoted" in text
 
 
 def test_two_studies_of_one_name_are_refused() -> None:

@@ -24,8 +24,8 @@ def test_audits_of_an_unreviewed_schema_are_internal(
     schema = Schema(columns=(age.model_copy(update={"unreviewed": upper}), *others), n_public=80)
     ledger = Ledger()
     ledger.begin_stage(1e-5)
-    ledger.post("one-way marginals", gaussian_event(5.0), sensitivity="1")
-    audit = Attempt("audit: one-way marginals", "epsilon", Estimate(0.1, 0.0, 0.2), internal=False)
+    ledger.post("single-column counts", gaussian_event(5.0), sensitivity="1")
+    audit = Attempt("audit: single-column counts", "epsilon", Estimate(0.1, 0.0, 0.2), internal=False)
     monkeypatch.setattr(
         evaluation, "quick", lambda *args, **options: iter([Attempt("guess", "tv", audit.found)])
     )

@@ -45,7 +45,7 @@ def abandoned(out: str, ledger: Ledger, configuration: Any) -> None:
 def earlier_ledger() -> Ledger:
     ledger = Ledger()
     ledger.begin_stage(1e-5)
-    ledger.post("critic steps", gaussian_event(5.0), sensitivity="1")
+    ledger.post("WGAN critic steps", gaussian_event(5.0), sensitivity="1")
     return ledger
 
 
@@ -62,7 +62,7 @@ def test_the_journal_is_written_before_the_records_are_read(
 
     monkeypatch.setattr(FrameRecords, "_counts", look)
     pipeline.run(config(**QUICK), "out")
-    assert seen == [("one-way marginals",)]
+    assert seen == [("single-column counts",)]
     assert not Path(".out.journal.json").exists() and stages("out/ledger.json") == 1
 
 
@@ -119,7 +119,7 @@ def test_a_replaced_run_counts_unless_it_is_forgotten_in_so_many_words(
     assert stages("out/ledger.json") == 2
     assert main([*command, "--force", "--forget-earlier"]) == 0
     said = capsys.readouterr().out
-    assert "does not cover: earlier releases from the same folder, left out on request" in said
+    assert "does not cover: earlier noisy statistics from the same folder, left out on request" in said
     ledger = Ledger.load("out/ledger.json")
     assert len(ledger.stages) == 1 and len(ledger.excluded) == 1
     assert json.loads(Path("out/report.json").read_text())["private"] is False
@@ -132,8 +132,8 @@ def test_a_given_up_checkpoint_counts(folder: Path) -> None:
     abandoned("out", earlier_ledger(), config(**QUICK))
     pipeline.run(config(**QUICK), "out", force=True)
     assert [entry.name for entry in Ledger.load("out/ledger.json").entries] == [
-        "critic steps",
-        "one-way marginals",
+        "WGAN critic steps",
+        "single-column counts",
     ]
 
 
@@ -164,7 +164,7 @@ def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
         assert reached == [] and "no checkpoint to resume" in str(refusal.value)
     pipeline.run(mine, "out")
     entries = [entry.name for entry in Ledger.load("out/ledger.json").entries]
-    assert entries == ["critic steps", "one-way marginals"]
+    assert entries == ["WGAN critic steps", "single-column counts"]
 
 
 def test_a_resumed_run_counts_all_that_its_folder_released(
@@ -206,7 +206,7 @@ def test_resume_loses_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pipeline, "load_table", load)
     with pytest.raises(DpsynthError) as refusal:
         pipeline.run(config(**QUICK), "out", resume=True, ledger="other.json")
-    assert "did not go on from the ledger other.json" in str(refusal.value)
+    assert "did not begin with the ledger other.json" in str(refusal.value)
     with pytest.raises(InputError, match="--forget-earlier does not go with --resume"):
         pipeline.run(config(**QUICK), "out", resume=True, forget_earlier=True)
     assert read == []

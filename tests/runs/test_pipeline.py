@@ -13,6 +13,7 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
+import plain_words
 import pytest
 import report_sources as sources
 from cohort import SCHEMA, config, drawing_folder, folder, model
@@ -104,7 +105,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
         patched.setattr("dpsynth.runs.evaluation.evaluate_tables", failing(raised))
         assert main(["run", "run.yaml", "--out", "out"]) == status
     last = capsys.readouterr().err.splitlines()[-1]
-    assert said in last and "the table, the model and the ledger are in out" in last
+    assert said in last and "The table, the model and the ledger are in out" in last
     assert {"synthetic.csv", "model", "ledger.json", "report.json"} <= names(folder / "out")
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
     assert DPWGANGP.load(folder / "out/model").guarantee()
@@ -122,7 +123,7 @@ def test_what_was_measured_outlives_a_failing_attack(
     raised: BaseException,
     status: int,
 ) -> None:
-    """Would catch an evaluation that is lost with the attack after it; an attack nobody asked for."""
+    """Would catch an evaluation lost with the attack, an attack nobody asked for, and words hard to read."""
     config(attack=ATTACKED).to_yaml("run.yaml")
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     with monkeypatch.context() as patched:
@@ -131,6 +132,7 @@ def test_what_was_measured_outlives_a_failing_attack(
         config().to_yaml("without.yaml")
         assert main(["run", "without.yaml", "--out", "without"]) == 0
     printed, said = capsys.readouterr()
+    assert plain_words.printed(printed) + plain_words.printed(said) == []
     assert "the attack" in said and f"open {Path('without/report.html')} in a browser" in printed
     report = json.loads((folder / "out/report.json").read_text())
     assert report["evaluation"] is not None and report["attempts"] == []
@@ -342,7 +344,7 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
     assert names(folder) - before == {".out.journal.json"}
-    assert [entry.name for entry in Ledger.load(".out.journal.json").entries] == ["one-way marginals"]
+    assert [entry.name for entry in Ledger.load(".out.journal.json").entries] == ["single-column counts"]
 
 
 def test_force_keeps_the_old_run_until_the_new_one_is_complete(
@@ -392,7 +394,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
     assert main(["run", "run.yaml", "--out", "out", "--resume", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ledger"]["epsilon"] <= 3.0
-    assert [entry["name"] for entry in report["ledger"]["entries"]][-1] == "critic steps"
+    assert [entry["name"] for entry in report["ledger"]["entries"]][-1] == "WGAN critic steps"
     assert not checkpoint.exists()
     with pytest.raises(DataError, match="no checkpoint to resume"):
         pipeline.run(run, "second", resume=True)
@@ -673,7 +675,7 @@ def test_ctrl_c_exits_130_with_one_sentence(
     leaves_checkpoint = True
     assert main(["run", "run.yaml", "--out", "out"]) == 130
     said = capsys.readouterr().err
-    assert said == "dpsynth: interrupted: a private checkpoint is in out.checkpoint; go on with --resume\n"
+    assert said == "dpsynth: interrupted: a private checkpoint is in out.checkpoint. Continue with --resume\n"
     assert (folder / "out.checkpoint" / "run.json").exists() and not (folder / "out").exists()
 
 

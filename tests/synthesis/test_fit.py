@@ -51,12 +51,12 @@ class Stopped(Exception):
 #: What a fit with everything reads, in order.
 READINGS = [
     "number of records",
-    "one-way marginals",
+    "single-column counts",
     "base model edges",
     "base model tables",
     "pairwise statistics",
     "nearest-neighbour histogram",
-    "critic steps",
+    "WGAN critic steps",
 ]
 
 
@@ -100,8 +100,8 @@ def test_releases_use_the_public_number_of_records(monkeypatch):
     )
     model, ledger = DPWGANGP(epsilon=2.0, training_steps=4, batch_size=60, training=SMALL), Watched()
     model.fit(table(270), schema=SCHEMA, ledger=ledger)
-    marginals = ledger.ran["one-way marginals"][0]
-    tables, plan = ledger.ran["base model tables"][0], ledger.ran["critic steps"][0].plan
+    marginals = ledger.ran["single-column counts"][0]
+    tables, plan = ledger.ran["base model tables"][0], ledger.ran["WGAN critic steps"][0].plan
     assert (marginals.n, model.model_.encoder.marginals.n, tables.bins.n) == (300.0, 300.0, 300.0)
     assert (plan.expected_batch, plan.sampling_prob * 300) == (60.0, 60.0)
     assert model.n_ == 300.0
@@ -183,7 +183,7 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
     assert resumed.ledger_.epsilon(1e-5) == model.ledger_.epsilon(1e-5)  # one continuation costs nothing more
     other = DPWGANGP.resume(tmp_path / "copied", table())
     assert not resumed.ledger_.holds(other.ledger_) and resumed.ledger_.join(other.ledger_) == 1
-    assert [entry.name for entry in resumed.ledger_.entries][-2:] == ["critic steps"] * 2
+    assert [entry.name for entry in resumed.ledger_.entries][-2:] == ["WGAN critic steps"] * 2
 
 
 def test_a_fit_without_noise_is_posted_as_what_it_is():

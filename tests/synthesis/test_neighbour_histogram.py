@@ -28,7 +28,7 @@ SCHEMA = Schema(
     n_public=N,
 )
 READINGS = [
-    "one-way marginals",
+    "single-column counts",
     "base model edges",
     "base model tables",
     "pairwise statistics",
@@ -86,7 +86,7 @@ def test_votes_cost_what_was_asked() -> None:
         }
         for of in (model, plain)
     )
-    assert noise["one-way marginals"] == pytest.approx(before["one-way marginals"], rel=0.01)
+    assert noise["single-column counts"] == pytest.approx(before["single-column counts"], rel=0.01)
     assert noise["base model tables"] == pytest.approx(
         before["base model tables"] * np.sqrt(0.6 / 0.5), rel=0.01
     )

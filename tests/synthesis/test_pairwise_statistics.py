@@ -89,7 +89,7 @@ def test_a_fit_with_moments_costs_what_was_asked() -> None:
     model = fitted()
     assert 0.98 * 3.0 < model.ledger_.epsilon(1e-5) <= 3.0
     names = [entry.name for entry in model.ledger_.entries]
-    assert names == ["one-way marginals", "base model edges", "base model tables", "pairwise statistics"]
+    assert names == ["single-column counts", "base model edges", "base model tables", "pairwise statistics"]
     plain = [entry.event.noise_multiplier for entry in fitted(pairwise_statistics=False).ledger_.entries[::2]]
     more = [entry.event.noise_multiplier for entry in model.ledger_.entries[::2]]
     assert all(a < b < 1.2 * a for a, b in zip(plain, more, strict=True))

@@ -702,7 +702,7 @@ def test_columns_that_noise_has_flattened_are_named():
     )
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"site": rng.integers(0, 300, 600), "sex": rng.choice(["F", "M"], 600)})
-    with pytest.warns(OwnerWarning, match=r"little of the column\(s\) 'site': declare"):
+    with pytest.warns(OwnerWarning, match=r"little of the column\(s\) 'site'. Declare"):
         model = DPWGANGP(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
     assert model.model_.encoder.marginals.flattened == ("site",)
 

@@ -189,7 +189,7 @@ def _means(
         np.stack([getattr(g, what) for g in guesses], axis=1) for what in ("right", "constant")
     )
     chosen = np.stack(worst, axis=1)
-    about = f"mean over {len(guesses)} columns; intervals over people"
+    about = f"mean over {len(guesses)} columns, intervals over people"
     train, without, held_out = (
         mean_rate(part.mean(axis=1), level) for part in (right[:n], constant[:n], right[n:])
     )
@@ -214,7 +214,7 @@ def _means(
         ),
         (int(chosen[:n].sum()), int(chosen[n:].sum())),
         level=level,
-        about=f"{about}; of each column the {100 * WORST_OFF:g} % closest to a synthetic record",
+        about=f"{about}. In each column, the {100 * WORST_OFF:g} % closest to a synthetic record",
     )
     return everybody, worst_off
 

@@ -22,7 +22,7 @@ from dpsynth.evaluation.tables import Tables
 
 _HALF = Estimate(0.5, 0.5, 0.5)
 _CLOSER = (
-    "the table would have to repeat single records; the bound allows for an attacker who sees every noisy "
+    "the table would have to repeat single records. The bound allows for an attacker who sees every noisy "
     "number and knows all other records"
 )
 
@@ -96,7 +96,7 @@ def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: 
         attack.auc,
         proved.pairs,
         _HALF,
-        f"area under the ROC curve: which of two records was used; {tried}",
+        f"area under the ROC curve for the question of which of two records was used, {tried}",
         _CLOSER if proved.pairs is not None else "",
         level,
         one_table=True,
@@ -116,7 +116,7 @@ def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: 
         found,
         proved.tpr(highest),
         Estimate(rate, 0.0, chance),
-        f"{tried}; the rate itself is known to be at most {100 * highest:.2g} %",
+        f"{tried}. The rate itself is known to be at most {100 * highest:.2g} %",
         _CLOSER if proved.pairs is not None else "",
         level,
         one_table=True,

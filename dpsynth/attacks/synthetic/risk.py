@@ -45,10 +45,10 @@ Bools = NDArray[np.bool_]
 RISKS = ("singling out", "linkability", "inference", "membership")
 #: what the name of an excess ends with, after that of its attack
 BEYOND = ", beyond held-out records"
-_NO_BOUND = "no bound is proved: what holds for the whole population can be inferred from any useful table"
+_NO_BOUND = "no bound is proved. Facts about the whole population can be inferred from any useful table"
 _CLOSER = (
-    "the table would have to repeat single records; the bound allows for an attacker who sees every noisy "
-    "number and knows all other records, and who asks for the one record that shows most"
+    "the table would have to repeat single records. The bound allows for an attacker who sees every noisy "
+    "number and knows all other records, and asks for the one record that shows most"
 )
 
 
@@ -190,7 +190,7 @@ class Risk:
             self.excess,
             self.proved,
             None,
-            f"{tried}; {100 * self.normalised.value:.1f} % of what was left to gain "
+            f"{tried}, {100 * self.normalised.value:.1f} % of the possible gain "
             f"({100 * self.normalised.lower:.1f} to {100 * self.normalised.upper:.1f} %)",
             _CLOSER if self.proved is not None else "",
             self.level,

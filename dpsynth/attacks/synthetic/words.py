@@ -24,8 +24,8 @@ _RIGHT = {
 _NO_BOUND = {
     "singling out": "No bound is proved for singling out.",
     "inference": (
-        "No bound is proved for how often guesses are right: what holds for everybody can be inferred about "
-        "people who were never in the table, and differential privacy does not prevent it."
+        "No bound is proved for how often guesses are right. Facts about everybody can be inferred about "
+        "people who were never in the table. Differential privacy does not prevent it."
     ),
 }
 
@@ -41,7 +41,7 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
         if not of_risk:
             lines += [
                 f"{name.upper()}. {question}",
-                "  could not be tried: the table offers nothing to try it with",
+                "  could not be tried on this table",
                 "",
             ]
             continue
@@ -70,12 +70,12 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     broken = [attempt for attempt in tried if attempt.passes]
     if broken:
         only = (
-            "this table is an unlucky one, for the bound holds on average over tables, or "
+            "This table is an unlucky one, because the bound is on average over tables. Or the"
             if all(attempt.one_table for attempt in broken)
-            else ""
+            else "The"
         )
         return (
-            f"An attack passed its proved bound ({broken[0].attack}): {only}the proof or its code is wrong. "
+            f"An attack passed its proved bound ({broken[0].attack}). {only} proof or its code is wrong. "
             "Do not share the table. The option --shadow fits many more times, and shows which."
         )
     said = _of_table(risks)
@@ -104,7 +104,7 @@ def _of_table(risks: Sequence[Risk]) -> str:
     alone = [f"{risk.risk}, {risk.attack}" for risk in risks if risk.found]
     if alone:
         return (
-            f"{len(alone)} of {together} attacks ({'; '.join(alone)}) had more success on the people of the "
+            f"{len(alone)} of {together} attacks ({', '.join(alone)}) had more success on the people of the "
             "table than on people who had no part in it. The excess is so small that chance explains it "
             "among so many. More held-out records would decide."
         )
@@ -139,11 +139,11 @@ def shadow_words(shadow: Shadow) -> list[str]:
 def _paragraph(risk: Risk) -> list[str]:
     lines = [
         f"- {risk.attack}",
-        f"    attacker holds   the synthetic table; {risk.holds}",
+        f"    attacker holds   the synthetic table, {risk.holds}",
         f"    training people  {_told(risk.rate)} {_RIGHT[risk.risk]} ({risk.tries[0]:,} attacks)",
         f"    without table    {_told(risk.without)}",
         f"    people held out  {_told(risk.held_out)} ({risk.tries[1]:,} attacks)",
-        f"    excess           {_told(risk.excess)}; of what was left to gain {_told(risk.normalised)}",
+        f"    excess           {_told(risk.excess)}, of the possible gain {_told(risk.normalised)}",
     ]
     if risk.proved is not None:
         lines.append(f"    proved           an excess of at most {100 * risk.proved:.1f} % on average")

@@ -37,7 +37,7 @@ from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silen
 
 GROUP = "Disclosure"
 _NO_TEST = "not defined without held-out records: nothing says what chance gives"
-_EXCHANGE = "interval: which of the real records were the training ones"
+_EXCHANGE = "Interval: which of the real records were the training ones"
 _BINS = 40
 
 _measure = partial(Measure.estimated, GROUP)
@@ -105,7 +105,7 @@ def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:
         True,
         f"of {found.synthetic:,} synthetic records, how many equal one of {n:,} training records",
     )
-    yield _measure("copies_train_share", found.train_share, "their share; interval over synthetic records")
+    yield _measure("copies_train_share", found.train_share, "their share, interval over synthetic records")
     source = "training records that equal another one" if h is None else "held-out records that equal one"
     if found.expected_share is None:
         why = "not defined: a single training record and no held-out one"
@@ -125,8 +125,8 @@ def _copies(found: Copies, n: int, h: int | None) -> Iterator[Measure]:
     yield Measure(GROUP, "copies_test", found.test, True, f"as copies_train, of {h:,} held-out records")
     what = (
         f"share of synthetic records that equal one of {found.size:,} training records "
-        f"({found.equal_train:.4g}) minus one of as many held-out records ({found.equal_test:.4g}); "
-        f"above 0 is memorising; {_EXCHANGE}, and which synthetic records were drawn"
+        f"({found.equal_train:.4g}) minus one of as many held-out records ({found.equal_test:.4g}). "
+        f"Above 0 is memorisation. {_EXCHANGE}, and which synthetic records were drawn"
     )
     yield _measure("copies_excess", found.excess, what)
 
@@ -156,8 +156,8 @@ def _closer(near: Closest, size: int, level: float, rng: np.random.Generator) ->
     if near.weights is None:
         return Measure(GROUP, "dcr_closer_to_train", None, True, _NO_TEST)
     what = (
-        f"share of synthetic records whose nearest real record is one of {size:,} training rather than of as "
-        f"many held-out records, ties split; 0.5 is best; {_EXCHANGE}"
+        f"share of synthetic records that are nearest to one of {size:,} training rather than of as many "
+        f"held-out records, ties split. 0.5 is best. {_EXCHANGE}"
     )
     return _measure("dcr_closer_to_train", closer_share(near.weights, size, level, rng=rng), what)
 
@@ -169,10 +169,10 @@ def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
             yield Measure(GROUP, name, None, True, _NO_TEST)
         return
     who = f"{attack.n_members:,} training against {attack.n_non_members:,} held-out records"
-    fixed = "interval over real records, the synthetic table held fixed"
-    what = f"attack by distance to the nearest synthetic record, AUC, {who}; 0.5 is best; {fixed}"
+    fixed = "Interval over real records, the synthetic table held fixed"
+    what = f"attack by distance to the nearest synthetic record, AUC, {who}. 0.5 is best. {fixed}"
     yield _measure("membership_auc", attack.auc, what)
-    what = f"the same, distance compared with that to half of the held-out records; {fixed}"
+    what = f"the same, distance compared with that to half of the held-out records. {fixed}"
     if attack.auc_calibrated is None:
         why = "not defined: two held-out records are needed, one of them for reference"
         yield Measure(GROUP, "membership_auc_calibrated", None, True, why)
@@ -185,8 +185,8 @@ def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
             yield Measure(GROUP, name, None, True, why)
         else:
             what = (
-                f"share of training records named where at most {100 * rate:g} % of held-out ones are; "
-                f"chance alone gives up to {chance:.3g} in {100 * level:g} % of tables; interval over "
+                f"share of training records named where at most {100 * rate:g} % of held-out ones are. "
+                f"Chance alone gives up to {chance:.3g} in {100 * level:g} % of tables. Interval over "
                 "training records, the threshold held fixed"
             )
             yield _measure(name, estimate, what)
@@ -204,8 +204,8 @@ def _lone(
     if test is None:
         return
     what = (
-        "of synthetic records whose value one real record alone has, the share whose value is a training "
-        "record's rather than a held-out one's; 0.5 by chance; intervals hold for all columns together"
+        "share of a training record's values rather than a held-out one's, among synthetic values that only "
+        "one real record has. By chance it is 0.5. Intervals are for all columns together"
     )
     for name, estimate in lone_value_shares(synthetic, train, test, rng=rng, level=level).items():
         yield _measure(f"lone_values_train[{name}]", estimate, what)

@@ -88,7 +88,7 @@ def neighbours(
         _measure(
             "privacy_loss",
             found.privacy_loss,
-            f"accuracy against {common} test minus against {common} training records; above 0 the "
+            f"accuracy against {common} test minus against {common} training records. Above 0 the "
             "synthetic records lie closer to training records than to new ones",
         ),
     ]
@@ -98,7 +98,7 @@ def neighbours(
     real_sides = permuted(real, held_out)
     what = (
         f"p-value, small where held-out records differ from training ones: {real_sides.n_real} "
-        f"training and {real_sides.n_synthetic} test records; then they are no baseline for memorisation"
+        f"training and {real_sides.n_synthetic} test records. Then they are no baseline for memorisation"
     )
     measures.append(Measure(GROUP, "nn_train_test_p", real_sides.p_apart, True, what))
     return told(measures, min(len(tables.train), len(tables.test)))
@@ -114,16 +114,16 @@ def _points(
 def _accuracy(suffix: str, table: str, found: AccuracyIntervals) -> Iterator[Measure]:
     what = f"nearest-neighbour accuracy against {found.accuracy.n_real} {table} records"
     name = f"nn_accuracy_{suffix}"
-    yield _measure(name, found.both, f"{what}; 0.5 is best")
+    yield _measure(name, found.both, f"{what}, 0.5 is best")
     yield _measure(f"{name}_real", found.real, f"{what}, real side")
     yield _measure(f"{name}_synthetic", found.synthetic, f"{what}, synthetic side")
 
 
 def _measure(name: str, interval: Interval, detail: str) -> Measure:
     over = (
-        f"; {interval.level:.0%} interval over records, the generator held fixed"
+        f". {interval.level:.0%} interval over records, the generator held fixed"
         if interval.lower is not None
-        else f"; no interval with fewer than {SMALLEST} records"
+        else f". No interval with fewer than {SMALLEST} records"
     )
     return Measure(GROUP, name, interval.value, True, detail + over, interval.lower, interval.upper)
 

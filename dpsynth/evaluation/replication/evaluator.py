@@ -39,15 +39,15 @@ GROUP = "Replication"
 #: what the intervals of the synthetic table do not say
 CAUTION = (
     "The synthetic intervals treat the synthetic records as an independent sample of real ones. They leave "
-    "out the noise added for privacy and the error of the generator, and the rows of a table adjusted to "
-    "released counts are not independent: these intervals are too short."
+    "out the noise added for privacy and the error of the generator. The rows of a table adjusted to noisy "
+    "counts are not independent. So these intervals are too short."
 )
 
 _OVERLAP = "mean overlap of the intervals (Karr), 0 where disjoint"
 #: what the measures of the synthetic table's fit are, and those of private estimates
 _EFFECTS = {
     "same_sign": "share of estimates with the same sign",
-    "same_decision": "share of terms that are significant on both sides in one direction, or on neither",
+    "same_decision": "share of terms significant on both sides in one direction, or on neither",
     "covered": "share of synthetic estimates inside the real interval",
     "overlap_mean": _OVERLAP,
     "standardised_difference_median": "median |synthetic - real| in real standard errors",
@@ -55,7 +55,7 @@ _EFFECTS = {
 _DECLARED = {
     "same_sign": "share of private estimates of real sign",
     "same_decision": (
-        "share of terms that are significant in private and real estimates in one direction, or in neither"
+        "share of terms significant in private and real estimates in one direction, or in neither"
     ),
     "covered": "share of private estimates inside the real interval",
     "holds_real": "share of private intervals that cover the real estimate",
@@ -103,7 +103,7 @@ def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, su
     over = f"over {result.compared} of {len(rows)} terms of the {model.kind} model of {model.outcome}"
     if not result.compared:
         told = [f"{name}: {side.problem}" for name, side in result.sides.items() if side.problem]
-        over += f"; {'; '.join(told) or 'no term can be estimated from both tables'}"
+        over += f". {'. '.join(told) or 'No term can be estimated from both tables'}"
     measures = _measures(result.rows, "effects", _EFFECTS, over)
     study = None
     if declared:
@@ -115,10 +115,10 @@ def _told(result: Replication, declared: Sequence[Estimates], schema: Schema, su
         if left := [term for term in estimates.terms if term not in terms]:
             notes += (
                 f"Not compared, because the regression fitted here has no such terms: {few(left)} "
-                f"(declared in the study {study}, perhaps for other increments).",
+                f"(pre-specified in {study}, perhaps for other increments).",
             )
         compared = sum(row.same_sign is not None for row in private)
-        over = f"over {compared} of {len(private)} terms of the declared study {study}"
+        over = f"over {compared} of {len(private)} terms of the pre-specified regression {study}"
         measures += _measures(private, "declared", _DECLARED, over)
         rows = [
             replace(row, declared=_declared(beside, ratio)) for row, beside in zip(rows, private, strict=True)

@@ -185,7 +185,7 @@ def association_findings(
     made, real = association(synthetic, schema), association(train, schema)
     fresh = None if test is None or len(schema) < 2 else association(test, schema)
     error = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
-    lost = "part of the strength of associations that is lost or reversed; 1 for independent columns"
+    lost = "part of the strength of associations that is lost or reversed, 1 for independent columns"
     held_out = "the same between training and held-out records"
     named = (
         ("association_error", association_error, error, "a single column"),

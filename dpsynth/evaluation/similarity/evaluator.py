@@ -33,7 +33,7 @@ from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silen
 from dpsynth.table.schema import Schema
 
 GROUP = "Similarity to the training records"
-_TVD = "one-way total variation distance"
+_TVD = "total variation distance of single columns"
 _HELD_OUT = "the same between training and held-out records"
 
 _estimated = partial(Measure.estimated, GROUP)
@@ -71,7 +71,7 @@ def similarity(
         apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
     total = min(len(train), len(synthetic))
     told = on_part(
-        _discrimination(apart), "telling synthetic from real records", min(limit, total), total, level
+        _discrimination(apart), "separating synthetic from real records", min(limit, total), total, level
     )
     measures += told.measures
     found = category_coverage(train, synthetic, schema, level=level)
@@ -112,11 +112,11 @@ def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | N
 
 def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
     if apart is None:
-        why = f"not defined: at least {FOLDS} records of each table are needed to tell them apart"
+        why = f"not defined: at least {FOLDS} records of each table are needed to separate them"
         yield Measure(GROUP, "discriminator_auc", None, True, why)
         return
     for name, estimate in apart.auc.items():
-        what = f"AUC of telling synthetic from training records, {apart.size:,} of each; 0.5 is best"
+        what = f"AUC of separating synthetic from training records, {apart.size:,} of each, 0.5 is best"
         yield _estimated(f"discriminator_auc_{name}", estimate, what)
     for column, loss in apart.importance.items():
         what = "what gradient boosting loses of its AUC when the column is shuffled"
@@ -127,13 +127,13 @@ def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
         yield Measure(GROUP, "pmse_ratio", None, True, why)
         return
     what = (
-        f"mean squared error of propensity scores, logistic regression, {propensity.parameters} parameters; "
-        "sees columns but not how they go together"
+        f"mean squared error of propensity scores, logistic regression, {propensity.parameters} parameters. "
+        "It depends on single columns, not on their associations"
     )
     yield Measure(GROUP, "pmse", propensity.pmse, True, what)
-    what = "pmse over its expectation for a fresh draw; 1 is best (synthpop's null halves the expectation)"
+    what = "pmse over its expectation for a fresh draw, 1 is best (synthpop's null halves the expectation)"
     yield Measure(GROUP, "pmse_ratio", propensity.ratio, True, what)
-    what = "pmse less that expectation, in standard deviations of its null distribution; below 2 is chance"
+    what = "pmse less that expectation, in standard deviations of its null distribution, below 2 is chance"
     yield Measure(GROUP, "pmse_standardised", propensity.standardised, True, what)
 
 
@@ -175,7 +175,7 @@ def _coverage(
 
 def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
     for entry in columns:
-        what = f"{_TVD}; {entry.tvd.chance:.2g} by chance"
+        what = f"{_TVD}, {entry.tvd.chance:.2g} by chance"
         yield _estimated(f"tvd[{entry.column}]", entry.tvd.estimate, what)
     for entry in columns:
         gap = entry.missing_difference
@@ -186,7 +186,7 @@ def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
         yield Measure(GROUP, f"missing_rate_synthetic{name}", entry.missing_synthetic, False, what)
         what = "share of missing values, train"
         yield Measure(GROUP, f"missing_rate_train{name}", entry.missing_real, True, what)
-        what = "synthetic minus train; interval over the records of both"
+        what = "synthetic minus train, interval over the records of both"
         yield _estimated(f"missing_rate_difference{name}", gap, what)
 
 

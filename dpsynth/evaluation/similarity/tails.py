@@ -248,11 +248,11 @@ def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | N
         if worst is None:
             continue
         where, end = worst
-        text = f"{what}; of the worst column, {where}; {aim}"
+        text = f"{what}, of the worst column, {where}. {aim}"
         yield Measure.estimated(TAILS, f"{name}_worst", end, text)
         chance = None if fresh is None else _worst(errors(fresh), name == "spread_ratio")
         if chance is not None:
-            text = f"{_HELD_OUT}; of the worst column, {chance[0]}"
+            text = f"{_HELD_OUT}, of the worst column, {chance[0]}"
             yield Measure(TAILS, f"{name}_worst_baseline", chance[1].value, True, text)
     for name, what, part in (
         (
@@ -347,8 +347,8 @@ def _missing_cells(
     if ratio is None:  # every training record misses as many cells
         return Findings()
     what = (
-        f"standard deviation of missing cells a record, synthetic ({made:.3g}) over training ({real:.3g}); "
-        "below 1, values that are missing together are not"
+        f"standard deviation of missing cells a record, synthetic ({made:.3g}) over training ({real:.3g}). "
+        "Below 1, values that are missing together are not"
     )
     name = "missing_cells_spread"
     measures = [Measure.estimated(TAILS, name, ratio, what)]
@@ -364,9 +364,9 @@ def _of_single_columns(
 ) -> Findings:
     if not found:
         return Findings()
-    what = f"AUC of telling synthetic from {reference} records by one column alone; 0.5 is best"
+    what = f"AUC of separating synthetic from {reference} records by one column alone, 0.5 is best"
     worst = max(found, key=lambda entry: entry.auc.value)
-    text = f"{what}; of the worst column, {worst.column}"
+    text = f"{what}, of the worst column, {worst.column}"
     measures = [Measure.estimated(SINGLE, "single_column_auc_worst", worst.auc, text)]
     chance = {entry.column: entry.auc.value for entry in baseline or ()}
     if chance:

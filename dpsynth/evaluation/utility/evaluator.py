@@ -117,7 +117,7 @@ class Scoreboard:
             having = sum((table, model, score) in self.point for model in self.models)
             what += f", mean of {having} model{'' if having == 1 else 's'}" if having else ", mean of models"
         if why := self._why_undefined(key):
-            return Measure(self.group, name, None, True, f"{what}; {why}")
+            return Measure(self.group, name, None, True, f"{what}: {why}")
         notes = [trained.note for on, trained in self.learned.items() if table in (on, "difference")]
         interval = percentile_interval(self.resampled[key], level) if self.resampled else None
         if not self.resampled:
@@ -127,7 +127,7 @@ class Scoreboard:
         elif interval[0] == interval[1]:
             notes.append("the same in every resample, so that the interval has no width")
         lower, upper = interval or (None, None)
-        detail = "; ".join([what, *(note for note in notes if note)])
+        detail = ", ".join([what, *(note for note in notes if note)])
         return Measure(self.group, name, float(self.point[key][0]), True, detail, lower, upper)
 
     def _why_undefined(self, key: Key) -> str:
@@ -140,7 +140,7 @@ class Scoreboard:
             if len(lacking) == len(self.models) and len(set(lacking.values())) == 1:
                 return next(iter(lacking.values()))
             if lacking:
-                return "; ".join(f"{name}: {why}" for name, why in lacking.items())
+                return ", ".join(f"{name}: {why}" for name, why in lacking.items())
             return "" if key in self.point else _ONLY_RANKS
         for on, trained in self.learned.items():
             if table in (on, "difference") and trained.predictions[model].failure:

@@ -98,7 +98,7 @@ def mode_collapse(
     ]
     return (
         bool(lost),
-        "; ".join(lost) or f"every {outcome} of the training records occurs among the synthetic ones",
+        ", ".join(lost) or f"every {outcome} of the training records occurs among the synthetic ones",
     )
 
 

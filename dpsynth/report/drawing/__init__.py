@@ -1,1 +1,1 @@
-"""Curves, forest plots, heat maps and small panels, as SVG that comes out the same each time."""
+"""Curves, forest plots, heat maps and small panels, as reproducible SVG."""

@@ -1,4 +1,4 @@
-"""What to expect of a fit at several epsilons: AUC loss and the smallest group that survives."""
+"""Expected results of a fit at several epsilons: AUC loss and the smallest group that survives."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Scores with their intervals, curves of classifiers and of survival, and the bounds of a guarantee.
 
-What is drawn of a guarantee is public: it can be recomputed from ``ledger.json``. The waterfall of epsilon
-shows what each reading of the private table adds to the cost of those before it.
+Curves of a guarantee are public: they can be recomputed from ``ledger.json``. The waterfall of epsilon shows
+the cost that each noisy statistic adds to those before it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def plot_intervals(
         style.legend_of_curves(figure, axis, len(tables), columns=1)
         return figure
 
-    alt = f"{what}: {'; '.join(said)}. The line stands at {shown(reference)}."
+    alt = f"{what}. {'. '.join(said)}. The line stands at {shown(reference)}."
     return to_plot(draw, alt, caption, internal=any(m.internal for _, _, m in known))
 
 
@@ -136,13 +136,15 @@ def _words(curve: Roc | Calibration) -> str:
 def plot_survival(curve: SurvivalCurve, study: str, *, internal: bool) -> Plot:
     """Draw a survival curve for a page, with a few of its times in words."""
     band = f"{level_text(curve.level)} band"
-    alt = f"Survival curve of declared study {study} with its {band}. {'; '.join(str(curve).splitlines())}."
-    caption = f"Declared study {study}: survival with its {band} at each time, whatever the predictors"
+    alt = f"Survival curve of regression {study} with its {band}. {'. '.join(str(curve).splitlines())}."
+    caption = (
+        f"Pre-specified regression {study}: survival with its {band} at each time, whatever the predictors"
+    )
     return to_plot(lambda: draw_survival(curve), alt, caption, internal=internal)
 
 
 def draw_survival(curve: SurvivalCurve) -> Figure:
-    """Draw a survival curve: all are alive at 0, and what is told of a time holds until the next."""
+    """Draw a survival curve: all are alive at 0, and each value holds until the next time."""
     figure, (axis,) = style.panels(width=4.5, height=2.8)
     # the last is seen a little longer than its time
     times = np.r_[0.0, curve.times, 1.03 * curve.times[-1]]
@@ -158,32 +160,32 @@ def draw_survival(curve: SurvivalCurve) -> Figure:
 
 
 def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
-    """Draw error rates, ROC, advantage, and delta over epsilon (a dot at ``delta``); nothing if void."""
+    """Draw error rates, ROC, advantage, and delta over epsilon (a dot at ``delta``). Nothing if void."""
     if not profile.private:
         return ()
     fpr = np.unique(np.concatenate([np.linspace(0, 1, 161), np.geomspace(1e-4, 1e-2, 15)]))
     fnr = np.clip(np.asarray(profile.fnr(fpr), dtype=float), 0.0, 1.0)
     tv, epsilon = profile.tv(), profile.epsilon(delta)
     member_share = percent(float(profile.tpr(0.01)))
-    at = f"at a false positive rate of 1 % it finds at most {member_share} % of members"
+    at = f"At a false positive rate of 1 % it finds at most {member_share} % of members"
     drawn = [
         to_plot(
             lambda: _rates(fpr, fnr, "false negative rate", (1, 0)),
             f"Trade-off curve: smallest false negative rate of any membership test over its false positive "
-            f"rate, below the diagonal of blind guessing; {at}.",
+            f"rate, below the diagonal of blind guessing. {at}.",
             "Trade-off: no membership test has error rates below the curve",
         ),
         to_plot(
             lambda: _rates(fpr, 1 - fnr, "true positive rate", (0, 1)),
             f"ROC bound: largest true positive rate of any membership test over its false positive rate, "
-            f"above the diagonal of blind guessing; {at}.",
+            f"above the diagonal of blind guessing. {at}.",
             "ROC bound: no membership test lies above the curve",
         ),
         to_plot(
             lambda: _advantage(fpr, fnr, tv),
-            f"Largest advantage of a membership test over its false positive rate; its maximum is the total "
+            f"Largest advantage of a membership test over its false positive rate. Its maximum is the total "
             f"variation, {round_up(tv)}.",
-            f"Advantage: true minus false positive rate; at most the total variation, {round_up(tv)}",
+            f"Advantage: true minus false positive rate, at most the total variation, {round_up(tv)}",
         ),
     ]
     if math.isfinite(epsilon):
@@ -192,7 +194,7 @@ def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
                 lambda: _deltas(profile, delta, epsilon),
                 f"delta over epsilon on a logarithmic scale: from {round_up(tv)} at epsilon 0 to "
                 f"{round_up(delta)} at epsilon {round_up(epsilon)}.",
-                f"δ for each ε; the dot is ε = {round_up(epsilon)} at δ = {round_up(delta)}",
+                f"δ for each ε (dot: ε = {round_up(epsilon)} at δ = {round_up(delta)})",
             )
         )
     return tuple(drawn)
@@ -243,7 +245,7 @@ _NAMED = 10
 def plot_costs(entries: Sequence[EntryCost], delta: float) -> tuple[Plot, ...]:
     """Draw epsilon entry by entry: each bar reaches from the cost before it to the cost with it.
 
-    ``entries`` are those of ``Ledger.summary(delta)``; epsilons may be infinite. A plot has at most 25.
+    ``entries`` are those of ``Ledger.summary(delta)``. Epsilons may be infinite. A plot has at most 25.
     """
     before = [0.0, *(entry["epsilon_cumulative"] for entry in entries)]
     finite = [
@@ -266,8 +268,8 @@ def plot_costs(entries: Sequence[EntryCost], delta: float) -> tuple[Plot, ...]:
         drawn.append(
             to_plot(
                 partial(_bars, entries, before, rows, reach, named),
-                f"Waterfall of epsilon at delta {round_up(delta)}{which}. {'; '.join(said)}.",
-                f"What each reading adds to ε (bars), and what it would cost alone (dots){which}",
+                f"Waterfall of epsilon at delta {round_up(delta)}{which}. {'. '.join(said)}.",
+                f"Each noisy statistic: ε that it adds (bars), and its ε alone (dots){which}",
             )
         )
     return tuple(drawn)

@@ -1,7 +1,7 @@
 """Distributions of one column, synthetic over real, of distances between records, and associations of pairs.
 
-Steps for numbers, bars for categories, squares for pairs. A panel is as wide as a phone; the name of the
-column stands in the caption, where it can wrap, not in the drawing.
+Numbers have steps, categories bars, pairs squares. A panel is as wide as a phone. The name of the column
+stands in the caption, where it can wrap.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def plot_marginals(details: Sequence[Detail[Marginal]]) -> Plot:
     for what, apart in (("missing", missing), ("special codes", special)):
         shares = [f"{style.NAMES[table]} {in_percent(share)}" for table, share in apart if share is not None]
         if shares:
-            caption += f"; {what}: {', '.join(shares)}"
+            caption += f". {what.capitalize()}: {', '.join(shares)}"
     if not numeric and len(first.labels) > _MOST_BARS:
-        caption += f"; the first {_MOST_BARS} of {len(first.labels)} categories"
+        caption += f". The first {_MOST_BARS} of {len(first.labels)} categories"
     names = " and ".join(style.NAMES[d.table] for d in tables)
     alt = f"Share of records over {first.column}, {names}. " + " ".join(_peak(d) for d in tables)
     draw = _numeric if numeric else _categories
@@ -85,7 +85,7 @@ def _numeric(tables: Sequence[Marginal]) -> Figure:
 def _to_equal_widths(edges: np.ndarray) -> np.ndarray:
     """Factors that make heights comparable where bins differ in width, as those of whole numbers do.
 
-    A bin of the median width keeps its height; all are 1 where widths agree.
+    A bin of the median width keeps its height. All are 1 where widths agree.
     """
     widths = np.diff(edges)
     if len(widths) == 0 or widths.min() <= 0 or widths.max() < 1.01 * widths.min():
@@ -140,7 +140,7 @@ def plot_distances(detail: Detail[Distances]) -> Plot:
         return figure
 
     medians = [f"{style.NAMES[table]} {shown(_median(data.edges, share))}" for table, share in series]
-    alt = f"Distances to the nearest training record; medians about: {', '.join(medians)}."
+    alt = f"Distances to the nearest training record. Medians about: {', '.join(medians)}."
     return to_plot(draw, alt, "Distance to the nearest training record", internal=detail.internal)
 
 

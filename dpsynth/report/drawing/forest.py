@@ -1,7 +1,7 @@
 """The forest plot of a study: each term's estimate and interval, from real and from synthetic records.
 
-Beside them, or alone, stand the private estimates of a declared study. All differ by place, marker, colour
-and line style, so that the plot reads without colour; it is as narrow as a phone.
+Private estimates of a pre-specified regression stand beside them or alone. All differ by place, marker,
+colour and line style, and so the plot reads without colour. It is as narrow as a phone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TABLES: Sides = {
 }
 _WITH_DECLARED: Sides = {
     "real": ("real records", "real"),
-    "declared": ("declared: private estimates", "declared"),
+    "declared": ("pre-specified: private estimates", "pre-specified"),
     "synthetic": ("naive: synthetic records (not valid as inference)", "naive"),
 }
 _ALONE: Sides = {"declared": ("private estimates", "private estimates")}
@@ -67,7 +67,7 @@ _TICK_ROOM = 0.11
 
 @dataclass(frozen=True)
 class Forest:
-    """What a forest plot is drawn from, where there is no :class:`Effects`."""
+    """The numbers of a forest plot, where there is no :class:`Effects`."""
 
     outcome: str
     measure: str
@@ -81,7 +81,7 @@ def plot_effects(detail: Detail[Effects]) -> Plot:
     """Draw a study for a page, with its estimates in words."""
     data = detail.data
     sides = _sides(data)
-    said = "; ".join(
+    said = ". ".join(
         f"{row.term}: "
         + ", ".join(f"{few} {effect_text(getattr(row, side))}" for side, (_, few) in sides.items())
         for row in data.rows
@@ -89,29 +89,29 @@ def plot_effects(detail: Detail[Effects]) -> Plot:
     measure = data.measure
     caption = f"{measure.capitalize()} of each term with its interval, on real and on synthetic records"
     if "declared" in sides:
-        caption += " (naive: not valid as inference), and the private estimates of the declared study"
+        caption += " (naive: not valid as inference), and the private estimates"
     return to_plot(lambda: draw(data), f"Forest plot, {measure}. {said}.", caption, internal=detail.internal)
 
 
 def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plot:
-    """Draw the private estimates of a declared study for a page, with intervals of ``level``."""
+    """Draw the estimates of a pre-specified regression for a page, with intervals of ``level``."""
     rows = []
     for told in estimates.effects(level):
         private = DeclaredEffect(told["estimate"], told["lower"], told["upper"])
         rows.append(EffectRow(told["term"], None, None, declared=private))
     forest = Forest(estimates.outcome, estimates.measure, level, rows)
-    said = "; ".join(f"{row.term}: {effect_text(row.declared)}" for row in rows)
+    said = ". ".join(f"{row.term}: {effect_text(row.declared)}" for row in rows)
     measure = estimates.measure
     return to_plot(
         lambda: draw(forest, sides=_ALONE),
         f"Forest plot of private estimates, {measure}. {said}.",
-        f"{measure.capitalize()} of each term: private estimates of the declared study {estimates.study}",
+        f"{measure.capitalize()} of each term: private estimates of {estimates.study}",
         internal=internal,
     )
 
 
 def _sides(data: Effects | Forest) -> Sides:
-    """What stands in a row, from top to bottom."""
+    """The sides of a row, from top to bottom."""
     return _TABLES if data.study is None else _WITH_DECLARED
 
 
@@ -119,8 +119,8 @@ def draw(data: Effects | Forest, *, most: int = 40, sides: Sides | None = None) 
     """Draw a forest plot, 4.5 inches wide and as high as the number of terms needs.
 
     Terms beyond the first ``most`` are counted under the plot. Ratios have a logarithmic axis and a reference
-    line at 1, differences a linear one at 0. An interval beyond the axis ends in an arrow. ``sides`` says
-    what stands in a row; by default both tables, and the private estimates of a declared study.
+    line at 1, differences a linear one at 0. An interval beyond the axis ends in an arrow. ``sides`` are
+    those of a row, by default both tables and the private estimates of a pre-specified regression.
     """
     sides = sides or _sides(data)
     with styled():

@@ -89,7 +89,7 @@ def line(number: int) -> Look:
 def panels(
     rows: int = 1, columns: int = 1, *, width: float = 3.4, height: float = 2.8
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its axes row by row; ``width`` and ``height`` are inches of one panel."""
+    """Return a figure and its axes row by row. ``width`` and ``height`` are inches of one panel."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
@@ -97,7 +97,7 @@ def panels(
 
 
 def legend_below(figure: Figure, axis: Axes, columns: int = 3, fontsize: float | None = None) -> None:
-    """Put the legend of one panel under all of them, where it covers nothing; each label once."""
+    """Put the legend of one panel under all of them, where it covers nothing, with each label once."""
     handles, labels = axis.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=columns, fontsize=fontsize)
@@ -124,7 +124,7 @@ def clipped(text: object, longest: int) -> str:
 
 
 def save(figure: Figure, path: Path, title: str) -> None:
-    """Write a figure as SVG under a temporary name and move it into place; ``title`` is in its metadata."""
+    """Write a figure as SVG under a temporary name and move it into place. Its metadata has ``title``."""
     with styled(), replaced(path) as temporary:
         # a date would make every file differ
         figure.savefig(temporary, format="svg", metadata={"Title": title, "Date": None})
@@ -132,7 +132,7 @@ def save(figure: Figure, path: Path, title: str) -> None:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Apply the settings; matplotlib reads some when an artist is made and some when it is rendered."""
+    """Apply the settings. matplotlib reads some when an artist is made and some when it is rendered."""
     from matplotlib import style
 
     with style.context(["default", _SETTINGS]):

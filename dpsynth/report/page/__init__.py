@@ -1,1 +1,1 @@
-"""The page of a report: a summary, sections built from records, and the template that shows them."""
+"""The page of a report: a summary, sections built from records, and the template."""

@@ -1,7 +1,7 @@
-"""What a page is made of: paragraphs, tables and figures, as plain frozen records; and tables of measures.
+"""Blocks of a page, as plain frozen records: paragraphs, tables and figures, and tables of measures.
 
-The builders of the sections make these from numbers, the template turns them into HTML. Everything that came
-from real records says so, and the template shows it.
+The builders of the sections make these from numbers. The template turns them into HTML. Everything that came
+from real records is marked, and the template shows the mark.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Bullets:
 class Item:
     """A line that unfolds: its title is always seen, its sentences are seen on demand and on paper.
 
-    ``kind`` is its colour: ``good``, ``caution`` or ``bad``; ``label`` says the same in words.
+    ``kind`` is its colour: ``good``, ``caution`` or ``bad``. ``label`` says the same in words.
     """
 
     kind: str
@@ -99,8 +99,8 @@ class Code:
 class Cell:
     """One cell of a table.
 
-    A ``number`` is set flush right; ``internal`` gives it the badge; ``quiet`` marks what is for programs
-    rather than readers, such as the name of a measure.
+    A ``number`` is set flush right. ``internal`` gives it the badge. ``quiet`` text is for programs rather
+    than readers, such as the name of a measure.
     """
 
     text: str
@@ -114,7 +114,7 @@ class Grid:
     """A table.
 
     ``caption`` is unique on the page, since it also names the region that scrolls. The first cell of each row
-    names it; a ``folded`` table is shown only on demand. A ``narrow`` one fits a phone. ``internal`` marks
+    names it. A ``folded`` table is shown only on demand. A ``narrow`` one fits a phone. ``internal`` marks
     all of its numbers at once.
     """
 
@@ -146,7 +146,7 @@ Block = Paragraph | Heading | Bullets | Facts | Code | Grid | Plots | Items | Co
 class Section:
     """A part of the page with a line in its table of contents, or a folded one.
 
-    ``more`` are the anchors of folded parts that say more; those that the page lacks are left out.
+    ``more`` are the anchors of folded parts that say more. Those that the page lacks are left out.
     """
 
     anchor: str
@@ -156,7 +156,7 @@ class Section:
 
 
 def divided(section: Section | None) -> tuple[Section | None, Section | None]:
-    """Return what is seen of a section at once, and what is seen on demand; both None for None.
+    """Return the visible and the folded part of a section, both None for None.
 
     At once are its findings and its first table, which unfolds. Findings are the first list, else the first
     paragraph with a confidential sentence, else the first paragraph.
@@ -242,9 +242,9 @@ def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = Fa
 
 
 def measure_tables(measures: Sequence[Measure]) -> list[Block]:
-    """Return one table a group, without measures of single columns; of a long one, the main rows first.
+    """Return one table a group, without measures of single columns. A long one has the main rows first.
 
-    Measures without a value are told last and folded, each with its reason: a table of them says nothing.
+    Measures without a value come last and folded, each with its reason.
     """
     blocks: list[Block] = []
     for group in dict.fromkeys(m.group for m in measures):
@@ -264,7 +264,7 @@ def measure_tables(measures: Sequence[Measure]) -> list[Block]:
 
 
 def column_tables(measures: Sequence[Measure], name: str) -> list[Block]:
-    """Return one table with a line for each column or category; empty if no measure is of one."""
+    """Return one table with a line for each column or category. Empty if no measure is of one."""
     table: dict[str, dict[str, Measure]] = {}
     for measure in measures:
         match = OF_COLUMN.fullmatch(measure.name)

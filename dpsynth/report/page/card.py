@@ -1,9 +1,10 @@
-"""The model card: what the table is and how it was made; and what words mean."""
+"""The model card, with facts about the table and how it was made, and the glossary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dpsynth.checks import together
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.formats import seconds_text, shown
@@ -52,8 +53,9 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
 
 
 def _refinement(report: RunReport) -> str | None:
-    """What the base model was improved by, and why by nothing else."""
-    names = set() if report.ledger is None else {entry.name for entry in report.ledger.entries}
+    """The refinements of the base model, and why there are no others."""
+    entries = () if report.ledger is None else report.ledger.entries
+    names = {entry.name.removeprefix("WGAN ") for entry in entries}  # as ledgers of older versions have it
     if "base model tables" not in names:
         return None
     model = report.config.get("model")
@@ -75,15 +77,15 @@ def _refinement(report: RunReport) -> str | None:
             "together."
         )
     if steps:
-        words.append("Critic steps.")
+        words.append("WGAN critic steps.")
     if not words:
-        why = " By rule: at this budget their noise, or their time, outweighs what they tell."
-        none = "Neither pairwise statistics nor a nearest-neighbour histogram nor critic steps."
+        why = " By rule: at this budget their noise or their time outweighs their use."
+        none = "Neither pairwise statistics nor a nearest-neighbour histogram nor WGAN critic steps."
         return none + (why if "pairwise_statistics" in by_rule else "")
     if pairs and not histogram and "neighbour_histogram" in by_rule:
         words.append("No nearest-neighbour histogram: by rule there are too few records for it.")
     if pairs and not steps and "training_steps" in by_rule:
-        words.append("No critic steps: by rule none are made beside pairwise statistics.")
+        words.append("No WGAN critic steps: by rule none are made beside pairwise statistics.")
     return " ".join(words)
 
 
@@ -91,17 +93,15 @@ def _seeds(report: RunReport) -> str | None:
     if report.ledger is None:
         return None
     if report.ledger.not_private:
-        return "No noise was drawn for what was released without a guarantee."
+        return "Statistics without a guarantee have no noise."
     if report.ledger.seeded:
-        return (
-            "The noise was drawn from a caller's seed, which is not kept: whoever knows it can take it away."
-        )
+        return "The noise follows a seed, which is not kept. Anyone who knows the seed can remove the noise."
     if not report.ledger.generators:
-        return "The ledger does not say what drew the noise."
-    drawn = "; ".join(report.ledger.generators)
+        return "The ledger does not say which generator made the noise."
+    drawn = together(report.ledger.generators)
     if any("not cryptographic" in name for name in report.ledger.generators):
         return f"The noise was drawn by {drawn}."
-    return f"The noise was drawn by {drawn}; the key was never written down, and no other seed of it exists."
+    return f"The noise was drawn by {drawn}. The key was never written down, and no other seed of it exists."
 
 
 # About the guarantee, and so on every page.
@@ -161,8 +161,8 @@ _OF_MEASURES = {
         "guessing, 1 is perfect."
     ),
     "calibration": (
-        "Whether predicted risks are the observed ones. Of the patients with a risk of 20 %, 20 in 100 "
-        "should have the outcome."
+        "Whether predicted risks are the observed ones. Among patients with a risk of 20 %, 20 in 100 should "
+        "have the outcome."
     ),
     "total variation distance of a column (tvd)": (
         "The share of records that would have to change for two distributions to be the same."
@@ -190,9 +190,9 @@ _OF_MEASURES = {
 
 
 def glossary_section(*, internal: bool, studies: bool) -> Section:
-    """Return one sentence on each word; a page needs none about numbers that it does not show.
+    """Return sentences on each word. Words about numbers that the page does not show are left out.
 
-    ``studies`` says whether the page shows estimates of declared studies.
+    ``studies`` says whether the page shows estimates of pre-specified regressions.
     """
     chosen = _OF_GUARANTEES | (_OF_STUDIES if studies else {})
     chosen |= (_OF_EFFECTS if internal or studies else {}) | (_OF_MEASURES if internal else {})

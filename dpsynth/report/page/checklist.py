@@ -1,8 +1,8 @@
 """The limits of the table, and a checklist of what may go wrong with a guarantee.
 
 The list follows the hazards of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees"
-(2025). Each entry is *handled*, *yours to decide* or *not covered*, by the facts of this run alone: its
-ledger, its options, its schema, its attacks, and what the page shows. Nothing is called handled where no
+(2025). Each entry is *handled*, *yours to decide* or *not covered*, by the facts of this run alone. These are
+its ledger, options, schema and attacks, and the parts of the page. Nothing is called handled where no
 guarantee holds.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
+from dpsynth.checks import together
 from dpsynth.report.formats import plain
 from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, Sentence, paragraph
 from dpsynth.report.page.summary import whom
@@ -63,7 +64,7 @@ def limits_section(report: RunReport) -> Section:
 
 
 def section(report: RunReport, shown: Collection[str] = ()) -> Section:
-    """Return the checklist; ``shown`` are the anchors of the other sections on the page."""
+    """Return the checklist. ``shown`` are the anchors of the other sections on the page."""
     found = tuple(hazards(report, shown))
     lists = tuple(
         Items(
@@ -157,7 +158,7 @@ def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
     )
     unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
     if guarantee.excluded or unreviewed:
-        reasons = "; ".join(guarantee.excluded) or "schema fields that nobody reviewed"
+        reasons = together(guarantee.excluded or ("schema fields that nobody reviewed",))
         yield Hazard("Bounds, categories and schema", "open", f"The guarantee does not cover: {reasons}.")
     else:
         yield Hazard(
@@ -190,7 +191,7 @@ def _randomness(report: RunReport) -> Hazard:
         return Hazard(name, "open", "The noise follows a seed. Anyone who knows the seed can remove it.")
     if ledger is None or not ledger.generators:
         return Hazard(name, "open", "Nothing says which generator made the noise.")
-    drawn = "; ".join(ledger.generators)
+    drawn = together(ledger.generators)
     if any("not cryptographic" in generator for generator in ledger.generators):
         return Hazard(name, "open", f"The ledger says: {drawn}.")
     return Hazard(name, "handled", f"The ledger says: {drawn}. The key was not kept.")

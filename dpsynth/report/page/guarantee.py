@@ -34,7 +34,7 @@ _ADJACENCY = {
 
 
 def section(report: RunReport) -> Section:
-    """Return the section in plain words; where no ledger is known, it says so."""
+    """Return the section in plain words. Without a ledger, it says so."""
     guarantee, profile = report.guarantee, report.profile
     blocks: list[Block] = []
     if guarantee is None or profile is None:
@@ -65,7 +65,7 @@ def section(report: RunReport) -> Section:
 
 
 def ledger_section(report: RunReport) -> Section | None:
-    """Return the section in full; None where no ledger is known."""
+    """Return the section in full. None without a ledger."""
     guarantee, profile, summary = report.guarantee, report.profile, report.summary
     if guarantee is None or profile is None or summary is None:
         return None

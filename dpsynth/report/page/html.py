@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from dpsynth.checks import together
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Banner:
-    """What stands in a box above a page: its first words in bold, and the rest."""
+    """A box above a page: its first words in bold, and the rest."""
 
     kind: Literal["internal", "release", "void", "unknown"]
     first: str
@@ -62,7 +63,7 @@ def render_sections(
 
 
 def render_template(name: str, **values: object) -> str:
-    """Return a template of this folder, filled; it extends ``frame.html``, which says what it needs."""
+    """Return a template of this folder, filled. It extends ``frame.html``, which shows these values."""
     return _environment().get_template(name).render(**values)
 
 
@@ -100,8 +101,8 @@ def render(report: RunReport, mode: Mode) -> str:
     ----------
     report : RunReport
     mode : {"internal", "release"}
-        ``internal`` shows everything and marks what was computed from real records; ``release`` is made from
-        ``report.released()``, so that nothing internal can reach it.
+        ``internal`` shows everything and marks numbers from real records. ``release`` is made from
+        ``report.released()``, which holds nothing internal.
 
     Returns
     -------
@@ -126,13 +127,14 @@ def render(report: RunReport, mode: Mode) -> str:
         report = report.released()
     parts, folds = _parts(report), _folds(report, internal=internal)
     known = {fold.anchor: fold.title for fold in folds}
+    excluded = () if report.guarantee is None else report.guarantee.excluded
     return render_template(
         "report.html",
         title=report.title,
         day=report.day,
         mode=mode,
         state="unknown" if report.guarantee is None else report.guarantee.status,
-        excluded="" if report.guarantee is None else "; ".join(report.guarantee.excluded),
+        excluded=together(excluded) if excluded else "",
         verdict=verdict(report),
         parts=parts,
         more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
@@ -142,7 +144,7 @@ def render(report: RunReport, mode: Mode) -> str:
 
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
-    """Write the page of a report into a folder that exists, wholly or not at all; see :func:`render`."""
+    """Write the page of a report into a folder that exists, wholly or not at all. See :func:`render`."""
     write_text(path, render(report, mode))
 
 
@@ -158,17 +160,17 @@ PARTS: dict[str, Callable[[RunReport], Section | None]] = {
 
 
 def _parts(report: RunReport) -> list[Section]:
-    """What is seen without unfolding anything: attacks before anything that compares records.
+    """Parts that are seen without unfolding: attacks before anything that compares records.
 
-    Parts and folds know nothing of modes: a page for release is built from a report that holds nothing
-    internal, so that no rule in them can let something through.
+    Parts and folds do not depend on the mode. A page to share is built from a report that holds nothing
+    internal. So no rule in them can let something through.
     """
     parts = [part for make in PARTS.values() if (part := make(report)) is not None]
     return [*parts, checklist.section(report, [part.anchor for part in parts])]
 
 
 def _folds(report: RunReport, *, internal: bool) -> list[Section]:
-    """What is seen on demand; what the report lacks is left out."""
+    """Folded parts. Those that the report lacks are left out."""
     measured = report.measured
     folds = (
         guarantee.ledger_section(report),

@@ -1,7 +1,7 @@
-"""Attacks beside what is proved: in one table, and in full; and singling out, linkability and inference.
+"""Attacks beside the proved bounds, in one table and in full, and the three risks.
 
-The last has the three risks by which the Article 29 Data Protection Working Party judges anonymisation
-(Opinion 05/2014, WP216, section 2.2). Nothing here decides what a table is in law.
+The Article 29 Data Protection Working Party judges anonymisation by singling out, linkability and inference
+(Opinion 05/2014, WP216, section 2.2). Nothing here decides the legal status of a table.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _SINGLED = (
         "copies_excess",
         "share of synthetic records that equal a training record, less those that equal a new one",
     ),
-    ("dcr_closer_to_train", "share of them nearer to a training than to a new record, 0.5 is a coin"),
+    ("dcr_closer_to_train", "share of them nearer to a training than to a new record, 0.5 is random"),
 )
 _LINKED = (
-    ("membership_auc", "AUC of telling training from new records by distance, 0.5 is a coin"),
+    ("membership_auc", "AUC of separating training from new records by distance, 0.5 is random"),
     ("membership_auc_calibrated", "the same with compared distances"),
     ("membership_tpr_at_1pct", "share of training records named where 1 in 100 new ones is suspected"),
 )
@@ -68,35 +68,35 @@ def risks_section(report: RunReport) -> Section:
     """Return the section on the three risks."""
     blocks: list[Block] = [
         paragraph(
-            "European data protection authorities ask of anonymised data whether a person can still be "
-            "singled out, linked, or have something inferred about them (Article 29 Working Party, Opinion "
-            "05/2014). This page speaks to each; it does not decide whether the table is anonymous in law, "
-            "for which all means that are reasonably likely to be used count, other tables included."
+            "European data protection authorities ask three questions about anonymised data. Can a person "
+            "be singled out or linked, or can something be inferred about them? See Opinion 05/2014 of the "
+            "Article 29 Working Party. This page has numbers on each. It does not decide whether the table "
+            "is legally anonymous. All means that are likely to be used count, other tables included."
         )
     ]
     bounds = _bounds(report)
     parts = (
         (
             "Singling out",
-            "To isolate the record of one person: here, a synthetic record that is a patient's own, or a "
-            "description that fits one patient alone.",
+            "To isolate the record of one person. Here, a synthetic record is a patient's own, or a "
+            "description fits one patient alone.",
             _SINGLED,
-            "Whether few columns together, such as a rare diagnosis and an age, fit one real patient alone; "
-            "single columns are told below, where values occur that one real person alone has.",
+            "Whether few columns together, such as a rare diagnosis and an age, fit one real patient alone. "
+            "Values that only one real person has are reported by column below.",
         ),
         (
             "Linkability",
-            "To link two records of one person, in one table or in two: here, to tell with a record from "
-            "elsewhere that its owner is among the training records.",
+            "To link two records of one person, in one table or in two. Here, an attacker has a record from "
+            "elsewhere and decides whether its owner is among the training records.",
             _LINKED,
-            "To link two other tables through the synthetic one; to use more than distances between records.",
+            "To link two other tables through the synthetic one. To use more than distances between records.",
         ),
         (
             "Inference",
             "To deduce a value of a person from other values of theirs.",
             _INFERRED,
             "An attack that guesses a hidden value of a training record, against the same attack on a new "
-            "one. What holds of patients in general can be inferred of everybody, by design.",
+            "one. Facts about patients in general can be inferred for everybody, by design.",
         ),
     )
     for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
@@ -109,7 +109,7 @@ def risks_section(report: RunReport) -> Section:
 
 
 def _bounds(report: RunReport) -> tuple[str, str, str]:
-    """What the guarantee says about each risk."""
+    """The bounds that the guarantee gives on each risk."""
     guarantee, profile = report.guarantee, report.profile
     if guarantee is None or profile is None:
         return ("None is known.",) * 3
@@ -119,21 +119,20 @@ def _bounds(report: RunReport) -> tuple[str, str, str]:
     members = percent(float(profile.tpr(0.01)))
     added = guarantee.adjacency == ADD_REMOVE
     otherwise = f"{'without their record' if added else 'with another record in place of theirs'} in training"
-    but = " That is but for what the guarantee leaves out." if guarantee.excluded else ""
+    but = " The exceptions of the guarantee are not covered." if guarantee.excluded else ""
     return (
-        "Whatever would single a patient out, such as a synthetic record that equals theirs, is more "
-        f"probable by at most {points} points in 100 than {otherwise}.{but}",
-        "Whoever holds a patient's record and asks whether it was among the training records is right at "
-        f"most {right} times in 100 from even odds; a test that suspects 1 in 100 others wrongly finds at "
-        f"most {members} in 100 of those who were.{but}",
-        "No deduction about a patient becomes more probable by more than "
-        f"{points} points in 100 through their own record. What follows from the other records, about this "
-        f"patient as about any other, is not limited.{but}",
+        f"Any event that singles a patient out is more probable by at most {points} points in 100 than "
+        f"{otherwise}. An example is a synthetic record that equals theirs.{but}",
+        "An attacker who holds a patient's record guesses whether it was among the training records. From "
+        f"even odds, at most {right} of 100 guesses are right. A test that suspects 1 in 100 others wrongly "
+        f"finds at most {members} in 100 of those who were.{but}",
+        f"No deduction about a patient becomes more probable by more than {points} points in 100 through "
+        f"their own record. Deductions from the other records are not limited.{but}",
     )
 
 
 def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Sentence]]:
-    """What attacks of this risk reached, each beside its baseline attack."""
+    """Results of attacks of this risk, each beside its baseline attack."""
     prefixes = _PREFIXES[title]
     told = [
         f"{attempt.attack}: {reached(attempt)} right"
@@ -174,7 +173,7 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
 
     Attempts without a bound have no bar.
     """
-    said = "; ".join(in_words(attempt) for attempt in attempts)
+    said = ". ".join(in_words(attempt) for attempt in attempts)
 
     def draw() -> Figure:
         names = ["\n".join(wrap(attempt.attack, 26, max_lines=3, placeholder=" …")) for attempt in attempts]
@@ -259,7 +258,7 @@ def attempts_section(report: RunReport) -> Section:
 
 
 def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...]:
-    """An excess beside the share that was right on the control; anything else as it is."""
+    """The cells of an attempt. An excess stands beside the share that was right on the control."""
     name = attempt.attack.removesuffix(BEYOND)
     of = next((a for a in attempts if a.measure == "rate" and a.attack == name != attempt.attack), None)
     control = None if attempt.control is None else attempt.control.value
@@ -274,7 +273,7 @@ def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...
 
 
 def bounds_section(report: RunReport) -> Section | None:
-    """Return all attempts in full, by measure; None where nothing was tried."""
+    """Return all attempts in full, by measure. None where nothing was tried."""
     if not report.attempts:
         return None
     on_table = any(attempt.one_table for attempt in report.attempts)

@@ -54,7 +54,7 @@ _ATTACKS = {
 
 
 def closeness_section(evaluation: Evaluation) -> Section | None:
-    """Return the section on repeated records and memorisation; None where nothing was measured."""
+    """Return the section on repeated records and memorisation. None where nothing was measured."""
     measures = measures_of(evaluation, "closeness")
     accuracies = [measure for measure in measures if measure.name.startswith("nn_accuracy")]
     attacks = [measure for measure in measures if measure.name in _ATTACKS]
@@ -88,7 +88,7 @@ def closeness_section(evaluation: Evaluation) -> Section | None:
 
 
 def _signs(evaluation: Evaluation) -> list[Sentence]:
-    """What attacks by distance reached, in sentences."""
+    """Results of attacks by distance, in sentences."""
     sentences = (
         (
             "membership_auc",
@@ -129,7 +129,7 @@ _SHOWN = 9
 
 
 def section(evaluation: Evaluation) -> Section | None:
-    """Return the section; None where nothing was measured."""
+    """Return the section. None where nothing was measured."""
     measures = measures_of(evaluation, "similarity")
     blocks: list[Block] = measure_tables(measures)
     blocks += _marginals(evaluation, measures)
@@ -158,12 +158,12 @@ def _distributions(evaluation: Evaluation) -> list[Sentence]:
 
 
 def _rounded(evaluation: Evaluation) -> list[Sentence]:
-    """Which columns of the real files hold digits beyond the declared steps; no fault of any table."""
+    """Columns of the real files with digits beyond the declared steps. This is no fault of any table."""
     real = [detail for detail in evaluation.of(FinerThanDeclared) if not detail.name.endswith(".synthetic")]
     if not real:
         return []
     text = (
-        f"The real tables are finer than the schema ({', '.join(rules.between_steps(real))}). They were "
+        f"The real tables are finer than the schema: {', '.join(rules.between_steps(real))}. They were "
         "rounded before any comparison, as they are before fitting."
     )
     return [Sentence(text, any_internal(real))]
@@ -223,7 +223,7 @@ def _associations(evaluation: Evaluation) -> list[Block]:
         Heading("Associations"),
         paragraph(
             "Between 0 (none) and 1: |Pearson| of two numbers, Cramér's V of two categories, correlation "
-            "ratio of one of each; grey where it is not defined."
+            "ratio of one of each. Undefined values are grey."
         ),
         Plots(tuple(plots)),
     ]
@@ -255,7 +255,7 @@ Rule = Callable[[Evaluation], Iterable[Verdict]]
 
 
 def column_blocks(evaluation: Evaluation) -> list[Block]:
-    """Return the tables of single columns under a heading; empty where nothing was measured."""
+    """Return the tables of single columns under a heading. Empty where nothing was measured."""
     plain = [m for m in measures_of(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
     tails = [row for detail in evaluation.of(Tails) for row in detail.data.rows]
     single = [row for detail in evaluation.of(SingleColumns) for row in detail.data.rows]
@@ -271,9 +271,9 @@ def column_blocks(evaluation: Evaluation) -> list[Block]:
         return []
     intro = paragraph(
         Sentence(
-            "Averages hardly see one record in a hundred that nobody who knows patients would believe, zeros "
-            "that are spread around zero, or last digits that nobody writes down: here they are, column by "
-            "column. “Held out” is what real records that had no part in the table give by chance.",
+            "Averages can hide implausible values in one record in a hundred. They can also hide zeros that "
+            "became other small numbers, or unusual last digits. Here they are, column by column. “Held out” "
+            "has the values by chance, from real records that had no part in the table.",
         )
     )
     return [Heading("Tails, point masses and habits of recording"), intro, *blocks]
@@ -323,7 +323,7 @@ def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
         "status",
     )
     caption = (
-        "Spread and tails of numbers, real → synthetic; errors in standard deviations of the real column"
+        "Spread and tails of numbers, real → synthetic, errors in standard deviations of the real column"
     )
     return Grid(caption, header, tuple(cells), folded)
 
@@ -343,7 +343,7 @@ def _masses(rows: Sequence[TailsRow], folded: bool) -> Grid:
         for name, mass in masses
     )
     header = ("column", "value", "share, real", "synthetic", "point_mass_error", "status")
-    caption = "Values that hold more than 5 % of a column; errors are differences of shares"
+    caption = "Values that hold more than 5 % of a column, errors as differences of shares"
     return Grid(caption, header, cells, folded)
 
 
@@ -359,7 +359,7 @@ def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
         for row in sorted(rows, key=lambda row: -row.auc.value)
     )
     header = ("column", "single_column_auc", "of its last digits alone", "held out", "status")
-    return Grid("Synthetic told from real records by one column alone", header, cells, folded)
+    return Grid("Synthetic records separated from real ones by one column alone", header, cells, folded)
 
 
 def _percentile(end: Percentile) -> tuple[Cell, Cell]:

@@ -1,6 +1,6 @@
-"""What is said first: the verdict in one line, who is covered, and what the guarantee means in examples.
+"""The first lines of a page: the verdict, who is covered, and examples of the guarantee.
 
-Every sentence is generated from numbers. Bounds of the guarantee are rounded up; measured numbers come with
+Every sentence is generated from numbers. Bounds of the guarantee are rounded up. Measured numbers come with
 their intervals. Sentences that state a number of real records say that they are internal.
 """
 
@@ -116,7 +116,7 @@ def whom(guarantee: Guarantee) -> str:
 
 
 def covered(report: RunReport) -> tuple[Sentence, ...]:
-    """Return who is covered, in sentences; the first one is for the summary. Empty where nothing is known.
+    """Return who is covered, in sentences. The first one is for the summary. Empty where nothing is known.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def _accuracy(accuracy: float, who: str, added: bool) -> str:
 
 
 def unluckiest(profile: Profile, delta: float) -> str:
-    """Say how sure an attacker may become after one output; the attack accuracy is an average over outputs.
+    """Say how sure an attacker may become after one output. The attack accuracy is an average over outputs.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What the table is good for, in short; models that learn from it on real records; study replication.
+"""Usefulness in short, models that learn from the table, and study replication.
 
-The estimates of a declared study were paid for and stand on top, on a page for release as well; what compares
-them, or a regression fitted to the synthetic table, with real records is internal.
+Estimates of pre-specified regressions are covered by the guarantee. They stand on top, on a page to share
+too. Comparisons with real records are internal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dpsynth.studies.estimates import Estimates
 
 
 def section(report: RunReport) -> Section:
-    """Return what an analyst may use the table for, in short."""
+    """Return possible uses of the table, in short."""
     evaluation = report.measured
     said = (*_studies(report), *_prediction(evaluation))
     nothing = Sentence("Usefulness is measured on real records. This page shows no such number.")
@@ -52,7 +52,7 @@ def section(report: RunReport) -> Section:
 
 
 def findings_section(report: RunReport) -> Section | None:
-    """Return the findings that the page before the folds has no room for; None where it has all."""
+    """Return the findings for which the page before the folds has no room. None if it has all."""
     found = _findings(report)[_WORST:]
     return Section("findings", "More findings", (Items(found),)) if found else None
 
@@ -115,13 +115,13 @@ def _effects(evaluation: Evaluation) -> list[Sentence]:
 
 
 def prediction_section(evaluation: Evaluation) -> Section | None:
-    """Return the section on models that learn from the table; None where nothing was measured."""
+    """Return the section on models that learn from the table. None where nothing was measured."""
     scores = measures_of(evaluation, "utility")
     blocks: list[Block] = []
     for prefix, reference, label in (("auc", 0.5, "AUC"), ("r2", 0.0, "explained variance")):
         rows = _scores(scores, prefix)
         if any(measure.value is not None for _, _, measure in rows):
-            caption = f"{label} on held-out real records; the line is blind guessing"
+            caption = f"{label} on held-out real records (line: blind guessing)"
             plot = plot_intervals(rows, what=label, caption=caption, reference=reference, axis_label=label)
             blocks.append(Plots((plot,)))
     rocs = tuple(map(plot_roc, by(evaluation.of(Roc), "model")))
@@ -157,7 +157,7 @@ _MOST = 15
 
 
 def replication_section(report: RunReport) -> Section | None:
-    """Return the section on study replication; None where no study was declared or replicated."""
+    """Return the section on study replication. None where no study was pre-specified or replicated."""
     evaluation = report.measured
     measures = measures_of(evaluation, "replication")
     compared: list[Block] = []
@@ -179,7 +179,7 @@ def replication_section(report: RunReport) -> Section | None:
 
 
 def _declared(report: RunReport) -> list[Block]:
-    """The private estimates of each study, and what a reader may do with them."""
+    """The private estimates of each study, and their permitted uses."""
     if not report.studies:
         return []
     internal = bool(report.withheld)
@@ -193,9 +193,9 @@ def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
     status = Cell("", internal=True) if internal else Cell(PAID)
     cells = tuple((Cell(term), *map(number, values), status) for term, *values in rows(estimates))
     header = ("term", estimates.measure, f"{level_text(LEVEL)} interval", "p", "status")
-    caption = f"Declared study {estimates.study}: private estimates"
+    caption = f"Pre-specified regression {estimates.study}: private estimates"
     return [
-        Heading(f"Declared study: {estimates.study}"),
+        Heading(f"Pre-specified regression: {estimates.study}"),
         paragraph(Sentence(described(estimates), internal)),
         Plots((plot_estimates(estimates, LEVEL, internal=internal),)),
         Grid(caption, header, cells, folded=len(cells) > _MOST),
@@ -211,7 +211,7 @@ def _survival(estimates: Estimates, internal: bool) -> list[Block]:
     status = Cell("", internal=True) if internal else Cell(PAID)
     cells = tuple((Cell(row[0]), *map(number, row[1:]), status) for row in curve.rows())
     header = ("time", "survival", f"{level_text(curve.level)} band", "status")
-    caption = f"Declared study {estimates.study}: survival"
+    caption = f"Pre-specified regression {estimates.study}: survival"
     return [
         paragraph(Sentence(surviving(curve), internal)),
         Plots((plot_survival(curve, estimates.study, internal=internal),)),
@@ -223,7 +223,7 @@ def _compared(detail: Detail[Effects]) -> list[Block]:
     data, told = detail.data, detail.data.rows
     name = f"{data.model.capitalize()} regression of {data.outcome}"
     study = data.study
-    title = name if study is None else f"{name}, declared as {study}"
+    title = name if study is None else f"{name}, pre-specified as {study}"
     fitted = f"Fitted to {data.n_real} real and {data.n_synthetic} synthetic records."
     note = Sentence(f"{fitted} {data.note}".strip(), detail.internal)
     blocks: list[Block] = [Heading(title), paragraph(note)]
@@ -280,7 +280,7 @@ def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[G
     return (
         Grid(
             sizes,
-            ("term", f"real {measure}", "declared", "naive: not valid as inference", "status"),
+            ("term", f"real {measure}", "pre-specified", "naive: not valid as inference", "status"),
             effects,
             folded=len(told) > _MOST,
         ),
@@ -288,8 +288,8 @@ def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[G
             agreement,
             (
                 "term",
-                *(f"declared: {name}" for name in alike),
-                "declared: interval holds the real estimate",
+                *(f"pre-specified: {name}" for name in alike),
+                "pre-specified: interval covers the real estimate",
                 *(f"naive: {name}" for name in alike),
                 "status",
             ),

@@ -1,1 +1,1 @@
-"""Verdicts: what written rules make of an evaluation and of a guarantee, in one sentence each."""
+"""Verdicts of written rules on an evaluation and a guarantee, in a few sentences each."""

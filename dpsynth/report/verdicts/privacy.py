@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.checks import few
+from dpsynth.checks import few, together
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.formats import measured, percent, round_up
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, number_of
 from dpsynth.report.wording import in_words
 
-#: p-value below which held-out records are no baseline, and the share of copies that is memory all the same
+#: p-value below which held-out records are no baseline, and the share of copies that is memorisation even so
 DIFFERENT, MANY_COPIES = 0.01, 0.1
-#: share of held-out records that equal a training one, above which copies cannot be told from coincidence
+#: share of held-out records that equal a training one, above which copies may be coincidence
 COINCIDE = 0.5
 #: a guess of who was in the training table counts when it surely exceeds 1/2 by this much
 MEMBERSHIP_MARGIN = 0.02
-#: without held-out records, a share of copies that is worth a word
+#: without held-out records, a share of copies that is reported
 COPIED = 0.01
 
 
 @dataclass(frozen=True)
 class _Sign:
-    """A sign of memory: the level that a table without memory keeps to, one that is clear, and words."""
+    """A sign of memorisation: the level of a table without it, a level that is clear, and words."""
 
     floor: float
     clear: float
@@ -35,59 +35,59 @@ class _Sign:
 
 
 _SIGNS = {
-    "copies_excess": _Sign(0.0, 0.01, "more records copy a training record than a new one, by a share of"),
+    "copies_excess": _Sign(0.0, 0.01, "More records copy a training record than a new one, by a share of"),
     "dcr_closer_to_train": _Sign(
-        0.5 + MEMBERSHIP_MARGIN, 0.6, "the share of records nearer to training than to new ones is"
+        0.5 + MEMBERSHIP_MARGIN, 0.6, "The share of records nearer to training than to new ones is"
     ),
-    "membership_auc": _Sign(0.5 + MEMBERSHIP_MARGIN, 0.6, "an attack by distance has an AUC of"),
+    "membership_auc": _Sign(0.5 + MEMBERSHIP_MARGIN, 0.6, "An attack by distance has an AUC of"),
     "membership_auc_calibrated": _Sign(
-        0.5 + MEMBERSHIP_MARGIN, 0.6, "an attack by compared distances has an AUC of"
+        0.5 + MEMBERSHIP_MARGIN, 0.6, "An attack by compared distances has an AUC of"
     ),
     "membership_tpr_at_1pct": _Sign(
-        1.0, 0.05, "an attack that suspects 1 in 100 new records finds a share of training records of"
+        1.0, 0.05, "An attack that suspects 1 in 100 new records finds a share of training records of"
     ),
-    "privacy_loss": _Sign(0.0, 0.1, "nearest-neighbour accuracy rises from training to new records by"),
+    "privacy_loss": _Sign(0.0, 0.1, "Nearest-neighbour accuracy rises from training to new records by"),
 }
 
 
 def _floor(evaluation: Evaluation, name: str) -> float:
-    """What a sign must surely exceed: what chance gives, where that is measured."""
+    """The level that a sign must surely exceed: that of chance, if it is measured."""
     chance = get(evaluation, f"{name}_chance")
     return _SIGNS[name].floor if chance is None else number_of(chance)
 
 
 def memory(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Copies, membership inference and privacy loss: does the table know its training records?"""
+    """Copies, membership inference and privacy loss: are training records memorised?"""
     known = [measure for name in _SIGNS if (measure := get(evaluation, name)) is not None]
     judged = [measure for measure in known if measure.lower is not None]
     caught = [m for m in judged if m.lower is not None and m.lower > _floor(evaluation, m.name)]
-    # without an interval, only what is clear is worth a word
+    # without an interval, only clear signs are reported
     suspected = [m for m in known if m.lower is None and number_of(m) > _SIGNS[m.name].clear]
     differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")
     if caught or suspected:
         bad = any(number_of(m) > _SIGNS[m.name].clear for m in caught)
         signs = caught + suspected
-        reasons = "; ".join(f"{_SIGNS[m.name].words} {measured(m)}" for m in signs)
+        reasons = " ".join(f"{_SIGNS[m.name].words} {measured(m)}." for m in signs)
         shifted = differ is not None and number_of(differ) < DIFFERENT
         if shifted and not any(m.name == "copies_excess" and least(m) > MANY_COPIES for m in signs):
             yield Verdict(
                 "no_baseline",
                 "caution",
-                "Held-out records differ from training ones, so nothing tells memory from that difference "
-                f"({reasons}).",
+                "Held-out records differ from training ones. This difference can look like memorisation. "
+                f"{reasons}",
                 *basis(signs),
                 "risk",
             )
             return
-        start = "The table remembers training records" if bad else "The table may remember training records"
+        start = "Training records are memorised" if bad else "Training records may be memorised"
         severity: Severity = "bad" if bad else "caution"
-        yield Verdict("memorises", severity, f"{start}: {reasons}.", *basis(signs), "risk")
+        yield Verdict("memorises", severity, f"{start}. {reasons}", *basis(signs), "risk")
     elif judged and coincide is not None and least(coincide) > COINCIDE:
         yield Verdict(
             "no_baseline",
             "caution",
-            f"A share of {measured(coincide)} of the held-out records equal a training record: they are the "
-            "same people, or the table has few different records. Nothing tells memory from coincidence.",
+            f"Many held-out records equal a training record: a share of {measured(coincide)}. They are the "
+            "same people, or the table has few different records. Memorisation and coincidence look alike.",
             *basis([coincide]),
             "risk",
         )
@@ -95,8 +95,7 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict(
             "no_memory_found",
             "good",
-            "The attacks that were tried found no memory of training records. That is no proof that others "
-            "would not.",
+            "The attacks that were tried found no memorisation of training records. Others may find it.",
             *basis(judged),
             "risk",
         )
@@ -105,15 +104,15 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict(
             "copies",
             "caution",
-            f"A share of {measured(copied)} of the synthetic records equal a training record. Without "
-            "held-out records nothing tells memory from coincidence.",
+            f"Some synthetic records equal a training record: a share of {measured(copied)}. Without "
+            "held-out records, memorisation and coincidence look alike.",
             *basis([copied]),
             "risk",
         )
 
 
 def lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Which columns repeat values that one training record alone has? Their intervals hold together."""
+    """Which columns repeat values of only one training record? Their intervals are simultaneous."""
     differ = get(evaluation, "nn_train_test_p")
     if differ is not None and number_of(differ) < DIFFERENT:
         return
@@ -123,9 +122,9 @@ def lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
         caught.sort(key=number_of, reverse=True)
         named = [f"{m.name[m.name.index('[') + 1 : -1]} ({measured(m)})" for m in caught]
         sentence = (
-            "Single values give training records away: where a synthetic record has a value that one real "
-            "person alone has, that person is a training one more often than by chance (0.5) in "
-            f"{few(named, 3)}."
+            "Rare single values reveal training records. A synthetic record may have a value that only one "
+            "real person has. This person is a training one more often than by chance (0.5). "
+            f"Columns: {few(named, 3)}."
         )
         yield Verdict("values_remembered", "bad", sentence, *basis(caught), "risk")
 
@@ -140,31 +139,31 @@ WEAK_EPSILON = 10.0
 def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tuple[Verdict, ...]:
     """Return what the rules say about a guarantee and the profile behind it, or about their absence."""
     if guarantee is None or profile is None:
-        return (_risk("no_guarantee", "caution", "No guarantee is known for this table: nothing says what an "
-                      "attack that was not tried can find."),)  # fmt: skip
+        sentence = "No guarantee is known for this table. Nothing limits attacks that were not tried."
+        return (_risk("no_guarantee", "caution", sentence),)
     if not guarantee.private:
         return (_risk("not_private", "bad", str(guarantee)),)
     verdicts = []
     if guarantee.excluded:
-        left_out = "; ".join(guarantee.excluded)
-        verdicts.append(_risk("excluded", "caution", f"The guarantee leaves something out: {left_out}."))
+        left_out = together(guarantee.excluded)
+        verdicts.append(_risk("excluded", "caution", f"The guarantee has exceptions: {left_out}."))
     accuracy, epsilon = profile.attack_accuracy(), guarantee.epsilon
     right = percent(accuracy)
     often = f"right {right} times in 100" if right != "100" else "always right"
-    room = f"it leaves room for a guess that is {often}"
+    room = f"A guess may be {often}"
     if epsilon > WEAK_EPSILON:
         million = math.log(1e6)
         factor = f"{math.ceil(math.exp(epsilon)):,}" if epsilon < million else "more than a million"
         sentence = (
-            f"The guarantee is too weak to rely on: ε is {round_up(epsilon)}, so that an event may be "
-            f"{factor} times as probable with a patient as without, and {room}. An ε above 10 is "
-            "commonly held to be a weak promise or none."
+            f"The guarantee is too weak to rely on: ε is {round_up(epsilon)}. An event may be {factor} times "
+            f"as probable with a patient as without. {room}. An ε above 10 is commonly held to be a weak "
+            "promise or none."
         )
         verdicts.append(_risk("weak_guarantee", "bad", sentence))
     elif accuracy > WEAK_ACCURACY:
-        verdicts.append(_risk("weak_guarantee", "caution", f"The guarantee is weak: {room}."))
+        verdicts.append(_risk("weak_guarantee", "caution", f"The guarantee is weak. {room}."))
     elif not verdicts:
-        sentence = "The guarantee holds against every attack, whatever its maker knows."
+        sentence = "The guarantee holds against every attack, whatever the attacker knows."
         verdicts.append(_risk("guaranteed", "good", sentence))
     return tuple(verdicts)
 
@@ -182,8 +181,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
             Verdict(
                 "bound_passed",
                 "bad",
-                f"An attack passed what is proved ({in_words(attempt)}): the proof, or the code that carries "
-                "it out, is wrong. Release nothing, and report it.",
+                f"An attack passed its proved bound ({in_words(attempt)}). The proof or the code is wrong. "
+                "Publish nothing, and report it.",
                 (f"attempts: {attempt.attack}",),
                 attempt.internal,
                 "risk",
@@ -197,8 +196,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
                 "average_passed",
                 "caution",
                 "An attack reached more on this table than it may on average over tables "
-                f"({in_words(attempt)}): the table is an unlucky one, or the proof is wrong. Shadow models, "
-                "which fit again many times, tell which.",
+                f"({in_words(attempt)}). The table is an unlucky one, or the proof is wrong. Shadow models, "
+                "which fit again many times, show which.",
                 (f"attempts: {attempt.attack}",),
                 attempt.internal,
                 "risk",
@@ -209,8 +208,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
         return ()
     plural = "" if len(bounded) == 1 else "s"
     sentence = (
-        f"Of {len(bounded)} result{plural} of attacks beside a proved bound none passed it. That proves "
-        "nothing, but a gross error would have shown."
+        f"None of {len(bounded)} attack result{plural} with a proved bound passed it. This proves nothing, "
+        "but a gross error would have shown."
     )
     internal = any(attempt.internal for attempt in bounded)
     return (Verdict("bounds_held", "good", sentence, ("attempts",), internal, "risk"),)

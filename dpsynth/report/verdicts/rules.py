@@ -1,7 +1,7 @@
 """The rules that turn an evaluation into verdicts: a severity, one sentence, and the measures it rests on.
 
-Where a measure has an interval, the rule looks at the end that speaks against the verdict: one that the noise
-of a small table could have made is not given. A verdict is internal if one measure it rests on is.
+If a measure has an interval, the rule uses the end that contradicts the verdict. So the noise of a small
+table alone gives no verdict. A verdict is internal if one measure it rests on is.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ def judge(evaluation: Evaluation) -> tuple[Verdict, ...]:
 
 
 def _few(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Are there too few records to tell?"""
+    """Are there too few records for sure results?"""
     names = ("synthetic_records", "train_records", "test_records")
     known = [measure for name in names if (measure := get(evaluation, name)) is not None]
     few = [measure for measure in known if number_of(measure) < FEW_RECORDS]
     if few:
         numbers = ", ".join(f"{shown(m.value)} {m.name.replace('_', ' ')}" for m in few)
-        sentence = f"There are too few records to tell much ({numbers}): read the intervals, not the numbers."
+        sentence = (
+            f"There are too few records for sure results ({numbers}). Read the intervals, not the numbers."
+        )
         yield Verdict("too_few", "caution", sentence, *basis(few))
 
 

@@ -1,7 +1,7 @@
-"""Rules about similarity: can synthetic records be told from real ones, and do columns still go together?
+"""Rules about similarity: can synthetic records be separated from real ones, and do associations remain?
 
-Of single columns: would somebody who knows the patients believe them? Tails, point masses, cells that are
-missing together, habits of recording, and digits beyond the declared steps.
+Single columns should be plausible to somebody who knows the patients. The rules look at tails, point masses,
+cells that are missing together, habits of recording, and digits beyond the declared steps.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.formats import column_value, decimals, hundredths, measured, plain, shown
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 
-#: a discriminator or nearest-neighbour accuracy that tells the tables apart, and one that does so easily
+#: AUC or nearest-neighbour accuracy that separates the tables, and one that does so easily
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85
-#: loss of the discriminator's AUC that names the column whose shuffling costs it
+#: loss of the classifier's AUC that names the column whose shuffling costs it
 GIVES_AWAY = 0.01
 #: nearest-neighbour accuracy that surely lies below is that of copies
 TOO_CLOSE = 0.45
-#: part of the strength of associations whose loss is worth a word, and one that leaves next to nothing
+#: part of the strength of associations whose loss is reported, and one that leaves next to nothing
 PARTLY_LOST, ALL_LOST = 0.5, 0.8
 
 
 def told_apart(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Can synthetic records be told from real ones?"""
+    """Can synthetic records be separated from real ones?"""
     accuracy = get(evaluation, "nn_accuracy_train")
     discriminators = [
         measure
@@ -46,29 +46,30 @@ def told_apart(evaluation: Evaluation) -> Iterator[Verdict]:
     known = [measure for measure in (best, accuracy) if measure is not None]
     if not known:
         return
-    said = {"nn_accuracy_train": "the nearest-neighbour accuracy (0.5 is best) is"}
-    words = "a classifier tells synthetic from real records with an AUC of"
-    reasons = "; ".join(f"{said.get(m.name, words)} {measured(m)}" for m in known)
+    said = {"nn_accuracy_train": "The nearest-neighbour accuracy (0.5 is best) is"}
+    words = "A classifier separates synthetic from real records with an AUC of"
+    reasons = " ".join(f"{said.get(m.name, words)} {measured(m)}." for m in known)
     worst = max(least(m) for m in [*discriminators, *known])
     by, columns = _given_away(evaluation)
     if worst > DISTINGUISHABLE:
         easily = " easily" if worst > OBVIOUS else ""
         severity: Severity = "bad" if worst > OBVIOUS else "caution"
-        sentence = f"Synthetic records can{easily} be told from real ones: {reasons}.{by}"
+        sentence = f"Synthetic records can{easily} be separated from real ones. {reasons}{by}"
         yield Verdict("distinguishable", severity, sentence, *basis([*known, *columns]))
     elif any(number_of(m) > DISTINGUISHABLE and least(m) > 0.5 for m in known):
-        sentence = f"Synthetic records can be told from real ones, if not always: {reasons}.{by}"
+        sentence = f"Synthetic records can be separated from real ones, if not always. {reasons}{by}"
         yield Verdict("distinguishable", "caution", sentence, *basis([*known, *columns]))
     elif max(number_of(m) for m in known) > DISTINGUISHABLE:
         sentence = (
-            f"Perhaps synthetic records can be told from real ones; there are too few to be sure: {reasons}."
+            "Perhaps synthetic records can be separated from real ones. There are too few to be sure. "
+            f"{reasons}"
         )
         yield Verdict("uncertain", "caution", sentence, *basis(known))
     elif accuracy is not None and most(accuracy) < TOO_CLOSE:
-        sentence = f"Synthetic records lie closer to training records than these to one another: {reasons}."
+        sentence = f"Synthetic records lie closer to training records than these to one another. {reasons}"
         yield Verdict("too_close", "caution", sentence, *basis([accuracy]), "risk")
     else:
-        sentence = f"Synthetic records are hard to tell from real ones: {reasons}."
+        sentence = f"Synthetic records are hard to separate from real ones. {reasons}"
         yield Verdict("resembles", "good", sentence, *basis(known))
 
 
@@ -84,28 +85,29 @@ def _given_away(evaluation: Evaluation) -> tuple[str, list[Measure]]:
     if not sure:
         most_of_all = decimals(max(number_of(losses[0]), 0.0))
         text = (
-            f" No column does it by itself: shuffling any one of them costs at most {most_of_all} of the AUC."
+            f" No single column explains it: shuffling one of them lowers the AUC by at most {most_of_all}."
         )
         return text, losses[:1]
-    named = [f"{m.name[m.name.index('[') + 1 : -1]} ({decimals(number_of(m))} of the AUC)" for m in sure]
-    listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-    return f" What gives them away most, by what shuffling it costs: {listed}.", sure
+    named = [f"{m.name[m.name.index('[') + 1 : -1]} (by {decimals(number_of(m))})" for m in sure]
+    return f" Shuffling these columns lowers the AUC most: {together(named)}.", sure
 
 
 def associations(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Do columns still go together? Judged only where held-out records show what chance leaves."""
+    """Do associations remain? Judged only if held-out records show the effect of chance."""
     lost, chance = (get(evaluation, f"association_lost{end}") for end in ("", "_baseline"))
     if lost is None or chance is None or number_of(chance) > PARTLY_LOST / 2:
         return
-    words = (
-        f"{hundredths(number_of(lost))} % of the strength of associations between columns is lost or reversed"
-    )
+    words = f"{hundredths(number_of(lost))} % of their strength is lost or reversed"
     both = basis([lost, chance])
     if number_of(lost) > ALL_LOST:
-        sentence = f"Columns hardly go together: {words}. The table is useless for whatever relates columns."
+        sentence = (
+            f"Associations between columns are almost lost: {words}. The table is useless for any relation "
+            "of columns."
+        )
         yield Verdict("associations_lost", "bad", sentence, *both)
     elif number_of(lost) > PARTLY_LOST:
-        sentence = f"Columns go together too weakly: {words} ({hundredths(number_of(chance))} % by chance)."
+        by_chance = f"{hundredths(number_of(chance))} % by chance"
+        sentence = f"Associations between columns are too weak: {words} ({by_chance})."
         yield Verdict("associations_weak", "caution", sentence, *both)
 
 
@@ -118,15 +120,15 @@ def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
     ]
     if broken:
         worst = max(broken, key=number_of)
-        sentence = f"Some records break the rules of the table; the worst is {worst.name}: {measured(worst)}."
+        sentence = f"Some records break the rules of the table. Worst: {worst.name}, {measured(worst)}."
         yield Verdict("violates_constraints", "caution", sentence, *basis(broken))
 
 
-#: part of a column's values outside its declared bounds that is worth a sentence
+#: part of a column's values outside its declared bounds that is reported
 _CUT = 0.01
-#: columns that one sentence names
-_NAMED = 3
-#: tails and shares that nobody believes: so many times beyond what a clinician would
+#: columns that one sentence names, and with the steps of their values
+_NAMED, _NAMED_STEPS = 3, 2
+#: tails and shares that are not plausible: so many times beyond the limit
 _FAR = 4.0
 #: AUC of one column above which it is named, and one that gives records away by itself
 ALONE, ALONE_OBVIOUS = 0.55, 0.85
@@ -145,8 +147,8 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
                 for row in sorted(rows, key=lambda row: -row.values / row.of)
             ]
             sentence = (
-                f"The schema's bounds cut the real table: {_first(named)}. They were clipped before fitting "
-                "and before any comparison; widen the bounds if such values are possible."
+                f"The schema's bounds cut the real table. {_first(named)}. They were clipped before fitting "
+                "and before any comparison. Widen the bounds if such values are possible."
             )
             yield Verdict("clipped", "caution", sentence, (detail.name,), detail.internal)
 
@@ -158,7 +160,7 @@ def tails(evaluation: Evaluation) -> Iterator[Verdict]:
         beyond = sorted((row for row, _ in numeric if row.surely > 1.0), key=lambda row: -row.surely)
         if beyond:
             sentence = (
-                f"Extreme values are not to be trusted in {len(beyond)} of {len(numeric)} numeric columns: "
+                f"Extreme values are not reliable in {len(beyond)} of {len(numeric)} numeric columns. "
                 f"{_first([_worst_error(row) for row in beyond])}."
             )
             yield Verdict("tails", _severity(beyond[0].surely), sentence, (detail.name,), detail.internal)
@@ -172,7 +174,7 @@ def _severity(surely: float) -> Severity:
 
 
 def _worst_error(row: TailsRow) -> str:
-    """What is wrong with a column: a percentile, which says more, or its standard deviation."""
+    """The worst error of a column: a percentile, which says more, or its standard deviation."""
     unit = f" {row.unit}" if row.unit else ""
     ends = (("below", row.low), ("above", row.high))
     size, where, worst = max(
@@ -186,11 +188,11 @@ def _worst_error(row: TailsRow) -> str:
     if size > PERCENTILE_AIM:
         synthetic, real = column_value(worst.synthetic), column_value(worst.real)
         return (
-            f"{row.column}: one record in a hundred lies {where} {synthetic}{unit}; in the real table "
-            f"{where} {real}"
+            f"In {row.column}, 1 in 100 records lies {where} {synthetic}{unit}, and {where} {real} in the "
+            "real table"
         )
     synthetic, real = column_value(row.deviation_synthetic), column_value(row.deviation_real)
-    return f"{row.column}: the standard deviation is {synthetic}{unit}; in the real table {real}"
+    return f"In {row.column}, the standard deviation is {synthetic}{unit}, and {real} in the real table"
 
 
 def _within(row: TailsRow, spread: Estimate) -> bool:
@@ -202,7 +204,7 @@ def _within(row: TailsRow, spread: Estimate) -> bool:
 def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do values that hold many records hold as many in the synthetic table?"""
     for detail in evaluation.of(Tails):
-        # of a column only the worst is told
+        # of a column only the worst is reported
         worst = [
             (row.column, max(row.masses, key=lambda mass: mass.surely))
             for row in detail.data.rows
@@ -213,11 +215,11 @@ def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
         )
         if beyond:
             said = [
-                f"{name}: {hundredths(mass.synthetic)} of 100 records are exactly {mass.value}; in the "
-                f"real table {hundredths(mass.real)}"
+                f"In {name}, {hundredths(mass.synthetic)} of 100 records are exactly {mass.value}, and "
+                f"{hundredths(mass.real)} in the real table"
                 for name, mass in beyond
             ]
-            sentence = f"Frequent values are lost or made up: {_first(said)}."
+            sentence = f"Frequent values have a wrong share. {_first(said)}."
             severity = _severity(beyond[0][1].surely)
             yield Verdict("point_masses", severity, sentence, (detail.name,), detail.internal)
 
@@ -235,14 +237,14 @@ def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
         )
         synthetic, real = column_value(detail.data.synthetic), column_value(detail.data.train)
         sentence = (
-            f"{start}: the number of missing cells a record has a standard deviation of {synthetic}; in the "
-            f"real table {real}."
+            f"{start}. The number of missing cells a record has a standard deviation of {synthetic}, and of "
+            f"{real} in the real table."
         )
         yield Verdict("missing_together", "caution", sentence, (detail.name,), detail.internal)
 
 
 def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Which columns give synthetic records away by themselves?"""
+    """Which columns separate synthetic from real records by themselves?"""
     for detail in evaluation.of(SingleColumns):
         rows = [row for row in detail.data.rows if row.beyond_chance and row.auc.value > ALONE]
         if not rows:
@@ -250,11 +252,13 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
         rows.sort(key=lambda row: -row.auc.value)
         digits = [row.column for row in rows if _by_digits(row)]
         named = [f"{row.column} ({decimals(row.auc.value, 2)})" for row in rows]
-        some = "one column alone tells" if len(rows) == 1 else f"{len(rows)} columns, each by itself, tell"
-        sentence = f"{some.capitalize()} synthetic from real records (AUC; 0.5 is best): {few(named)}"
+        some = (
+            "One column alone separates" if len(rows) == 1 else f"{len(rows)} columns, each alone, separate"
+        )
+        sentence = f"{some} synthetic from real records. AUC (0.5 is best): {few(named, 5)}"
         if digits:
-            habits = "last digits (real values sit on tens, fives or halves, say)"
-            sentence += f"; {together(digits)} mostly by {habits}"
+            habits = "real values may often be tens, fives or halves"
+            sentence += f". Last digits explain most of it in {few(digits, 5)}: {habits}"
         severity: Severity = "bad" if max(row.auc.lower for row in rows) > ALONE_OBVIOUS else "caution"
         yield Verdict("single_columns", severity, f"{sentence}.", (detail.name,), detail.internal)
 
@@ -268,10 +272,10 @@ def finer_than_declared(evaluation: Evaluation) -> Iterator[Verdict]:
     """Does the synthetic table hold digits beyond the declared steps, which nobody compared?"""
     for detail in evaluation.of(FinerThanDeclared):
         if detail.name.endswith(".synthetic"):
-            columns = "; ".join(between_steps([detail]))
+            columns = ", ".join(between_steps([detail]))
             sentence = (
-                f"The synthetic table is finer than the schema declares ({columns}): it was rounded before "
-                "any comparison, so that nothing here tells whether they give it away."
+                f"The synthetic table is finer than the schema declares: {columns}. It was rounded before "
+                "any comparison. Nothing here shows whether these digits reveal synthetic records."
             )
             yield Verdict("finer_than_declared", "caution", sentence, (detail.name,), detail.internal)
 
@@ -284,10 +288,10 @@ def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
         totals[row.column] = totals.get(row.column, 0) + row.values
         steps[row.column] = plain(row.step) + (f" {row.unit}" if row.unit else "")
     order = sorted(totals, key=lambda name: -totals[name])
-    said = [f"{shown(totals[name])} values of {name}, in steps of {steps[name]}" for name in order]
-    more = len(said) - _NAMED
+    said = [f"{shown(totals[name])} values of {name} in steps of {steps[name]}" for name in order]
+    more = len(said) - _NAMED_STEPS
     columns = "one more column" if more == 1 else f"{more} more columns"
-    return [*said[:_NAMED], f"and of {columns}"] if more > 0 else said
+    return [*said[:_NAMED_STEPS], f"and of {columns}"] if more > 0 else said
 
 
 def _first(faults: Sequence[str]) -> str:

@@ -1,14 +1,15 @@
-"""Rules about use: are models that learned on the table of use, and does a study come out the same?
+"""Rules about use: are models that learned on the table useful, and are studies replicated?
 
-An AUC looks at the order of the records only. The Brier score sees the probabilities as well; the calibration
-slope and intercept say which way they are off (Van Calster et al. 2019, BMC Medicine 17). Judged is the loss
-of Brier score against models trained on real records, as a part of the base rate's score: the loss of "scaled
-Brier score" (Steyerberg et al. 2010, Epidemiology 21). Slopes and intercepts only tell the direction: of
-models trained on two samples of one table of 200 records they differ by more than their intervals say. The
-same samples, and those of three larger tables, lose surely at most .005 of the base rate's score.
+An AUC depends on the order of the records only. The Brier score depends on the probabilities too. Calibration
+slope and intercept show the direction of their error (Van Calster et al. 2019, BMC Medicine 17). The rule
+uses the loss of Brier score against models trained on real records, as a part of the base rate's score. This
+is the loss of "scaled Brier score" (Steyerberg et al. 2010, Epidemiology 21). Slopes and intercepts give the
+direction only. Between models trained on two samples of one table of 200 records, they differ by more than
+their intervals. The same samples, and those of three larger tables, lose surely at most 0.005 of the base
+rate's score.
 
-Of a declared study the private estimates are judged, which people quote; of another one, the regression
-fitted to the synthetic table.
+Private estimates of a pre-specified regression are judged, because people quote them. Any other regression is
+judged as fitted to the synthetic table.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least
 from dpsynth.report.wording import widened
 from dpsynth.studies.estimates import Estimates
 
-#: loss of AUC (or of explained variance) against real training records that is worth a word
+#: loss of AUC (or of explained variance) against real training records that is reported
 USEFUL_WITHIN = 0.05
 #: a Brier score of more than this part of the base rate's says no more than the base rate
 BASE_RATE = 0.95
@@ -33,7 +34,7 @@ _NAMED = 10
 
 
 def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Is a model that learned on the synthetic table of use on real records?"""
+    """Is a model that learned on the synthetic table useful on real records?"""
     for name, real_name, blind, what in (
         ("auc_mean", "auc_real_mean", 0.5, "AUC"),
         ("r2_mean", "r2_real_mean", 0.0, "explained variance"),
@@ -50,7 +51,7 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
             if useless:
                 yield Verdict("useless", "bad", f"{blind_words}: {words}.", *both)
             continue
-        words += f", against {measured(real)} for models trained on real ones"
+        words += f". Models trained on real records reach {measured(real)}"
         possible = number_of(real) - blind
         if (possible if real.lower is None else real.lower - blind) < BLIND_WITHIN:
             sentence = f"Even real records hardly predict the outcome: {words}."
@@ -61,16 +62,17 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
             sentence = f"More than half of what can be learned about the outcome is lost: {words}."
             yield Verdict("useless", "bad", sentence, *both)
         elif gain < possible - USEFUL_WITHIN and (brier := _blind_probabilities(evaluation)) is not None:
-            sentence = f"Predicted probabilities are no better than the base rate ({brier}); {words}."
+            start = "Predicted probabilities are no better than the base rate"
+            sentence = f"{start} ({brier}). {words[:1].upper()}{words[1:]}."
             yield Verdict("useless", "bad", sentence, *both)
         elif synthetic.lower is not None and synthetic.lower <= blind:
-            sentence = f"Too few records to tell whether models learn more than blind guessing: {words}."
+            sentence = f"There are too few records to see whether models beat blind guessing: {words}."
             yield Verdict("uncertain", "caution", sentence, *both)
         elif gain < possible - USEFUL_WITHIN:
-            yield Verdict("weaker", "caution", f"Something is lost: {words}.", *both)
+            yield Verdict("weaker", "caution", f"Models learn less than from real records: {words}.", *both)
         elif (loss := get(evaluation, f"{name[:-5]}_difference_mean")) and least(loss) < -2 * USEFUL_WITHIN:
             sentence = (
-                f"Models may learn nearly as well, or not: {words}; the difference is {measured(loss)}."
+                f"Models may learn nearly as well, or not: {words}. The difference is {measured(loss)}."
             )
             yield Verdict("uncertain", "caution", sentence, *both)
         else:
@@ -78,10 +80,10 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
 
 
 def _blind_probabilities(evaluation: Evaluation) -> str | None:
-    """The Brier score beside that of the base rate, where it is no better; None otherwise.
+    """The Brier score beside that of the base rate if it is no better, else None.
 
-    The AUC of a model that learned nothing may be far from 1/2: one coefficient that is wrong by chance
-    orders all records. Its probabilities are still as good as blind.
+    A model that learned nothing may have an AUC far from 1/2. One coefficient that is wrong by chance orders
+    all records. Its probabilities are still as good as blind.
     """
     brier, rate = get(evaluation, "brier_mean"), get(evaluation, "positive_rate_test")
     if brier is None or rate is None:
@@ -95,20 +97,20 @@ def _blind_probabilities(evaluation: Evaluation) -> str | None:
 
 
 def given_away(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Does a column give the outcome away?"""
+    """Does one column alone predict the outcome?"""
     found = [m for m in evaluation.measures if m.name.startswith("outcome_auc[")]
     if found:
         named = ", ".join(f"{m.name[12:-1]} ({m.detail.partition(': ')[2]})" for m in found[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         sentence = (
-            f"The real outcome can be told from one column alone: {named}{more}. If it is known only after "
-            "the outcome, leave it out: scores of models say little."
+            f"One column alone predicts the real outcome: {named}{more}. If it is known only after the "
+            "outcome, leave it out. Scores of models say little."
         )
         yield Verdict("given_away", "caution", sentence, *basis(found))
 
 
 def collapse(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Did the generator forget an outcome?"""
+    """Did the generator lose an outcome?"""
     constant, lost = (get(evaluation, name) for name in ("outcome_constant_synthetic", "mode_collapse"))
     rate = get(evaluation, "positive_rate_synthetic")
     if constant is not None and constant.value == 1:
@@ -122,7 +124,7 @@ def collapse(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict("mode_collapse", "bad", sentence, *basis([lost]))
 
 
-#: sure losses, as parts of the base rate's Brier score, that are worth a word and that are bad
+#: sure losses, as parts of the base rate's Brier score, that are reported and that are bad
 PROBABILITIES_WITHIN, PROBABILITIES_LOST = 0.02, 0.2
 #: a loss that is surely less is called about as good
 PROBABILITIES_SURE = 0.1
@@ -141,22 +143,22 @@ def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
     if base == 0:
         return
     words = (
-        f"Brier score {measured(synthetic)} against {measured(real)} for models trained on real ones (0 is "
-        f"perfect, {decimals(base)} is the base rate's)"
+        f"The Brier score is {measured(synthetic)}, and {measured(real)} for models trained on real records. "
+        f"Perfect predictions give 0, and the base rate gives {decimals(base)}."
     )
     known = [synthetic, real, loss, rate]
     start = "The probabilities of models trained on it are"
     if loss.lower is not None and least(loss) > PROBABILITIES_WITHIN * base:
         severity: Severity = "bad" if least(loss) > PROBABILITIES_LOST * base else "caution"
         ways = _ways(evaluation)
-        sentence = "; ".join([f"{start} off: {words}", *(text for text, _ in ways)]) + "."
+        sentence = " ".join([f"{start} off. {words}", *(f"{text}." for text, _ in ways)])
         yield Verdict("probabilities_off", severity, sentence, *basis([*known, *(m for _, m in ways)]))
     elif loss.upper is not None and most(loss) < PROBABILITIES_SURE * base:
-        yield Verdict("probabilities_kept", "good", f"{start} about as good: {words}.", *basis(known))
+        yield Verdict("probabilities_kept", "good", f"{start} about as good. {words}", *basis(known))
     else:
         sentence = (
-            f"It cannot be told whether the probabilities of models trained on it are off: {words}; the "
-            f"difference is {measured(loss)}."
+            "It is uncertain whether the probabilities of models trained on it are off. "
+            f"{words} The difference is {measured(loss)}."
         )
         yield Verdict("uncertain", "caution", sentence, *basis(known))
 
@@ -170,9 +172,9 @@ _WAYS = {
 
 
 def _ways(evaluation: Evaluation) -> list[tuple[str, Measure]]:
-    """Which way probabilities are surely off, and farther than with real training records.
+    """The direction in which probabilities are surely off, and farther than with real training records.
 
-    On average over the models, or else of the model that is farthest off.
+    It is that of the average over the models, or else of the model that is farthest off.
     """
     average: list[tuple[str, Measure]] = []
     single: list[tuple[float, str, Measure]] = []
@@ -186,7 +188,7 @@ def _ways(evaluation: Evaluation) -> list[tuple[str, Measure]]:
             worse = reference is None or side * (number_of(measure) - number_of(reference)) > 0
             if not side or not worse:
                 continue
-            who = "they are on average" if model == "mean" else f"those of {model.replace('_', ' ')} are"
+            who = "On average they are" if model == "mean" else f"Those of {model.replace('_', ' ')} are"
             label = f"{score.replace('_', ' ')} {measured(measure)}, {plain(ideal)} is ideal"
             text = f"{who} {_WAYS[score, side]} ({label})"
             if model == "mean":
@@ -205,7 +207,7 @@ WIDE = 2.0
 
 
 def effects(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Does a study come out the same? Only effects that are clear in the real records can be lost."""
+    """Is a study replicated? Only effects that are clear in the real records can be lost."""
     if evaluation.settings.get("effects") == [] and evaluation.settings.get("outcome") is not None:
         sentence = "No study was replicated: none was named, and none fits the outcome by itself."
         yield Verdict("no_study", "caution", sentence, (), True)
@@ -223,34 +225,35 @@ def _replicated(detail: Detail[Effects]) -> Verdict:
     clear = [side for real, side in rows if _excludes(real, none)]
     study, where = f"{detail.data.model} model of {detail.data.outcome}", "synthetic ones"
     if detail.data.study is not None:
-        study, where = f"{study} declared as {detail.data.study}", "its private estimates"
+        study, where = f"{study}, pre-specified as {detail.data.study}", "its private estimates"
     if not rows:
         return _no_comparison(detail, study)
     if not clear:
         sentence = (
-            f"No effect is clear in the real records, among {len(rows)} of the {study}, so that none can "
-            f"be found again in {where}."
+            f"No effect is clear in the real records, among {len(rows)} of the {study}. None can be found "
+            f"again in {where}."
         )
         return Verdict("effects_unclear", "caution", sentence, (detail.name,), detail.internal)
     same = sum(bool(side.same_sign) for side in clear)
     overlaps = [max(0.0, side.overlap) for side in clear if side.overlap is not None]
-    fitted = ", fitted with a prior because outcomes separate" if detail.data.separated else ""
     sentence = (
-        f"Of {len(clear)} effect{'s' * (len(clear) > 1)} clear in real records, in the {study}{fitted}, "
-        f"{same} {'has' if same == 1 else 'have'} the same sign in {where}"
+        f"{same} of {len(clear)} effect{'s' * (len(clear) > 1)} clear in real records "
+        f"{'has' if same == 1 else 'have'} the same sign in {where} ({study})"
     )
+    if detail.data.separated:
+        sentence += ". The model is fitted with a prior distribution, because outcomes separate"
     overlap = sum(overlaps) / len(overlaps) if overlaps else None
     if overlap is not None:
-        sentence += f"; their intervals overlap by {decimals(overlap, 2)} on average"
+        sentence += f". Their intervals overlap by {decimals(overlap, 2)} on average"
     share = same / len(clear)
     same_size = overlap is None or overlap >= SAME_SIZE
     if share >= SAME_SIGN and not same_size:
-        sentence += ": the direction holds, the size does not"
+        sentence += ". The direction holds, the size does not"
     agree = share >= SAME_SIGN and same_size
     severity: Severity = "good" if agree else "caution" if share > 0.5 else "bad"
     if severity == "bad" and detail.data.study is not None and not _turned(detail.data, none):
         # an interval that leaves the sign open misleads nobody
-        severity, sentence = "caution", f"{sentence}; where the sign differs, the interval leaves it open"
+        severity, sentence = "caution", f"{sentence}. If the sign differs, the interval leaves it open"
     code = "effects_agree" if agree else "effects_differ"
     return Verdict(code, severity, f"{sentence}.", (detail.name,), detail.internal)
 
@@ -265,41 +268,42 @@ def _turned(data: Effects, none: float) -> bool:
 
 
 def _no_comparison(detail: Detail[Effects], study: str) -> Verdict:
-    """Say why nothing could be compared; it is bad where only the synthetic table is to blame."""
+    """Say why nothing could be compared. It is bad if only the synthetic table is the cause."""
     problems = detail.data.problems
     if detail.data.study is not None:  # the synthetic table has no part in the private estimates
         problems = {table: problem for table, problem in problems.items() if table == "real"}
     told_why = [f"in the {table} records, {problem}" for table, problem in problems.items()]
     sides = "both sides" if detail.data.study is not None else "both tables"
-    why = "; ".join(told_why) or f"no term can be told from {sides}"
+    why = " and ".join(told_why) or f"no term can be estimated from {sides}"
     severity: Severity = "bad" if set(problems) == {"synthetic"} else "caution"
-    sentence = f"Whether a study comes out the same could not be computed, with the {study}: {why}."
+    sentence = f"A study could not be compared ({study}): {why}."
     return Verdict("effects_unknown", severity, sentence, (detail.name,), detail.internal)
 
 
 def judge_studies(studies: Sequence[Estimates], *, internal: bool) -> tuple[Verdict, ...]:
-    """Return what the released numbers alone say about each declared study.
+    """Return verdicts on each pre-specified regression from its noisy numbers alone.
 
-    They are internal where nothing was paid for them.
+    They are internal if no guarantee covers them.
     """
     return tuple(_clear(estimates, internal) for estimates in studies)
 
 
 def _clear(estimates: Estimates, internal: bool) -> Verdict:
-    """How many effects a reader of the private estimates alone knows the direction of."""
+    """The number of effects whose direction is clear from the private estimates alone."""
     none = 0.0 if estimates.kind == "linear" else 1.0
     rows = estimates.effects()
     clear = sum(row["lower"] > none or row["upper"] < none for row in rows)
     sentence = (
-        f"Of {len(rows)} declared effect{'s' * (len(rows) != 1)} of study {estimates.study}, {clear} "
-        f"{'is' if clear == 1 else 'are'} clear (their interval excludes no effect); {widened(estimates)}."
+        f"{clear} of {len(rows)} pre-specified effect{'s' * (len(rows) != 1)} of {estimates.study} "
+        f"{'is' if clear == 1 else 'are'} clear. A clear effect has an interval without the value of no "
+        f"effect. {widened(estimates).capitalize()}."
     )
     severity: Severity = "good" if clear and estimates.widening < WIDE else "caution"
     return Verdict("declared_effects", severity, sentence, (f"declared[{estimates.study}]",), internal)
 
 
 def judged(row: EffectRow, data: Effects) -> Comparison | None:
-    """What of a row is judged: the private estimate of a declared study, else the synthetic table's."""
+    """The judged estimate of a row: the private one if there is one, else that of the synthetic table."""
     return row if data.study is None else row.declared
 
 

@@ -1,4 +1,4 @@
-"""One verdict on a synthetic table, and how measures are read and told by the rules that give it."""
+"""One verdict on a synthetic table, and how its rules read measures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Severity = Literal["good", "caution", "bad"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule says about one matter.
+    """The finding of a rule about one matter.
 
-    ``code`` is for programs, ``sentence`` for people; ``rests_on`` names measures or details, one of which is
-    internal where the verdict is; it is ``about`` what a patient risks, or what an analyst may trust.
+    ``code`` is for programs, ``sentence`` for people. ``rests_on`` names measures or details. One of them is
+    internal if the verdict is. ``about`` is ``risk`` for patients, or ``trust`` for analysts.
     """
 
     code: str
@@ -29,7 +29,7 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """What is found, without its numbers: the sentence up to its first colon, bracket or stop.
+        """The finding without its numbers: the sentence up to its first colon, bracket or stop.
 
         Examples
         --------
@@ -53,15 +53,15 @@ def get(evaluation: Evaluation, name: str) -> Measure | None:
 
 
 def number_of(measure: Measure) -> float:
-    """The value of a measure as a float; 0 where it has none."""
+    """The value of a measure as a float, or 0."""
     return float(measure.value or 0.0)
 
 
 def least(measure: Measure) -> float:
-    """The lower end of its interval; the value itself where there is none."""
+    """The lower end of its interval, or the value itself."""
     return number_of(measure) if measure.lower is None else measure.lower
 
 
 def most(measure: Measure) -> float:
-    """The upper end of its interval; the value itself where there is none."""
+    """The upper end of its interval, or the value itself."""
     return number_of(measure) if measure.upper is None else measure.upper

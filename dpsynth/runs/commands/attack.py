@@ -150,7 +150,7 @@ def _parts(linked: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _read(
     files: dict[str, Path | None], parts: Any, sensitive: list[str] | None, csv_format: CsvFormat
 ) -> Tables:
-    """Read the three tables; what is wrong with columns is found before them, in the schema."""
+    """Read the three tables. Wrong columns are found before, in the schema."""
     from dpsynth.attacks.synthetic.suite import check_request
     from dpsynth.evaluation.tables import Tables
     from dpsynth.table.schema import Schema
@@ -198,7 +198,7 @@ def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int,
 
 @contextmanager
 def _writable(out: Path | None, *, force: bool) -> Iterator[None]:
-    """Hold the folder to write; one that an interrupted command left with shadow models is gone on with."""
+    """Hold the folder to write. Shadow models that an interrupted command left there are used."""
     from dpsynth.files.atomic import locked
     from dpsynth.files.storage import parents_made, require_free_folder
 
@@ -329,9 +329,9 @@ def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) ->
     if audited:
         level, delta = 100 * audited[0].level, audited[0].declared["delta"]
         lines += [
-            f"Lower bounds at {level:g} % beside what is declared (epsilon at delta {delta:g}):",
-            f"{'release':<26} {'TV declared':>11} {'found':>6} {'epsilon declared':>17} {'found':>6} "
-            f"{'by any law':>10}  {'verdict':<14} {'seconds':>7}",
+            f"Lower bounds at {level:g} % beside the declared values (epsilon at delta {delta:g}):",
+            f"{'noisy statistic':<26} {'TV declared':>11} {'found':>6} {'epsilon declared':>17} {'found':>6} "
+            f"{'any shape':>10}  {'verdict':<14} {'seconds':>7}",
         ]
         for a in audited:
             free = max(a.epsilon.lower, a.guessed)
@@ -343,15 +343,15 @@ def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) ->
         seen = sorted({a.verdict for a in audited})
         lines += [f"{verdict}: {MEANING[verdict]}" for verdict in seen]
         lines.append(
-            "Internal: the schema has fields that were read off the records and never reviewed."
+            "Confidential: the schema has fields that were read off the records and never reviewed."
             if internal
-            else "Made-up records alone were read: this may be released."
+            else "Only simulated records were read: this may be shared."
         )
     if boxed is not None:
         proved = "nothing" if boxed.epsilon is None else f"{boxed.epsilon:.3g}"
         lines.append(
             f"From the table alone: {boxed.right} of {boxed.guesses} guesses right in {boxed.fits} fits, "
-            f"epsilon at least {boxed.epsilon_lower:.2f} of {proved} (internal: real records were read)"
+            f"epsilon at least {boxed.epsilon_lower:.2f} of {proved} (confidential: real records were read)"
         )
     return "\n".join(lines)
 

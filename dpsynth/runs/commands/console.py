@@ -1,4 +1,4 @@
-"""What every command does the same way: results on stdout, everything else on stderr.
+"""Shared parts of all commands: results on stdout, everything else on stderr.
 
 The options of every command that reads a table: how a CSV file is written.
 """
@@ -167,7 +167,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_named(path: Path, schema: Schema, csv_format: CsvFormat) -> pd.DataFrame:
-    """Read one table of several; an error says which it is about."""
+    """Read one table of several. An error names the table."""
     from dpsynth.table.io import read_table
 
     try:

@@ -1,4 +1,4 @@
-"""What a run, a mechanism, a plan or a ledger gives away: exact numbers, with the papers' closed forms.
+"""Privacy cost of a run, a mechanism, a plan or a ledger: exact numbers, with the papers' closed forms.
 
 These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print, and their words.
 """
@@ -48,7 +48,7 @@ def _mechanism_event(name: str, given: Mapping[str, float], count: int) -> DpEve
 
     Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon. Staircase
     (Geng and Viswanath 2014): ``gamma`` is the width of the upper step as a share of the sensitivity, in [0,
-    1]. Of the exponential mechanism only epsilon counts.
+    1]. The exponential mechanism has epsilon alone.
     """
     one_of("mechanism", name, _NEEDS)
     if set(given) not in _NEEDS[name]:
@@ -67,7 +67,7 @@ def _mechanism_event(name: str, given: Mapping[str, float], count: int) -> DpEve
 
 
 class ClosedForms(TypedDict, total=False):
-    """What formulas of epsilon, delta and TV say; those of epsilon only where it is finite."""
+    """Values of formulas of epsilon, delta and TV. Those of epsilon are there only if it is finite."""
 
     tv: float
     attack_accuracy_dp: float
@@ -135,7 +135,7 @@ def of_mechanism(
 def of_plan(
     plan: str, delta: float, *, adjacency: str = ADD_REMOVE, prior: float = 0.5, fpr: float = 0.01
 ) -> Cost:
-    """Measures of a plan such as ``z=1.1,q=256/60000,steps=3525``; ``q`` and ``steps`` are 1 if left out."""
+    """Measures of a plan such as ``z=1.1,q=256/60000,steps=3525``. ``q`` and ``steps`` are 1 if left out."""
     values: dict[str, float] = {"q": 1.0, "steps": 1}
     given: set[str] = set()
     for part in plan.split(","):
@@ -202,17 +202,17 @@ def calibrated(
 
 
 def _caveats(ledger: Ledger) -> list[str]:
-    """What makes the numbers of a ledger worth less than they say, in one sentence each."""
+    """Limits of the numbers of a ledger."""
     seed = (
-        "NOT PRIVATE: noise in the ledger was drawn from a caller's seed; the numbers count that noise and "
-        "bind nobody who knows the seed."
+        "NOT PRIVATE: noise in the ledger follows a seed. The numbers count that noise. They do not hold "
+        "against anyone who knows the seed."
     )
     excluded = [f"The numbers do not cover: {reason}." for reason in ledger.excluded]
     return [seed, *excluded] if ledger.seeded else excluded
 
 
 def _closed_forms(cost: Measures, tv: float) -> ClosedForms:
-    """What formulas of epsilon, delta and total variation say where the exact number is not at hand."""
+    """Values of formulas of epsilon, delta and total variation, as bounds on the exact numbers."""
     epsilon, delta, prior, fpr = cost["epsilon"], cost["delta"], cost["prior"], cost["fpr"]
     if math.isinf(epsilon):
         return {"tv": tv, "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior)}
@@ -253,13 +253,13 @@ def to_text(cost: Cost) -> str:
     lines = [cost["guarantee"], ""] if "guarantee" in cost else []
     lines += [*cost["caveats"], ""] if cost.get("caveats") else []
     if "event" in cost:
-        lines.append(f"what                   {cost['event']}")
-    lines.append(f"adjacency              {cost['adjacency']}")
+        lines.append(f"event                  {cost['event']}")
+    lines.append(f"neighbouring datasets  {cost['adjacency']}")
     for name, value, meaning in meanings(cost):
         lines += [f"{name:<22} {value}", f"    {meaning}"]
     if "closed_forms" in cost:
         lines.append(
-            "closed forms           (bounds on the exact numbers above, and where that by TV is the sharper)"
+            "closed forms           (bounds on the numbers above, and the range where that by TV is sharper)"
         )
         lines += [f"    {name:<24} {_shown(value)}" for name, value in cost["closed_forms"].items()]
     for number, stage in enumerate(cost.get("stages", ()), 1):
@@ -269,7 +269,7 @@ def to_text(cost: Cost) -> str:
         )
     for entry in cost.get("entries", ()):
         lines.append(
-            f"  {entry['name']}: {entry['event']}, sensitivity {entry['sensitivity']}; "
+            f"  {entry['name']}: {entry['event']}, sensitivity {entry['sensitivity']}, "
             f"epsilon {round_up(entry['epsilon_alone'])} alone, "
             f"{round_up(entry['epsilon_cumulative'])} so far"
         )
@@ -277,13 +277,13 @@ def to_text(cost: Cost) -> str:
 
 
 def to_table(rows: Sequence[Cost]) -> str:
-    """A table of costs, one line for each plan; values are rounded up."""
+    """A table of costs, one line for each plan. Values are rounded up."""
     width = max(4, *(len(row["plan"]) for row in rows))
     first = rows[0]
     deltas = dict.fromkeys(round_up(row["delta"]) for row in rows)
     lines = [
-        f"delta {', '.join(deltas)}, FPR {first['fpr']:g}, prior {first['prior']:g}",
-        "plan".ljust(width) + "".join(label.rjust(12) for label in _COLUMNS.values()) + "  adjacency",
+        f"delta {', '.join(deltas)}, FPR {first['fpr']:g}, prior probability {first['prior']:g}",
+        "plan".ljust(width) + "".join(label.rjust(12) for label in _COLUMNS.values()) + "  neighbours",
     ]
     for row in rows:
         cells = "".join(round_up(row[key]).rjust(12) for key in _COLUMNS)

@@ -91,13 +91,13 @@ def fetch_files(
         for one, path in done.items()
     ]
     if folder is not None and any(done.values()):
-        lines.append(f"set DPSYNTH_DATA_DIR to {folder}, so that the files are found there")
+        lines.append(f"Set DPSYNTH_DATA_DIR to {folder} to use these files")
     files = {one: str(path) if path is not None else None for one, path in done.items()}
     console.emit({"files": files}, "\n".join(lines), as_json=as_json)
 
 
 def _short(licence: str) -> str:
-    """A licence's name without its particulars, which the card tells."""
+    """A licence's name without its particulars, which stand in the card."""
     return licence.split(" (")[0].split(",")[0].split(";")[0]
 
 
@@ -233,7 +233,7 @@ def _counts(cohort: Cohort, out: Path, schema: Path) -> list[str]:
     share = f" ({100 * cohort.positive_rate:.1f} %)" if rows else ""
     return [
         *lines,
-        f"{rows:,} rows, one a patient; {outcome} in {positive:,}{share}",
+        f"{rows:,} rows, one a patient, {outcome} in {positive:,}{share}",
         "These counts are confidential.",
         f"wrote {out} and {schema}",
     ]

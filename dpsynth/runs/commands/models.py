@@ -204,7 +204,7 @@ def sample(
     wrote = f"wrote {n:,} records to {out}"
     if tables is not None:
         result |= {"tables": tables, "study": study}
-        wrote = f"wrote {tables:,} tables of {n:,} records to {out}; analyse each, then dpsynth.combine"
+        wrote = f"wrote {tables:,} tables of {n:,} records to {out}. Analyse each, then use dpsynth.combine"
     lines = [guarantee, *acceptance.lines(), wrote]
     console.emit(result, "\n".join(lines), as_json=as_json)
 
@@ -322,7 +322,7 @@ def show_studies(
         found = tuple(estimates for estimates in found if estimates.study == name)
         if not found:
             raise InputError(
-                f"study {name!r} was not declared before the fit of {folder} (declared were: {declared})"
+                f"study {name!r} was not pre-specified in the fit of {folder}. It has: {declared}"
             )
     result: dict[str, object] = {
         "estimates": [estimates.to_dict() for estimates in found],

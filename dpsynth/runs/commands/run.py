@@ -102,7 +102,7 @@ def run_configuration(
             )
     except KeyboardInterrupt:
         if (folder := RunFolder(out)).interrupted:
-            left = f"a private checkpoint is in {folder.checkpoint}; go on with --resume"
+            left = f"a private checkpoint is in {folder.checkpoint}. Continue with --resume"
         else:
             left = "no table was written" if journal_file(out).exists() else "nothing was written"
         raise console.Interrupted(f"interrupted: {left}") from None
@@ -119,7 +119,7 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
     if data is None:
         raise InputError("give a YAML file, or --data, --schema and --epsilon")
     if schema is None:
-        raise InputError(f"--schema is needed; `dpsynth schema infer {data} --out my.yaml` drafts one")
+        raise InputError(f"--schema is needed. `dpsynth schema infer {data} --out my.yaml` drafts one")
     if (epsilon is None) != bool(given["--not-private"]):
         raise InputError("give either --epsilon, or --not-private for a run without any guarantee")
     model = {
@@ -153,24 +153,24 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
 
 
 def end_of(done: Finished) -> None:
-    """Raise what failed or was interrupted, and say what is there and how to go on."""
+    """Raise the failure or interrupt, and say what is there and how to continue."""
     if not done.problems:
         return
     table = done.folder.synthetic
     if table.exists():
         again = f"`dpsynth evaluate {done.out}{' --force' if done.report.evaluation else ''}`"
-        there = f"the table, the model and the ledger are in {done.out}; {again} evaluates the table"
+        there = f"The table, the model and the ledger are in {done.out}. {again} evaluates the table"
     else:
         there = (
-            f"the model and the ledger are in {done.out}: `dpsynth sample {done.out} -n N --out {table}` and "
+            f"The model and the ledger are in {done.out}. `dpsynth sample {done.out} -n N --out {table}` and "
             f"`dpsynth evaluate {done.out}` make the rest"
         )
-    sentence = f"{'; '.join(done.problems)}; {there}"
+    sentence = ". ".join([*done.problems, there])
     raise console.Interrupted(sentence) if done.interrupted else RunError(sentence)
 
 
 def judgement(evaluation: Evaluation) -> list[str]:
-    """What an evaluation found, as lines: the verdicts, how many records, and which parts of them."""
+    """Findings of an evaluation, as lines: the verdicts, the numbers of records, and the parts used."""
     from dpsynth.evaluation.tables import sampled
     from dpsynth.files.markdown import inert
     from dpsynth.report.verdicts.rules import judge
@@ -186,12 +186,12 @@ def _text(done: Finished) -> str:
     lines = [str(done.report.guarantee)]
     evaluation = done.report.evaluation
     if evaluation is not None:
-        lines += ["What the table is worth (confidential):", *judgement(evaluation)]
+        lines += ["Quality of the table (confidential):", *judgement(evaluation)]
     lines.append(f"wrote {', '.join(done.folder.files)} to {done.out}")
     if evaluation is None and done.folder.synthetic.exists():
-        lines.append(f"not evaluated; `dpsynth evaluate {done.out}` does it")
+        lines.append(f"not evaluated. `dpsynth evaluate {done.out}` does it")
     elif done.folder.page().exists():
         lines.append(f"open {done.folder.page()} in a browser")
     if "studies" in done.report.config:
-        lines.append(f"`dpsynth study show {done.out}` prints the private estimates of the declared studies")
+        lines.append(f"`dpsynth study show {done.out}` prints the estimates of the pre-specified regressions")
     return "\n".join(lines)

@@ -42,7 +42,7 @@ def test_every_risk_is_told_with_its_three_rates(attacked):
         assert title in text
     assert text.count("without table") == text.count("people held out") == text.count("training people") == 7
     assert "No bound is proved for singling out" in text
-    assert "differential privacy does not prevent it" in text
+    assert "Differential privacy does not prevent it" in text
     assert "proved           " not in text, "nothing is known of this table's ledger"
 
 

@@ -145,7 +145,7 @@ def test_odd_tables_give_numbers_or_reasons(n: int, metric: str) -> None:
         measure = found["nn_accuracy_train"]
         assert 0.0 <= measure.value <= 1.0
         assert (measure.lower is None) == (n < 8)
-        assert ("no interval" in measure.detail) == (n < 8)
+        assert ("No interval" in measure.detail) == (n < 8)
 
 
 def test_the_seed_decides_and_progress_ends() -> None:

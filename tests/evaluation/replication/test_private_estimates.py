@@ -94,7 +94,9 @@ def test_the_comparison_is_that_of_the_definitions() -> None:
     assert measured["declared_same_sign"] == 0.5 and measured["declared_overlap_mean"] == np.mean(overlaps)
     assert measured["declared_standardised_difference_median"] == pytest.approx(np.median(apart))
     assert measured["declared_holds_real"] == np.mean(held)
-    assert all("2 of 2 terms of the declared study mortality" in m.detail for m in result.measures[5:])
+    assert all(
+        "2 of 2 terms of the pre-specified regression mortality" in m.detail for m in result.measures[5:]
+    )
 
 
 def test_naive_numbers_stay_as_they_are() -> None:
@@ -168,10 +170,7 @@ def test_other_increments_are_not_compared_in_silence() -> None:
     result = found([decades])
     rows = result.details[0].data.to_dict()["rows"]
     assert rows[0]["declared"] is None and rows[1]["declared"] is not None
-    assert (
-        "no such terms: age (per 10) (declared in the study decades"
-        in result.details[0].data.to_dict()["note"]
-    )
+    assert "no such terms: age (per 10) (pre-specified in decades" in result.details[0].data.to_dict()["note"]
     assert "over 1 of 2 terms" in result.measures[-1].detail
     model = EffectsModel("logistic", "died", ["age", "sex"], units={"age": 10})
     rows = found([private([0.05, 0.6], [0.01, 0.3]), decades], (model,)).details[0].data.to_dict()["rows"]

@@ -202,7 +202,7 @@ def test_three_sides_differ_in_more_than_colour() -> None:
     handles, labels = axis.get_legend_handles_labels()
     assert labels == [
         "real records",
-        "declared: private estimates",
+        "pre-specified: private estimates",
         "naive: synthetic records (not valid as inference)",
     ]
     for look in ("get_marker", "get_color", "get_linestyle"):
@@ -243,7 +243,7 @@ def test_a_term_without_a_private_estimate_is_said() -> None:
     first, second, *others = data.rows
     data = replace(data, rows=[replace(first, declared=None), replace(second, synthetic=None), *others])
     told = words(drawn(data)[0])
-    assert "declared: no estimate" in told and "naive: no estimate" in told
+    assert "pre-specified: no estimate" in told and "naive: no estimate" in told
 
 
 def svg(plot: Plot) -> str:
@@ -264,7 +264,7 @@ def test_private_estimates_alone() -> None:
         1.3,
     )
     plot = plot_estimates(told, 0.95, internal=False)
-    assert not plot.internal and plot.wide and plot.caption.endswith("declared study ward <3>")
+    assert not plot.internal and plot.wide and plot.caption.endswith("private estimates of ward <3>")
     for row in told.effects():
         ends = interval_texts(row["estimate"], row["lower"], row["upper"])
         assert f"{row['term']}: {ends[0]} ({ends[1]} to {ends[2]})" in plot.alt
@@ -278,5 +278,5 @@ def test_private_estimates_alone() -> None:
 def test_three_sides_in_words() -> None:
     """A figure whose sides a screen reader does not tell apart."""
     plot = plot_effects(SimpleNamespace(data=declared(), internal=True, name="effects"))
-    expected = "x0: real 2.00 (1.00 to 4.00), declared 1.80 (0.70 to 4.60), naive 1.50 (1.20"
+    expected = "x0: real 2.00 (1.00 to 4.00), pre-specified 1.80 (0.70 to 4.60), naive 1.50 (1.20"
     assert expected in plot.alt and "naive: not valid as inference" in plot.caption and plot.internal

@@ -70,11 +70,11 @@ def test_words_beside_a_marginal():
     assert (
         "synthetic records: 10 to 100 (75.0 %)" in plot.alt and "real records: 0 to 10 (60.0 %)" in plot.alt
     )
-    assert plot.caption == "age (years); missing: synthetic records 12.5 %, real records 25.0 %"
+    assert plot.caption == "age (years). Missing: synthetic records 12.5 %, real records 25.0 %"
     coded = plot_marginals(
         [marginal(missing=None, special=0.125), marginal("train", missing=None, special=0.0)]
     )
-    assert coded.caption == "age (years); special codes: synthetic records 12.5 %, real records 0.0 %"
+    assert coded.caption == "age (years). Special codes: synthetic records 12.5 %, real records 0.0 %"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_intervals_tell_all_their_numbers():
     ]
     plot = plot_intervals(rows, what="AUC", caption="c", reference=0.5, axis_label="AUC")
     assert plot.internal
-    assert "forest, synthetic records: 0.7000 (0.6000 to 0.8000); forest, real records: 0.7500." in plot.alt
+    assert "forest, synthetic records: 0.7000 (0.6000 to 0.8000). forest, real records: 0.7500." in plot.alt
     assert "linear" not in plot.alt
 
 

@@ -103,7 +103,7 @@ def test_three_risks_are_named_with_what_the_guarantee_says() -> None:
     profile = report.profile
     for title, word, bound in (
         ("Singling out", "at most ", profile.tv()),
-        ("Linkability", "right at most ", profile.attack_accuracy()),
+        ("Linkability", "even odds, at most ", profile.attack_accuracy()),
         ("Linkability", "finds at most ", float(profile.tpr(0.01))),
         ("Inference", "by more than ", profile.tv()),
     ):
@@ -137,7 +137,7 @@ def test_no_promise_without_a_guarantee() -> None:
     ledger = sources.ledger_of()
     ledger.exclude("bounds of age")
     hole = run(ledger=ledger)
-    assert all("leaves out" in facts["The guarantee"] for facts in facts_of(hole).values())
+    assert all("exceptions" in facts["The guarantee"] for facts in facts_of(hole).values())
 
 
 def test_average_and_unluckiest_are_told_together() -> None:

@@ -77,14 +77,14 @@ def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
     assert found["tails"].severity == found["point_masses"].severity == "bad"
     high = next(row for row in bad.of(Tails)[0].data.rows if row.column == "creatinine").high
     made = column_value(high.synthetic)
-    words = f"creatinine: one record in a hundred lies above {made} mg/dL; in the real table"
-    assert f"{words} above {column_value(high.real)}" in found["tails"].sentence
+    words = f"In creatinine, 1 in 100 records lies above {made} mg/dL, and"
+    assert f"{words} above {column_value(high.real)} in the real table" in found["tails"].sentence
     assert "in 1 of 2 numeric columns" in found["tails"].sentence
-    assert "scoma: 36 of 100 records are exactly 0; in the real table 7" in found["point_masses"].sentence
+    assert "In scoma, 36 of 100 records are exactly 0, and 7" in found["point_masses"].sentence
     assert "missing apart" in found["missing_together"].sentence
     assert (
         "sbp (0.7" in found["single_columns"].sentence
-        and "sbp mostly by last" in found["single_columns"].sentence
+        and "Last digits explain most of it in sbp" in found["single_columns"].sentence
     )
     assert all(verdict.internal and verdict.about == "trust" for verdict in found.values())
 
@@ -146,7 +146,7 @@ def test_finer_files_are_named() -> None:
     assert judge(evaluation) == ()  # no fault of the synthetic table
     _, said = similarity.section(evaluation).blocks[0].sentences
     assert "The real tables" in said.text and said.internal
-    assert "4 values of creatinine, in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
+    assert "4 values of creatinine in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
     (found,) = judge(Evaluation((), {}, finer_than_declared(fine, schema, "synthetic").details))
     assert "The synthetic table" in found.sentence and not found.internal
 
@@ -156,7 +156,7 @@ def test_many_columns_are_counted_not_all_told() -> None:
     rows = [{"column": f"c{i}", "values": 9, "step": 1.0, "unit": None} for i in range(5)]
     detail = sources.detail("finer_than_declared", "finer_than_declared.synthetic", False, {"rows": rows})
     (found,) = judge(Evaluation((), {}, (detail,)))
-    assert "9 values of c2, in steps of 1; and of 2 more columns)" in found.sentence
+    assert "9 values of c1 in steps of 1, and of 3 more columns." in found.sentence
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import report_sources as sources
+from plain_words import complaints
 
 from dpsynth.accounting import gaussian_event
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
@@ -15,13 +16,18 @@ from dpsynth.studies.estimates import Estimates
 
 
 def of(*entries: tuple, details: tuple[Detail, ...] = ()) -> dict[str, str]:
-    """Codes and severities found for measures given as (name, value[, lower, upper[, internal]])."""
+    """Codes and severities found for measures given as (name, value[, lower, upper[, internal]]).
+
+    Every sentence that a rule says is checked for plain English on the way.
+    """
     measures = []
     for name, value, *rest in entries:
         lower, upper = rest[:2] if len(rest) >= 2 else (None, None)
         internal = rest[2] if len(rest) > 2 else True
         measures.append(Measure("g", name, value, internal, "", lower, upper))
-    return {v.code: v.severity for v in judge(Evaluation(tuple(measures), {}, details))}
+    found = judge(Evaluation(tuple(measures), {}, details))
+    assert [one for v in found for one in complaints(v.sentence) if "on average" not in one] == []
+    return {v.code: v.severity for v in found}
 
 
 @pytest.mark.parametrize(
@@ -259,7 +265,7 @@ def test_effects_are_counted(agree, overlap, severity):
         "effects_agree" if severity == "good" else "effects_differ",
         severity,
     )
-    assert "Of 10 effects clear" in found.sentence and f"model of death, {agree} have" in found.sentence
+    assert f"{agree} of 10 effects clear in real records have" in found.sentence
     assert found.internal
     assert f"overlap by {max(0.0, overlap):.2f}" in found.sentence
     assert ("the size does not" in found.sentence) == (agree == 9 and overlap < 0)
@@ -308,17 +314,17 @@ def test_the_way_in_which_probabilities_are_off_is_told():
     )
     (found,) = judge(Evaluation(measures))
     assert (
-        "0.120 (0.090 to 0.150) against 0.024" in found.sentence
-        and "0.240 is the base rate" in found.sentence
+        "0.120 (0.090 to 0.150), and 0.024" in found.sentence
+        and "the base rate gives 0.240" in found.sentence
     )
-    assert "those of forest are too low (calibration intercept 1.800" in found.sentence
+    assert "Those of forest are too low (calibration intercept 1.800" in found.sentence
     assert found.sentence.count("is ideal") == 1 and found.internal
     assert "calibration_intercept_forest" in found.rests_on
     only = tuple(measure for measure in measures if "intercept_forest" not in measure.name)
-    assert "those of boosting are too extreme (calibration slope 0.600" in judge(Evaluation(only))[0].sentence
+    assert "Those of boosting are too extreme (calibration slope 0.600" in judge(Evaluation(only))[0].sentence
     mean = Measure("g", "calibration_slope_mean", 0.7, True, "", 0.6, 0.8)
     (found,) = judge(Evaluation((*measures, mean)))
-    assert "they are on average too extreme (calibration slope 0.700" in found.sentence
+    assert "On average they are too extreme (calibration slope 0.700" in found.sentence
     assert found.sentence.count("is ideal") == 1
 
 
@@ -350,7 +356,7 @@ def test_a_study_that_could_not_be_compared_is_told(problems, severity):
     found, evaluation = study(rows, problems=problems)
     assert found == {"effects_unknown": severity}
     (verdict,) = judge(evaluation)
-    assert "could not be computed" in verdict.sentence and verdict.internal
+    assert "could not be compared" in verdict.sentence and verdict.internal
     for table, problem in problems.items():
         assert f"in the {table} records, {problem}" in verdict.sentence
 
@@ -368,7 +374,7 @@ def test_a_prior_is_told():
     rows = [{"term": "age", "real": effect, "synthetic": effect, "same_sign": True, "overlap": 1.0}]
     for separated in ([], ["real"]):
         (verdict,) = judge(study(rows, separated=separated)[1])
-        assert ("fitted with a prior" in verdict.sentence) == bool(separated)
+        assert ("fitted with a prior distribution" in verdict.sentence) == bool(separated)
         assert "1 effects" not in verdict.sentence
 
 
@@ -415,9 +421,12 @@ def declared_study(private, overlap=0.6, naive_agrees=False, **data):
 def test_a_declared_study_is_judged_by_its_private_estimates(private, overlap, severity):
     """Catches a verdict about the naive fit, and an open interval that is called a wrong answer."""
     (found,) = declared_study(private, overlap)
-    assert found.severity == severity and found.internal and "declared as mortality" in found.sentence
+    assert found.severity == severity and found.internal and "pre-specified as mortality" in found.sentence
     same = sum(side is CLEAR for side in private)
-    assert f"{same} have the same sign in its private estimates" in found.sentence
+    assert (
+        f"{same} of 10 effects clear in real records have the same sign in its private estimates"
+        in found.sentence
+    )
     assert f"overlap by {overlap:.2f}" in found.sentence and "synthetic" not in found.sentence
     left_open = severity == "caution" and same == 4
     assert ("the interval leaves it open" in found.sentence) == left_open
@@ -433,7 +442,7 @@ def test_a_declared_study_that_cannot_be_compared():
     assert (found.code, found.severity) == ("effects_unknown", "caution")
     assert "no event is observed" in found.sentence and "synthetic" not in found.sentence
     (found,) = declared_study([None] * 3, problems={"synthetic": "nothing"})
-    assert found.severity == "caution" and "no term can be told from both sides" in found.sentence
+    assert found.severity == "caution" and "no term can be estimated from both sides" in found.sentence
 
 
 def released_study(values, errors, kind="logistic", widening=1.4):
@@ -453,7 +462,7 @@ def test_clear_effects_are_counted_from_released_numbers(kind, values, clear, se
     """Catches a reference of 1 for differences, or one of 0 for ratios, and praise where nothing is clear."""
     found = released_study(values, [0.1] * 3, kind)
     assert found.severity == severity and not found.internal and found.rests_on == ("declared[mortality]",)
-    assert f"Of 3 declared effects of study mortality, {clear} {'is' if clear == 1 else 'are'} clear" in (
+    assert f"{clear} of 3 pre-specified effects of mortality {'is' if clear == 1 else 'are'} clear" in (
         found.sentence
     )
     assert "1.4 times as wide as without noise" in found.sentence
@@ -463,14 +472,14 @@ def test_noise_that_doubles_intervals_is_no_success():
     """Catches praise of a study whose noise costs as much as three quarters of its records."""
     assert released_study([0.9], [0.1], widening=1.9).severity == "good"
     found = released_study([0.9], [0.1], widening=2.1)
-    assert found.severity == "caution" and "Of 1 declared effect of" in found.sentence
+    assert found.severity == "caution" and "1 of 1 pre-specified effect of" in found.sentence
 
 
 @pytest.mark.parametrize(
     ("multiplier", "severity", "words"),
     [
         (0.55, "good", "holds against every attack"),
-        (0.45, "bad", "ε is 11.4, so that an event may be 88,"),  # an attack accuracy of .867 only
+        (0.45, "bad", "ε is 11.4. An event may be 88,"),  # an attack accuracy of .867 only
         (0.3, "bad", "more than a million times as probable"),
         (0.02, "bad", "more than a million times as probable"),
     ],
@@ -521,15 +530,15 @@ def test_columns_that_give_records_away_are_named():
 
     many = [(f"discriminator_loss[c{k}]", 0.02 * k, 0.01 * k, 0.03 * k) for k in range(1, 6)]
     said, basis = sentence(("discriminator_loss[a [b]]", 0.3, -0.1, 0.7), *many)
-    assert said.endswith("c5 (0.100 of the AUC), c4 (0.080 of the AUC) and c3 (0.060 of the AUC).")
+    assert said.endswith("c5 (by 0.100), c4 (by 0.080) and c3 (by 0.060).")
     assert "discriminator_loss[c5]" in basis and "discriminator_loss[a [b]]" not in basis
     said, _ = sentence(("discriminator_loss[a [b]]", 0.3, 0.1, 0.5))
-    assert said.endswith("by what shuffling it costs: a [b] (0.300 of the AUC).")
+    assert said.endswith("lowers the AUC most: a [b] (by 0.300).")
     said, _ = sentence(
         ("discriminator_loss[a]", 0.004, -0.01, 0.02), ("discriminator_loss[b]", 0.002, 0, 0.01)
     )
     assert said.endswith(
-        "No column does it by itself: shuffling any one of them costs at most 0.004 of the AUC."
+        "No single column explains it: shuffling one of them lowers the AUC by at most 0.004."
     )
     assert sentence()[0].endswith("(0.550 to 0.650).")
 

@@ -91,8 +91,8 @@ def test_text_explains_each_number(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "epsilon                4.37718 at delta 1e-05" in text
     assert "at most 79.62 times as probable with this patient as without" in text
-    assert "right at most 69.2 times in 100; without the release, 50 times" in text
-    assert "whether its mean is 0 or 1 " in text
+    assert "right at most 69.2 times in 100. Without the output it is right 50 times in 100" in text
+    assert "whether its mean is 0 or 1." in text
     replaced = ["account", "--noise-multiplier", "2", "--steps", "4", "--adjacency", "replace-one"]
     assert main(replaced) == 0
     text = capsys.readouterr().out

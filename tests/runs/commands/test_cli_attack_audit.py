@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import plain_words
 import pytest
 from cohort import drawing_folder, folder
 
@@ -44,11 +45,12 @@ def test_a_configuration_is_audited_without_its_records(config, tmp_path, capsys
     monkeypatch.setattr(attack_inputs, "load_table", refuse)
     out = tmp_path / "audit"
     status, text, _ = audit(capsys, config, "--trials", 600, "--out", out)
-    assert status == 0 and "this may be released" in text and "base model tables" in text
+    assert status == 0 and "this may be shared" in text and "base model tables" in text
+    assert plain_words.printed(text) == []
     status, text, told = audit(capsys, config, "--trials", 600, "--out", out, "--json")
     record = json.loads(text)
     assert [entry["release"] for entry in record["releases"]] == [
-        "one-way marginals",
+        "single-column counts",
         "base model edges",
         "base model tables",
     ]
@@ -65,14 +67,14 @@ def test_a_lie_ends_with_status_1(config, capsys, monkeypatch):
     half = property(lambda self: 0.3 * self.noise_multiplier * self.l2_sensitivity)
     monkeypatch.setattr(GaussianRelease, "noise_std", half)
     status, text, _ = audit(capsys, config, "--trials", 1500, "--json")
-    assert status == 1 and json.loads(text)["failed"] == ["one-way marginals", "base model tables"]
+    assert status == 1 and json.loads(text)["failed"] == ["single-column counts", "base model tables"]
 
 
 def test_the_folder_of_a_run_is_audited(config, tmp_path, capsys):
     """Catches a run's folder whose configuration is not found again."""
     pipeline.run(RunConfig.from_yaml(config), tmp_path / "run")
     status, text, _ = audit(capsys, tmp_path / "run", "--trials", 200)
-    assert status == 0 and "one-way marginals" in text
+    assert status == 0 and "single-column counts" in text
 
 
 def test_bad_input_is_one_sentence(config, tmp_path, capsys):

@@ -82,7 +82,7 @@ def test_fetch(capsys: pytest.CaptureFixture[str], empty: Path, monkeypatch: pyt
         "breast_cancer: comes with scikit-learn, nothing to fetch",
     ]
     assert main(["data", "fetch", str(card), "--dir", str(empty / "new")]) == 0
-    assert capsys.readouterr().out.splitlines()[1].startswith(f"set DPSYNTH_DATA_DIR to {empty / 'new'}")
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"Set DPSYNTH_DATA_DIR to {empty / 'new'}")
     assert (empty / "new" / "tiny.csv").read_text() == text
 
 

@@ -44,7 +44,7 @@ FIT = "fit --schema schema.yaml --epsilon 3 --delta 1e-5 --steps 0 --workers 1"
 def test_fit_and_sample(data, folder, capsys):
     assert main(f"{FIT} --data {data} --out model --json".split()) == 0
     fitted = json.loads(capsys.readouterr().out)
-    assert [entry["name"] for entry in fitted["entries"]] == ["one-way marginals", "base model tables"]
+    assert [entry["name"] for entry in fitted["entries"]] == ["single-column counts", "base model tables"]
     if data != "parts":  # from here on all models are alike
         return
     sample = "sample model -n 100 --partitions 2 --workers 1 --seed 3 --out drawn"

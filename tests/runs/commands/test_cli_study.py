@@ -72,7 +72,7 @@ def test_study_fit_and_show(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     ledger = Ledger.load("st/ledger.json")
     assert 2.9 < ledger.epsilon(1e-5) <= 3.0 and str(ledger.guarantee()) in printed
     assert [entry.name for entry in ledger.entries] == [
-        "one-way marginals",
+        "single-column counts",
         "base model edges",
         "base model tables",
         "information of study died",
@@ -291,7 +291,7 @@ def another_ledger() -> None:
 
 def damaged_estimates() -> None:
     Path("st").mkdir()
-    Path("st/estimates.json").write_text('{"format": 1}')
+    Path("st/estimates.json").write_text('{"format": 2}')
 
 
 def model_without() -> None:
@@ -330,7 +330,7 @@ REFUSED: dict[str, tuple[Callable[[], None], list[str], str]] = {
     "coverage no model": (fitted, ["study", "show", "st", "--coverage", "3"],
                           "st holds estimates alone, and simulated tables need a fitted model"),
     "show another": (fitted, ["study", "show", "st", "--name", "x"],
-                     "study 'x' was not declared before the fit of st (declared were: died)"),
+                     "study 'x' was not pre-specified in the fit of st. It has: died"),
 }  # fmt: skip
 
 
