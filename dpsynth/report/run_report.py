@@ -6,12 +6,12 @@ later gets onto a page to share by itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from html import escape
-from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -306,8 +306,9 @@ class RunReport:
     def released(self) -> RunReport:
         """Return the part to share: covered by the guarantee, public, or from the synthetic table alone.
 
-        Pre-specified regressions are kept unless they are :attr:`withheld`. A name that repeats the name of
-        the private table's file is left out, as are times, seeds, paths and free text.
+        Pre-specified regressions are kept unless they are :attr:`withheld`. The name is kept if the schema
+        gives it, or if the table is a registered one. The name of a private file is left out, as are times,
+        seeds, paths and free text.
 
         Examples
         --------
@@ -318,19 +319,23 @@ class RunReport:
         evaluation = self.evaluation
         if evaluation is not None:
             evaluation = replace(evaluation.released(), settings=_kept(evaluation.settings, _SETTINGS))
+            if self.ledger is not None and any("read off" in reason for reason in self.ledger.excluded):
+                # They show bounds and categories, whatever schema the evaluation was given.
+                evaluation = replace(evaluation, details=())
         table = _kept(self.table, _TABLE)
         if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)
-        file = _stem(self.config)
-        if file is not None and file == table.get("name"):
-            table.pop("name")
+        dataset = self.config.get("dataset")
+        registered = {"dataset": dataset} if _is_plain(dataset) else {}
+        if not registered and table.get("name") != self.table.get("schema_name"):
+            table.pop("name", None)
         config = {key: _kept(self.config.get(key), names) for key, names in _CONFIG.items()}
         config = {key: values for key, values in config.items() if values}
         return replace(
             self,
             table=table,
-            config=_kept(self.config, ("dataset",)) | config,
+            config=registered | config,
             evaluation=evaluation,
             seconds={},
             created=self.day,
@@ -396,8 +401,6 @@ def _kept(record: object, names: tuple[str, ...]) -> dict[str, object]:
     return {name: record[name] for name in names if name in record and isinstance(record[name], plain)}
 
 
-def _stem(config: Mapping[str, object]) -> str | None:
-    data = config.get("data")
-    path = data.get("path") if isinstance(data, Mapping) else None
-    # which reads both kinds of slashes
-    return PureWindowsPath(path).stem if isinstance(path, str) else None
+def _is_plain(dataset: object) -> bool:
+    """Whether this is the name of a registered data set, not the path of a card."""
+    return isinstance(dataset, str) and re.fullmatch(r"[\w-]+", dataset) is not None

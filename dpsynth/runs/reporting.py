@@ -46,6 +46,7 @@ def new_report(
     """
     table: dict[str, object] = {
         "name": name,
+        "schema_name": schema.name,
         "synthetic_records": synthetic_records,
         "columns": len(schema),
         "outcome": outcome,

@@ -97,7 +97,12 @@ def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
         for name in _PROMISED:
             yield Hazard(name, "open", said)
     else:
-        yield from _of_guarantee(report, guarantee)
+        for hazard in _of_guarantee(report, guarantee):
+            if hazard.status == "handled" and guarantee.excluded:
+                hazard = Hazard(
+                    hazard.name, "open", f"The guarantee does not cover: {together(guarantee.excluded)}."
+                )
+            yield hazard
     yield _randomness(report)
     yield _proof(report)
     yield _budget(report, holds)
@@ -205,11 +210,8 @@ def _proof(report: RunReport) -> Hazard:
         return Hazard(name, "open", f"An attack passed its bound: {passed[0].attack}.")
     if not bounded:
         return Hazard(name, "open", "No attack with a proved bound is on this page.")
-    return Hazard(
-        name,
-        "handled",
-        f"None of {len(bounded)} attack results passed its bound. See What was attempted.",
-    )
+    said = f"None of {len(bounded)} attack results passed its bound. This finds large errors alone."
+    return Hazard(name, "yours", said)
 
 
 def _budget(report: RunReport, holds: bool) -> Hazard:
@@ -240,8 +242,13 @@ def _page(report: RunReport) -> Hazard:
             "dpsynth report --mode release."
         )
         return Hazard("This page", "yours", said)
-    whole = report.guarantee is not None and report.guarantee.status == "private"
+    guarantee = report.guarantee
+    if guarantee is not None and not guarantee.private:
+        return Hazard("This page", "open", "The table was made without protection. So was this page.")
+    whole = guarantee is not None and guarantee.status == "private" and not guarantee.excluded
     said = "No number on this page comes from real records without noise."
+    if not whole:
+        said += " It may show what the guarantee does not cover."
     return Hazard("This page", "handled" if whole else "yours", said)
 
 

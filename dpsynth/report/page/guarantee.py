@@ -100,8 +100,8 @@ def _ledger(summary: Summary) -> list[Block]:
     header = ("noisy statistic", "ε alone", "ε so far", "event", "sensitivity", "detail")
     return [
         paragraph(
-            "Each noisy statistic of the real table is an entry. Their costs are composed exactly. Together "
-            "they cost at most their sum."
+            "Each noisy statistic of the real table is an entry. Within a stage, costs are composed exactly. "
+            "The costs of several stages add up."
         ),
         Plots(plot_costs(summary["entries"], summary["delta"])),
         Grid("The ledger, entry by entry", header, rows, folded=len(rows) > 12),

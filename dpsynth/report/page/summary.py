@@ -245,17 +245,14 @@ def unluckiest(profile: Profile, delta: float) -> str:
     --------
     >>> from dpsynth.accounting import gaussian_event
     >>> print(unluckiest(Profile([gaussian_event(1.6)]), 1e-5))
-    Accuracy is an average over all possible outputs. After the worst output, an attacker may be up to 92.9 %
-    sure. Greater certainty: once in 12,900 times or less often.
+    Accuracy is an average over all possible outputs. After most outputs, an attacker is at most 92.9 % sure.
+    Greater certainty: once in 12,900 times or less often.
     """
     belief = percent(profile.belief(delta))
     beyond = profile.exceedance(profile.epsilon(delta))
     rarely = once_in(beyond) if beyond else "never"
-    if beyond > 0.1:  # of stages that add up, only a weak bound is known
-        rarely = "no bound is proved"
-    sure = (
-        "almost certain." if float(belief) >= 100 else f"up to {belief} % sure. Greater certainty: {rarely}."
-    )
-    return (
-        f"Accuracy is an average over all possible outputs. After the worst output, an attacker may be {sure}"
-    )
+    if float(belief) >= 100:
+        sure = "After some outputs, an attacker may be almost certain."
+    else:
+        sure = f"After most outputs, an attacker is at most {belief} % sure. Greater certainty: {rarely}."
+    return f"Accuracy is an average over all possible outputs. {sure}"
