@@ -270,3 +270,20 @@ def test_a_report_of_an_evaluation_takes_the_ledger_of_a_fit(ledger: Ledger) -> 
     known.post("counts", gaussian_event(4.0), sensitivity="1")
     assert str(known.guarantee()) in repr(RunReport.of_evaluation(evaluation, ledger=known))
     assert "No guarantee is known" in repr(RunReport.of_evaluation(evaluation))
+
+
+@pytest.mark.parametrize(
+    ("table", "config", "kept"),
+    [
+        ({"name": "smith_cohort", "schema_name": None}, {"data": {"path": "/d/link.csv"}}, None),
+        ({"name": "smith_cohort"}, {}, None),
+        ({"name": "cohort", "schema_name": "cohort"}, {"data": {"path": "/d/smith.csv"}}, "cohort"),
+        ({"name": "flchain"}, {"dataset": "flchain"}, "flchain"),
+        ({"name": "smith"}, {"dataset": "/home/smith/card.yaml"}, None),
+    ],
+)
+def test_only_a_public_name_is_released(table, config, kept) -> None:
+    """Catches the name of a private file, also of a link to it or of a card, on a page that is shared."""
+    released = RunReport(table=table, config=config).released()
+    assert released.table.get("name") == kept
+    assert "smith" not in str(released.to_dict())

@@ -144,7 +144,7 @@ def test_average_and_unluckiest_are_told_together() -> None:
     """Catches 64 % and 95 % on one page that seem to contradict each other, or a belief told too small."""
     report = run()
     text = unluckiest(report.profile, sources.DELTA)
-    belief = float(text.split("up to ")[1].split()[0])
+    belief = float(text.split("at most ")[1].split()[0])
     allowed = 100 * report.profile.belief(sources.DELTA)
     assert allowed <= belief < allowed + 0.1
     times = int(text.split("once in ")[1].split()[0].replace(",", ""))
