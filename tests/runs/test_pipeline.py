@@ -209,7 +209,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
     monkeypatch.setattr(DPWGANGP, "estimates_", (study,))
     run = config()
     done = pipeline.run(run, "out")
-    assert "## What the declared studies find" in (done.out / "report.md").read_text()
+    assert "## Pre-specified regressions" in (done.out / "report.md").read_text()
     assert main([*by_hand(done, run), "--model", "out", "--out", "hand"]) == 0
     assert main(["evaluate", "out", "--force"]) == 0
     for where in ("out", "hand"):
@@ -218,7 +218,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
         assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
         (detail,) = report.evaluation.of_kind("effects")
         assert detail.data.study == "mortality" and detail.internal
-        assert "Declared study mortality: private estimates" in render(report, "release")
+        assert "Pre-specified regression mortality: private estimates" in render(report, "release")
         assert report.released().evaluation.of_kind("effects") == ()
 
 

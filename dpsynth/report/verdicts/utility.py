@@ -230,8 +230,8 @@ def _replicated(detail: Detail[Effects]) -> Verdict:
         return _no_comparison(detail, study)
     if not clear:
         sentence = (
-            f"No effect is clear in the real records, among {len(rows)} of the {study}. None can be found "
-            f"again in {where}."
+            f"None of {len(rows)} effect{'s' * (len(rows) != 1)} is clear in the real records ({study}). "
+            f"None can be found again in {where}."
         )
         return Verdict("effects_unclear", "caution", sentence, (detail.name,), detail.internal)
     same = sum(bool(side.same_sign) for side in clear)
