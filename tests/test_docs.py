@@ -133,7 +133,7 @@ def test_an_output_that_is_not_printed_is_found():
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_stored_without_outputs_and_in_plain_english(notebook):
     """Catches outputs of somebody's machine in the repository, and text that is hard to read."""
-    import nbformat
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
 
     book = nbformat.read(notebook, as_version=4)
     nbformat.validate(book)
@@ -146,11 +146,11 @@ def test_a_notebook_is_stored_without_outputs_and_in_plain_english(notebook):
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs_and_shows_its_plots(notebook, tmp_path):
     """Catches a notebook whose code fails, or that shows no plot."""
-    import nbformat
-    from nbclient import NotebookClient
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 
     book = nbformat.read(notebook, as_version=4)
-    NotebookClient(
+    nbclient.NotebookClient(
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     shown = [output for cell in book.cells for output in cell.get("outputs", ())]

@@ -6,7 +6,6 @@ import hashlib
 import json
 from dataclasses import replace
 
-import mlcroissant
 import pandas as pd
 import pytest
 from table_strategies import random_frame
@@ -53,6 +52,7 @@ def test_the_formats_own_library_reads_it_and_the_records(file) -> None:
     """Catches metadata that no tool can use: a wrong key, type, digest, or name of a column."""
     record = metadata_of(report(), SCHEMA, file, license="https://creativecommons.org/licenses/by/4.0/")
     (file.parent / "croissant.json").write_text(json.dumps(record))
+    mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed")
     dataset = mlcroissant.Dataset(file.parent / "croissant.json")
     assert not dataset.metadata.ctx.issues.errors
     read = pd.DataFrame(dataset.records("records"))
