@@ -52,15 +52,15 @@ def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
         ("r2", 0.0, "explained variance on held-out real records"),
         ("nn_accuracy", 0.5, "nearest-neighbour accuracy"),
     ):
-        rows = _rows(evaluation.measures, name)
+        rows = [row for row in score_rows(evaluation.measures, name) if row[2].value is not None]
         if rows:
             drawn[name] = plot_intervals(
                 rows, what=words, caption=words, reference=reference, axis_label=words.split(" on ")[0]
             )
-    drawn |= {f"roc[{name}]": plot_roc(group) for name, group in _by(evaluation.of(Roc), "model")}
+    drawn |= {f"roc[{group[0].data.model}]": plot_roc(group) for group in by(evaluation.of(Roc), "model")}
     drawn |= {
-        f"calibration[{name}]": plot_calibration(group)
-        for name, group in _by(evaluation.of(Calibration), "model")
+        f"calibration[{group[0].data.model}]": plot_calibration(group)
+        for group in by(evaluation.of(Calibration), "model")
     }
     drawn |= {detail.name: plot_effects(detail) for detail in evaluation.of(Effects) if detail.data.rows}
     drawn |= _marginals(evaluation)
@@ -87,36 +87,40 @@ def _numbered(name: str, plots: Iterable[Plot]) -> dict[str, Plot]:
     return {f"{name}[{part}]" if part > 1 else name: plot for part, plot in enumerate(plots, start=1)}
 
 
-def _rows(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
-    """Label, table and measure of the scores of one kind, for models trained on either table."""
+def score_rows(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
+    """Scores of one kind, such as ``auc``: label, table and measure, both tables of a model together."""
     rows = []
     for measure in measures:
         rest = measure.name.removeprefix(f"{prefix}_")
-        if rest == measure.name or measure.value is None or re.search("difference|delta|loss", rest):
-            continue
-        table = "train" if rest.startswith("real_") else "synthetic"
-        rows.append((rest.removeprefix("real_").replace("_", " "), table, measure))
+        if rest and rest != measure.name and not re.search("difference|delta|loss", rest):
+            table = "train" if rest.startswith("real_") else "synthetic"
+            rows.append((rest.removeprefix("real_").replace("_", " "), table, measure))
     order = list(dict.fromkeys(label for label, _, _ in rows))
     return sorted(rows, key=lambda row: order.index(row[0]))
 
 
-def _marginals(evaluation: Evaluation) -> dict[str, Plot]:
-    distances = {m.name: float(m.value) for m in evaluation.measures if m.value is not None}
-    drawn: dict[str, Plot] = {}
-    groups = _by(evaluation.of(Marginal), "column")
-    for name, details in sorted(groups, key=lambda group: -distances.get(f"tvd[{group[0]}]", 0.0)):
+def marginal_pairs(evaluation: Evaluation) -> list[list[Detail[Marginal]]]:
+    """Distributions of each column, synthetic and real, if both have the same bins."""
+    pairs = []
+    for details in by(evaluation.of(Marginal), "column"):
         tables = {detail.data.table: detail for detail in reversed(details)}
         chosen = [tables.get("synthetic"), tables.get("train", tables.get("test"))]
         pair = [detail for detail in chosen if detail is not None and detail.data.share]
         bins = [detail.data.edges or detail.data.labels for detail in pair]
-        pair = [detail for detail, own in zip(pair, bins, strict=True) if own == bins[0]]
-        if pair:
-            drawn[f"marginal[{name}]"] = plot_marginals(pair)
-    return drawn
+        pairs.append([detail for detail, own in zip(pair, bins, strict=True) if own == bins[0]])
+    return [pair for pair in pairs if pair]
 
 
-def _by(details: Iterable[Detail[Record]], name: str) -> list[tuple[str, list[Detail[Record]]]]:
-    groups: dict[str, list[Detail[Record]]] = {}
+def _marginals(evaluation: Evaluation) -> dict[str, Plot]:
+    distances = {m.name: float(m.value) for m in evaluation.measures if m.value is not None}
+    pairs = {pair[0].data.column: pair for pair in marginal_pairs(evaluation)}
+    worst = sorted(pairs, key=lambda column: -distances.get(f"tvd[{column}]", 0.0))
+    return {f"marginal[{column}]": plot_marginals(pairs[column]) for column in worst}
+
+
+def by(details: Iterable[Detail[Record]], name: str) -> list[list[Detail[Record]]]:
+    """Return details with those of one column, or of one model, together."""
+    groups: dict[object, list[Detail[Record]]] = {}
     for detail in details:
-        groups.setdefault(str(getattr(detail.data, name)), []).append(detail)
-    return list(groups.items())
+        groups.setdefault(getattr(detail.data, name), []).append(detail)
+    return list(groups.values())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from dpsynth.evaluation.records import Detail, Evaluation, Measure, Record
+from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import shown, shown_interval, shown_with_interval
 
@@ -214,14 +214,6 @@ def home(group: str) -> str | None:
 def measures_of(evaluation: Evaluation, name: str) -> list[Measure]:
     """Return the measures of one section, in order."""
     return [measure for measure in evaluation.measures if home(measure.group) == name]
-
-
-def by(details: Iterable[Detail[Record]], name: str) -> list[list[Detail[Record]]]:
-    """Return details with those of one column, or of one model, together."""
-    groups: dict[object, list[Detail[Record]]] = {}
-    for detail in details:
-        groups.setdefault(getattr(detail.data, name), []).append(detail)
-    return list(groups.values())
 
 
 def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:

@@ -35,7 +35,6 @@ from dpsynth.report.page.blocks import (
     Plots,
     Section,
     Sentence,
-    by,
     column_tables,
     measure_grid,
     measure_tables,
@@ -43,6 +42,7 @@ from dpsynth.report.page.blocks import (
     number,
     paragraph,
 )
+from dpsynth.report.plots import marginal_pairs
 from dpsynth.report.verdicts import similarity as rules
 from dpsynth.report.verdicts.verdict import Verdict, get
 
@@ -178,13 +178,8 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
         and match["name"] == "tvd"
     }
     drawn: list[tuple[float, Plot]] = []
-    for details in by(evaluation.of(Marginal), "column"):
-        by_table = {d.data.table: d for d in reversed(details)}
-        real = by_table.get("train", by_table.get("test"))
-        pair = [d for d in (by_table.get("synthetic"), real) if d is not None and d.data.share]
-        pair = [d for d in pair if _bins(d.data) == _bins(pair[0].data)]
-        if pair:
-            drawn.append((-distance.get(pair[0].data.column, 0.0), plot_marginals(pair)))
+    for pair in marginal_pairs(evaluation):
+        drawn.append((-distance.get(pair[0].data.column, 0.0), plot_marginals(pair)))
     if not drawn:
         return []
     if distance:
@@ -197,10 +192,6 @@ def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Bloc
     if len(panels) > _SHOWN:
         blocks.append(Plots(tuple(panels[_SHOWN:]), folded=f"The other {len(panels) - _SHOWN} columns"))
     return blocks
-
-
-def _bins(data: Marginal) -> Sequence[object] | None:
-    return data.edges or data.labels
 
 
 def _associations(evaluation: Evaluation) -> list[Block]:

@@ -6,11 +6,8 @@ too. Comparisons with real records are internal.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from dpsynth.evaluation.details import Calibration, Comparison, DeclaredEffect, Effects, Roc
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.report.drawing.curves import plot_calibration, plot_intervals, plot_roc, plot_survival
 from dpsynth.report.drawing.forest import plot_effects, plot_estimates
 from dpsynth.report.formats import effect_text, level_text, measured, shown
@@ -25,7 +22,6 @@ from dpsynth.report.page.blocks import (
     Plots,
     Section,
     Sentence,
-    by,
     column_tables,
     measure_tables,
     measures_of,
@@ -33,6 +29,7 @@ from dpsynth.report.page.blocks import (
     paragraph,
 )
 from dpsynth.report.page.summary import findings, items
+from dpsynth.report.plots import by, score_rows
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.utility import judged
 from dpsynth.report.verdicts.verdict import get
@@ -119,7 +116,7 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
     scores = measures_of(evaluation, "utility")
     blocks: list[Block] = []
     for prefix, reference, label in (("auc", 0.5, "AUC"), ("r2", 0.0, "explained variance")):
-        rows = _scores(scores, prefix)
+        rows = score_rows(scores, prefix)
         if any(measure.value is not None for _, _, measure in rows):
             caption = f"{label} on held-out real records (line: blind guessing)"
             plot = plot_intervals(rows, what=label, caption=caption, reference=reference, axis_label=label)
@@ -138,18 +135,6 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
     if not any(measure.internal for measure in scores):
         return Section("prediction", "The outcome", tuple(blocks))
     return Section("prediction", "Prediction", (intro, *blocks))
-
-
-def _scores(measures: Sequence[Measure], prefix: str) -> list[tuple[str, str, Measure]]:
-    """Scores of one kind: of each model, trained on the synthetic and on the real table."""
-    rows = []
-    for measure in measures:
-        kind, _, rest = measure.name.partition("_")
-        if kind == prefix and rest and not re.search("difference|delta|loss", rest):
-            table = "train" if rest.startswith("real_") else "synthetic"
-            rows.append((rest.removeprefix("real_").replace("_", " "), table, measure))
-    order = list(dict.fromkeys(label for label, _, _ in rows))
-    return sorted(rows, key=lambda row: order.index(row[0]))
 
 
 #: rows that are shown without unfolding
