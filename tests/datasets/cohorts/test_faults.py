@@ -57,7 +57,7 @@ def test_a_cohort_is_a_table_and_its_schema(folder, tmp_path, capsys):
         assert main(words) == 2 and "add --force" in capsys.readouterr().err
     assert main([*words, "--force"]) == 0
     said = capsys.readouterr().out
-    assert "6 rows, one a patient; died in 3 (50.0 %)" in said and "confidential" in said
+    assert "6 rows, one a patient, died in 3 (50.0 %)" in said and "confidential" in said
 
 
 def test_a_renamed_column(folder, refused):
