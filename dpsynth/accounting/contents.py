@@ -274,17 +274,20 @@ class Contents:
     def _dominating(self) -> list[DpEvent]:
         """Events whose composition dominates all stages, or none if no such composition is proved.
 
-        The first stage depends on no output: its entries count. A later stage with an epsilon that was fixed
-        beforehand is at most the worst mechanism of its epsilon, delta and total variation, whatever was
-        released before. Such pairs compose (Zhu, Dong and Wang 2022, "Optimal accounting of differential
-        privacy via characteristic function", Theorem 10). A cost that was chosen in view of earlier outputs,
-        as that of a second fit may be, does not compose in this way.
+        The first stage depends on no output: its entries count. A later stage may have an epsilon that was
+        fixed beforehand. Whatever was released before, it reveals at most as much as the worst mechanism of
+        its epsilon, delta and total variation. Such pairs compose (Zhu, Dong and Wang 2022, "Optimal
+        accounting of differential privacy via characteristic function", Theorem 10). A cost that was chosen
+        in view of earlier outputs, as that of a second fit may be, does not compose in this way.
         """
         if self.adjacency != ADD_REMOVE:
             return []
         first = self.stages[0]
-        events = [entry.event for entry in self.of_stage(1)] if first.epsilon is first.tv is None else []
-        for number, stage in list(enumerate(self.stages, 1))[bool(events) :]:
+        fixed = first.epsilon is None and first.tv is None
+        events = [entry.event for entry in self.of_stage(1)] if fixed else []
+        for number, stage in enumerate(self.stages, 1):
+            if fixed and number == 1:
+                continue
             epsilon, delta, tv = self.cost(number)
             promised = 1.0 if stage.tv is None else stage.tv  # the entries' own may be one of several
             if (

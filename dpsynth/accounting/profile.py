@@ -191,7 +191,7 @@ class Profile:
         --------
         >>> from dpsynth.accounting import gaussian_event
         >>> round(Profile([gaussian_event(1.6)]).belief(1e-5), 4)
-        0.9289
+        0.9282
         """
         return posterior_belief(self._level(delta), prior)
 

@@ -62,19 +62,23 @@ def is_stratified(report: Divided) -> bool:
 def division(report: Divided) -> tuple[str, ...]:
     """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
     if is_stratified(report):
-        return (
+        said = (
             "The records were divided into training and held-out parts in exact numbers, and in proportion "
             "to the outcome if there is one.",
-            "It read the outcome of every record without privacy budget.",
+            "This division read the outcome of every record without privacy budget.",
             "One more record in the table can move many others from one part to the other.",
+        )
+        if report.guarantee is None or not report.guarantee.private:
+            return said
+        return (
+            *said,
             "The guarantee compares two training parts that differ in one record. It does not hold for two "
             "whole tables that differ in one record.",
         )
     if _split_of(report).get("method") == "independent":
         return (
             "A hash of its values assigned each record to training or test, and equal records were numbered.",
-            "One more record in the table is at most one more record in training. The guarantee for the "
-            "training part therefore holds for the whole table.",
+            "One more record in the table is at most one more record in training.",
         )
     return ()
 

@@ -185,7 +185,7 @@ def _write_table(
 
 
 def _as_counted(model: DPWGANGP) -> str:
-    """Where the number of synthetic records comes from, if nobody named one."""
+    """The source of the number of synthetic records, if nobody named one."""
     counted = "a noisy count of the training records"
     if model.ledger_.not_private:
         counted = "the exact number of training records, which is confidential"

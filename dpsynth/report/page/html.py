@@ -146,7 +146,7 @@ def render(report: RunReport, mode: Mode) -> str:
 
 
 def _repeated(report: RunReport) -> str:
-    """What repeats values of real records by the schema. Empty if nobody knows of any."""
+    """Files that repeat values of real records by the schema. Empty if nobody knows of any."""
     by_ledger = report.guarantee is not None and report.guarantee.of_schema
     unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
     return REPEATED if by_ledger or unreviewed else ""

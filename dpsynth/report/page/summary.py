@@ -122,9 +122,8 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
     Examples
     --------
     >>> for sentence in covered(RunReport(config={"split": {"method": "none", "test_fraction": 0.5}})):
-    ...     print(sentence.text.replace(". ", ".\n"))
-    About 50 in 100 real records trained the model.
-    The others were held out, and nothing was published about them.
+    ...     print(sentence.text)
+    About 50 in 100 real records trained the model. The others were held out, and nothing was published ...
     """
     trained, held_out = (get(report.measured, name) for name in ("train_records", "test_records"))
     split = report.config.get("split")
