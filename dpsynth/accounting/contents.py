@@ -2,8 +2,9 @@
 
 Entries of one stage, whose noise was fixed together, are composed on one privacy-loss distribution. Stages
 add up: each has its own epsilon, delta and total variation. This holds even if a later stage's noise depends
-on the outputs of an earlier one (proofs in :mod:`dpsynth.accounting.promise`). Nothing else is claimed. Two
-ledgers of one table can be joined. Entries in both, because one ledger continued the other, count once.
+on the outputs of an earlier one (proofs in :mod:`dpsynth.accounting.promise`). Beliefs follow from a
+composition instead where that is proved. Two ledgers of one table can be joined. Entries in both, because one
+ledger continued the other, count once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from dpsynth.accounting.events import event_from_dict, event_to_dict
+from dpsynth.accounting.events import approx_tv_event, event_from_dict, event_to_dict
 from dpsynth.accounting.guarantee import UNIT, Guarantee
 from dpsynth.accounting.normal_form import ADD_REMOVE, normalised
 from dpsynth.accounting.profile import Profile
@@ -36,6 +37,9 @@ class Lockable(Protocol):
     def opened(self) -> AbstractContextManager[None]:
         """Let them be read."""
 
+
+#: by which the entries' cost may exceed the promise of their stage that their noise was solved for
+_ROUNDING = 1e-9
 
 Records = TypeVar("Records", bound=Lockable, contravariant=True)
 Released = TypeVar("Released", covariant=True)
@@ -133,7 +137,8 @@ class Stage:
 
     ``key`` is made at random when the stage begins: a stage that came into two ledgers is counted once.
     ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` bound the stage's cost,
-    whatever was released before. If None, the cost of its entries counts.
+    whatever was released before. They are fixed before the ledger's first entry. If None, the cost of its
+    entries counts.
     """
 
     key: str
@@ -221,7 +226,7 @@ class Contents:
             return self._alone(1)
         # basic composition and its like for total variation, see dpsynth.accounting.promise
         epsilon, delta, tv = (math.fsum(part) for part in zip(*self.costs(), strict=True))
-        return Profile.promised(epsilon, delta, tv, adjacency=self.adjacency)
+        return Profile.promised(epsilon, delta, tv, adjacency=self.adjacency, composed=self._dominating())
 
     def costs(self) -> list[tuple[float, float, float]]:
         """Epsilon, delta and total variation of each stage, as they are summed."""
@@ -265,6 +270,34 @@ class Contents:
             seeded=self.seeded,
             excluded=self.excluded,
         )
+
+    def _dominating(self) -> list[DpEvent]:
+        """Events whose composition dominates all stages, or none if no such composition is proved.
+
+        The first stage depends on no output: its entries count. A later stage may have an epsilon that was
+        fixed beforehand. Whatever was released before, it reveals at most as much as the worst mechanism of
+        its epsilon, delta and total variation. Such pairs compose (Zhu, Dong and Wang 2022, "Optimal
+        accounting of differential privacy via characteristic function", Theorem 10). A cost that was chosen
+        in view of earlier outputs, as that of a second fit may be, does not compose in this way.
+        """
+        if self.adjacency != ADD_REMOVE:
+            return []
+        first = self.stages[0]
+        fixed = first.epsilon is None and first.tv is None
+        events = [entry.event for entry in self.of_stage(1)] if fixed else []
+        for number, stage in enumerate(self.stages, 1):
+            if fixed and number == 1:
+                continue
+            epsilon, delta, tv = self.cost(number)
+            promised = 1.0 if stage.tv is None else stage.tv  # the entries' own may be one of several
+            if (
+                stage.epsilon is None
+                or epsilon > stage.epsilon * (1 + _ROUNDING)
+                or tv > promised + _ROUNDING
+            ):
+                return []
+            events.append(approx_tv_event(epsilon, promised, delta))
+        return events
 
     def _alone(self, number: int) -> Profile:
         """The entries of one stage on one privacy-loss distribution."""

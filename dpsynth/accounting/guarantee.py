@@ -24,6 +24,11 @@ NOT_PRIVATE = "NOT PRIVATE"
 #: what neighbouring tables differ in, where nobody says what a row is
 UNIT = "one row"
 
+#: exceptions of a guarantee that are about the division of the records, and about earlier statistics
+STRATIFIED = "the stratified split: neighbouring tables are training parts, not whole tables"
+RESAMPLE = "the resample: neighbouring tables differ in one row, and a record may be several rows"
+FORGOTTEN = "earlier noisy statistics from the same folder, left out on request (--forget-earlier)"
+
 #: ``private``: for everything; ``excludes``: but for what :attr:`Guarantee.excluded` names; ``void``: none.
 Status = Literal["private", "excludes", "void"]
 
@@ -80,6 +85,17 @@ class Guarantee:
     def private(self) -> bool:
         """Whether anything is guaranteed."""
         return self.status != "void"
+
+    @property
+    def of_division(self) -> tuple[str, ...]:
+        """The exceptions about how the records were divided into training and held-out parts."""
+        return tuple(reason for reason in self.excluded if reason in (STRATIFIED, RESAMPLE))
+
+    @property
+    def of_schema(self) -> tuple[str, ...]:
+        """The exceptions that may be about the schema: all that are not known to be about anything else."""
+        others = (STRATIFIED, RESAMPLE, FORGOTTEN)
+        return tuple(reason for reason in self.excluded if reason not in others)
 
     def __str__(self) -> str:
         if not self.entries:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from dpsynth.accounting.guarantee import FORGOTTEN
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import DataError, DpsynthError
 from dpsynth.files.atomic import read_json
@@ -85,9 +86,7 @@ def checkpoint_ledger(checkpoint: Path) -> Ledger:
 def _forget(out: Path, ledger: Ledger) -> None:
     """Say in the ledger that something is left out, if there is something that it does not hold."""
     if not all(_is_in(path, ledger) for path in _places(out)):
-        ledger.exclude(
-            "earlier noisy statistics from the same folder, left out on request (--forget-earlier)"
-        )
+        ledger.exclude(FORGOTTEN)
 
 
 def _is_in(path: Path, ledger: Ledger) -> bool:

@@ -192,9 +192,9 @@ class Ledger:
             The stage's part of the whole delta, in [0, 1), fixed before the stage. Earlier stages without a
             delta get the same.
         epsilon, tv : float, optional
-            Bounds of the stage's cost, fixed before it. Name them if an earlier output decides about noise:
-            the entries then show one of the possible costs. If None, or if the entries cost more, the entries
-            count.
+            Bounds of the stage's cost, fixed before the ledger's first entry. Name them if an earlier output
+            decides about noise: the entries then show one of the possible costs. If None, or if the entries
+            cost more, the entries count.
 
         Raises
         ------

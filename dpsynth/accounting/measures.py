@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TypedDict
 
-from dpsynth.accounting.conversions import posterior_belief
 from dpsynth.accounting.events import training_event
 from dpsynth.accounting.guarantee import round_up
 from dpsynth.accounting.normal_form import ADD_REMOVE
@@ -134,8 +133,8 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
         "advantage_at_fpr": profile.advantage(fpr),
         "tpr_at_fpr": float(profile.tpr(fpr)),
         "ppv_at_fpr": profile.ppv(fpr, prior),
-        "belief_bound": posterior_belief(epsilon, prior),
-        "belief_exceedance": profile.exceedance(epsilon),
+        "belief_bound": profile.belief(delta, prior),
+        "belief_exceedance": profile.belief_exceedance(delta),
     }
 
 

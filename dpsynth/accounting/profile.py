@@ -9,7 +9,8 @@ variation of only 1/n, but reveals a patient.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -68,15 +69,25 @@ class Profile:
         form = normalised(events, adjacency)
         self.private = form.private
         self._curves: dict[str, TradeOff] = {}
+        self._dominating: tuple[DpEvent, ...] = ()
         coarseness = in_range("coarseness", coarseness, 1.0, math.inf, high_open=True)
         self._loss: GaussianLoss | NumericLoss | PromisedLoss | NoPrivacy = loss_of(form, coarseness)
 
     @classmethod
-    def promised(cls, epsilon: float, delta: float, tv: float, *, adjacency: str = ADD_REMOVE) -> Self:
+    def promised(
+        cls,
+        epsilon: float,
+        delta: float,
+        tv: float,
+        *,
+        adjacency: str = ADD_REMOVE,
+        composed: Sequence[DpEvent] = (),
+    ) -> Self:
         """Return what follows from (epsilon, delta) and a bound on the total variation alone.
 
         All are at least 0. Nothing is promised if epsilon is infinite or delta is 1 or more. If epsilon and
-        delta imply a smaller total variation, that is used.
+        delta imply a smaller total variation, that is used. ``composed`` are events, with numbers under
+        add/remove one record, that dominate the same mechanisms. Beliefs are then read off their composition.
 
         Examples
         --------
@@ -88,6 +99,7 @@ class Profile:
         loss = promised_loss(*(in_range(name, value, 0.0, math.inf) for name, value in numbers))
         self = cls([], adjacency=adjacency)
         self.private, self._loss = loss is not None, loss or NoPrivacy()
+        self._dominating = tuple(composed) if loss is not None else ()
         return self
 
     def delta(self, epsilon: float) -> float:
@@ -172,10 +184,38 @@ class Profile:
     def belief(self, delta: float, prior: float = 0.5) -> float:
         """Bound on an observer's belief that a member is one: ``e^epsilon(delta)`` times the prior odds.
 
-        MOSAICrOWN D5.3, Theorem 2, for any ``prior``. The bound fails with the probability
-        ``exceedance(epsilon(delta))``, which can be more than ``delta``.
+        MOSAICrOWN D5.3, Theorem 2, for any ``prior``. The bound fails with a probability of
+        ``belief_exceedance(delta)``, which can be more than ``delta``.
+
+        Examples
+        --------
+        >>> from dpsynth.accounting import gaussian_event
+        >>> round(Profile([gaussian_event(1.6)]).belief(1e-5), 4)
+        0.9282
         """
-        return posterior_belief(self.epsilon(delta), prior)
+        return posterior_belief(self._level(delta), prior)
+
+    def belief_exceedance(self, delta: float) -> float:
+        """Probability that the belief exceeds ``belief(delta)``: that of the loss, or a bound on it.
+
+        With stages it is a bound for every mechanism that the stages allow:
+        ``P(L > l) (1 - e^{e - l}) <= delta(e)`` for every e below the level l of the loss.
+        """
+        level, composed = self._level(delta), self._composed
+        if composed is None or not 0.0 < level < math.inf:
+            return self.exceedance(level)
+        below = np.geomspace(min(1e-4, level), level, 400)
+        deltas = np.asarray(composed._loss.deltas((level - below).tolist()))
+        return min(1.0, float((deltas / -np.expm1(-below)).min()), self.exceedance(level))
+
+    @cached_property
+    def _composed(self) -> Profile | None:
+        return Profile(self._dominating) if self._dominating else None
+
+    def _level(self, delta: float) -> float:
+        """The privacy loss that a belief is bounded by."""
+        level = self.epsilon(delta)
+        return level if self._composed is None else min(level, self._composed.epsilon(delta))
 
     def exceedance(self, epsilon: float) -> float:
         """Probability that the privacy loss exceeds ``epsilon``: that the odds grow by more than e^epsilon.

@@ -11,13 +11,15 @@ Some fields only the publisher can fill: they hold :data:`TO_COMPLETE`, and ``to
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from dpsynth.accounting.events import event_to_dict
-from dpsynth.accounting.guarantee import round_up
+from dpsynth.accounting.guarantee import Guarantee, round_up
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.wording import REPEATED, division
 
 FORMAT, VERSION = "dpsynth registry record", 1
 #: which schema the part ``record`` follows
@@ -98,7 +100,7 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
             "privacy_unit": guarantee.unit,
             "neighbouring_datasets": guarantee.adjacency,
             "model_of_trust": "central",
-            "not_covered": [*guarantee.excluded, _UNPROTECTED],
+            "not_covered": [*_excluded(guarantee), _UNPROTECTED],
             "released": _products(report),
             "made_on": report.day,
             "software": dict(report.versions),
@@ -119,7 +121,7 @@ def _record(report: RunReport, contact: str) -> dict[str, Any]:
         "data_domain": _domain(report),
     }
     if guarantee.excluded:
-        variant["unprotected_quantities"] = _list(guarantee.excluded)
+        variant["unprotected_quantities"] = _list(_excluded(guarantee))
     parameters = {"epsilon": float(round_up(guarantee.epsilon))}
     if not pure:
         parameters["delta"] = float(round_up(guarantee.delta))
@@ -141,7 +143,7 @@ def _record(report: RunReport, contact: str) -> dict[str, Any]:
             "dp_variant": variant,
             "privacy_loss": {
                 "privacy_unit": guarantee.unit,
-                "privacy_unit_details": _neighbours(guarantee.adjacency),
+                "privacy_unit_details": " ".join((_neighbours(guarantee.adjacency), *division(report))),
                 "privacy_parameters": parameters,
                 "privacy_parameters_details": f"{guarantee} Total variation: {round_up(guarantee.tv)}.",
             },
@@ -178,6 +180,11 @@ def _record(report: RunReport, contact: str) -> dict[str, Any]:
     }
 
 
+def _excluded(guarantee: Guarantee) -> list[str]:
+    """The exceptions of the guarantee, and what repeats those about the schema."""
+    return [*guarantee.excluded, *([REPEATED] if guarantee.of_schema else [])]
+
+
 def _products(report: RunReport) -> list[str]:
     """The published parts."""
     table = report.table
@@ -198,13 +205,17 @@ def _domain(report: RunReport) -> str:
     if digest := table.get("schema_sha256"):
         said.append(f"The SHA-256 of the schema is {digest}.")
     if n_public := table.get("n_public"):
-        said.append(f"The number of real records, {n_public:,}, is public.")
+        # of the training part: of an independent split, the number to expect
+        split = report.config.get("split")
+        independent = isinstance(split, Mapping) and split.get("method") == "independent"
+        which = "expected number" if independent else "number"
+        said.append(f"The {which} of training records, {n_public:,}, is treated as public.")
     return " ".join(said)
 
 
 def _schema(report: RunReport) -> str:
-    """The schema in words. It may hold what was read off records where the guarantee leaves something out."""
-    whole = report.guarantee is not None and not report.guarantee.excluded
+    """The schema in words. It may hold what was read off records if the guarantee has exceptions about it."""
+    whole = report.guarantee is not None and not report.guarantee.of_schema
     return "a public schema" if whole else "a schema (see the unprotected quantities)"
 
 

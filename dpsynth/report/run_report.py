@@ -284,6 +284,20 @@ class RunReport:
         return found or any(measure.internal for measure in self.measured.measures)
 
     @property
+    def exact_size(self) -> bool:
+        """Whether the number of synthetic records may be that of the real ones, which nothing protects.
+
+        A table without a guarantee has as many records as the training part, if neither the configuration nor
+        the schema names a number.
+        """
+        if self.guarantee is None or self.guarantee.private:
+            return False
+        sample = self.config.get("sample")
+        named = (self.table.get("n_public"), sample.get("n") if isinstance(sample, Mapping) else None)
+        made = self.table.get("synthetic_records")
+        return not made or made not in named
+
+    @property
     def withheld(self) -> str:
         """Why the estimates of pre-specified regressions may not be shared. Empty if they may.
 
@@ -306,6 +320,9 @@ class RunReport:
     def released(self) -> RunReport:
         """Return the part to share: covered by the guarantee, public, or from the synthetic table alone.
 
+        A table without a guarantee follows from real records without noise. So do all numbers about it, and
+        they are left out. Its number of records is kept if that is public.
+
         Pre-specified regressions are kept unless they are :attr:`withheld`. The name is kept if the schema
         gives it, or if the table is a registered one. The name of a private file is left out, as are times,
         seeds, paths and free text.
@@ -319,10 +336,14 @@ class RunReport:
         evaluation = self.evaluation
         if evaluation is not None:
             evaluation = replace(evaluation.released(), settings=_kept(evaluation.settings, _SETTINGS))
-            if self.ledger is not None and any("read off" in reason for reason in self.ledger.excluded):
+            if self.guarantee is not None and self.guarantee.of_schema:
                 # They show bounds and categories, whatever schema the evaluation was given.
                 evaluation = replace(evaluation, details=())
+        if evaluation is not None and self.guarantee is not None and not self.guarantee.private:
+            evaluation = replace(evaluation, measures=(), details=())
         table = _kept(self.table, _TABLE)
+        if self.exact_size:
+            table.pop("synthetic_records", None)
         if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)

@@ -1,4 +1,4 @@
-"""Rows and sentences about attempts and pre-specified regressions.
+"""Rows and sentences about attempts, pre-specified regressions and the division of the records.
 
 A regression is named before the fit, and part of the budget goes into its score. The intervals of its
 estimates include sampling error and privacy noise.
@@ -6,10 +6,10 @@ estimates include sampling error and privacy noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.guarantee import STRATIFIED, Guarantee
 from dpsynth.attacks.attempt import Attempt, Measure
 from dpsynth.checks import together
 from dpsynth.report.formats import between, decimals, level_text, p_value
@@ -32,6 +32,60 @@ class Studied(Protocol):
     @property
     def withheld(self) -> str:
         """Why they may not be shared. Empty where they may."""
+
+
+class Divided(Protocol):
+    """A report of a table whose records may have been divided into training and held-out parts."""
+
+    @property
+    def config(self) -> Mapping[str, object]:
+        """The configuration of the run."""
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The promise of the ledger."""
+
+
+#: what repeats fields of a schema that were read off the records
+REPEATED = (
+    "The synthetic table and the fitted model (model/) repeat such values of real records: category names "
+    "and bounds."
+)
+
+
+def is_stratified(report: Divided) -> bool:
+    """Whether a stratified split divided the records, by the run's configuration or by its ledger."""
+    told = report.guarantee is not None and STRATIFIED in report.guarantee.of_division
+    return told or _split_of(report).get("method") == "stratified"
+
+
+def division(report: Divided) -> tuple[str, ...]:
+    """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
+    if is_stratified(report):
+        said = (
+            "The records were divided into training and held-out parts in exact numbers, and in proportion "
+            "to the outcome if there is one.",
+            "This division read the outcome of every record without privacy budget.",
+            "One more record in the table can move many others from one part to the other.",
+        )
+        if report.guarantee is None or not report.guarantee.private:
+            return said
+        return (
+            *said,
+            "The guarantee compares two training parts that differ in one record. It does not hold for two "
+            "whole tables that differ in one record.",
+        )
+    if _split_of(report).get("method") == "independent":
+        return (
+            "A hash of its values assigned each record to training or test, and equal records were numbered.",
+            "One more record in the table is at most one more record in training.",
+        )
+    return ()
+
+
+def _split_of(report: Divided) -> Mapping[str, object]:
+    split = report.config.get("split")
+    return split if isinstance(split, Mapping) else {}
 
 
 #: what each measure is called, what it says, and its axis

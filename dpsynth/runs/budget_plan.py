@@ -1,8 +1,9 @@
 """Plan a fit before privacy budget is used: its noise, and what simulated tables lose.
 
-Everything follows from public numbers: the schema, the number of records, (epsilon, delta) and the
-pre-specified regressions. No data file is opened. Noise is exact. AUC loss and interval widths come from fits
-of simulated tables (`dpsynth.runs.simulated_tables`), and real tables may differ from these.
+Everything follows from the schema, the number of records, (epsilon, delta) and the pre-specified regressions.
+They are public if the schema is reviewed. If it is not, the plan is confidential. No data file is opened.
+Noise is exact. AUC loss and interval widths come from fits of simulated tables
+(`dpsynth.runs.simulated_tables`), and real tables may differ from these.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import numpy as np
 from scipy import stats
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.checks import together
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.checks import few, together
+from dpsynth.errors import CONFIDENTIAL, InputError, PrivacyError
 from dpsynth.progress import shown, simulation_bar
 from dpsynth.releases.tables import OUTCOME_SHARE
 from dpsynth.report.formats import plain
@@ -132,6 +133,8 @@ class BudgetPlan:
         noise is reduced in proportion.
     auc : float or None
         Declared AUC of the true risk. None: from 0.66 to 0.9 over the tables.
+    unreviewed : tuple of str
+        Columns with fields that were read off the records. If there are any, the plan is confidential.
     """
 
     records: int
@@ -144,6 +147,18 @@ class BudgetPlan:
     tables: int
     simulated_records: int
     auc: float | None = None
+    unreviewed: tuple[str, ...] = ()
+
+    @property
+    def confidential(self) -> str:
+        """Why the plan must not be shared, in one sentence. Empty if it may be."""
+        if not self.unreviewed:
+            return ""
+        return (
+            f"{CONFIDENTIAL.capitalize()}: do not share this plan. Fields of the schema were read off the "
+            f"records, and nobody reviewed them ({few(self.unreviewed)}). The plan repeats numbers of them, "
+            "such as how many categories a column has."
+        )
 
     @property
     def forecast(self) -> Forecast:
@@ -191,7 +206,12 @@ class BudgetPlan:
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record."""
         answers = {"large_enough": self.large_enough, "which_epsilon": self.which_epsilon}
-        return {**dataclasses.asdict(self), **answers, "scope": _scope(self)}
+        return {
+            "confidential": self.confidential,
+            **dataclasses.asdict(self),
+            **answers,
+            "scope": _scope(self),
+        }
 
     def plot(self) -> Figure:
         """Draw AUC loss and smallest group against epsilon."""
@@ -204,10 +224,14 @@ class BudgetPlan:
             if each.auc_loss is not None
         ]
         groups = [(each.epsilon, each.smallest_group) for each in known if each.smallest_group is not None]
-        return draw_plan(losses, groups, records=self.records, tables=self.tables, limit=USEFUL_WITHIN)
+        figure = draw_plan(losses, groups, records=self.records, tables=self.tables, limit=USEFUL_WITHIN)
+        if self.confidential:
+            figure.suptitle(f"{CONFIDENTIAL.capitalize()}: do not share", fontsize=9)
+        return figure
 
     def __str__(self) -> str:
         lines = [
+            *([self.confidential, ""] if self.confidential else []),
             f"Is my table large enough? {self.large_enough}",
             f"Which epsilon? {self.which_epsilon}",
             "",
@@ -275,7 +299,8 @@ def plan(
     Parameters
     ----------
     schema : Schema
-        Reviewed public description of the table.
+        Reviewed public description of the table. With ``accept_unreviewed=True`` it may be a draft. The plan
+        is then confidential.
     n : int, optional
         Number of records that will be fitted, at least 30. By default it is the schema's ``n_public``. If the
         table is split, give the number of the training part.
@@ -314,7 +339,7 @@ def plan(
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
     given = FitOptions.of(**{**options, "epsilon": epsilon, "delta": delta, "studies": studies})
-    require_reviewed(schema, given.accept_unreviewed)
+    unreviewed = require_reviewed(schema, given.accept_unreviewed)
     n = _records(schema, n)
     # The default delta is that of the fit, which has no public number where the schema has none.
     given = FitOptions.of(
@@ -347,6 +372,7 @@ def plan(
         tables,
         min(n, MOST_SIMULATED),
         auc,
+        tuple(unreviewed),
     )
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.guarantee import WARNING
+from dpsynth.accounting.guarantee import STRATIFIED, WARNING
 from dpsynth.accounting.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import training_schema
@@ -105,7 +105,7 @@ def run(
             named = _continued(checkpoint, named, ledger, forget_earlier)
         with journalled(out, named, forget=forget_earlier, say=say) as book:
             if config.split.method == "stratified":
-                book.exclude("the stratified split: neighbouring tables are training parts, not whole tables")
+                book.exclude(STRATIFIED)
             if not resume:
                 give_up(checkpoint)  # before another configuration's run can be interrupted beside it
             start = time.perf_counter()
@@ -146,7 +146,7 @@ def run(
             done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)
             if config.sample.n is None and train.schema.n_public is None:
-                say("that is a noisy count of the training records. sample.n or n_public sets another one")
+                say(_as_counted(model))
             _remove(checkpoint)
         if evaluate and sampled is not None:
             judge(done, config, (sampled, train, test), model, stages=stages, say=say)
@@ -182,6 +182,14 @@ def _write_table(
     if sampled:
         say(f"table, model and ledger are complete in {done.out}")
     return sampled[0] if sampled else None
+
+
+def _as_counted(model: DPWGANGP) -> str:
+    """The source of the number of synthetic records, if nobody named one."""
+    counted = "a noisy count of the training records"
+    if model.ledger_.not_private:
+        counted = "the exact number of training records, which is confidential"
+    return f"that is {counted}. sample.n or n_public sets another one"
 
 
 def build_model(config: RunConfig) -> DPWGANGP:

@@ -11,11 +11,16 @@ from copy import deepcopy
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from dpsynth.accounting import Ledger, Profile
 from dpsynth.accounting.calibration import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
 from dpsynth.accounting.contents import Contents
+from dpsynth.accounting.conversions import posterior_belief
 from dpsynth.accounting.events import approx_tv_event, gaussian_event, laplace_event, training_event
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.accounting.measures import measures_of
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.releases.records import FrameRecords
 from dpsynth.runs.commands.costs import calibrated, of_ledger
@@ -68,6 +73,97 @@ def test_a_promise_is_the_worst_mechanism_that_keeps_it(epsilon, delta, tv):
     assert promised.epsilon(delta) == epsilon and promised.tv() == tv
     for point in np.linspace(0.0, 1.2 * epsilon, 13):
         assert promised.delta(point) == pytest.approx(worst.delta(point), abs=5e-4 * tv + 1e-12)
+
+
+def composed_delta(mu, epsilon, delta, tv, point):
+    """delta of a Gaussian mechanism and the worst (epsilon, delta, tv) one, by its three or four outcomes."""
+
+    def gaussian(e):
+        return ndtr(mu / 2 - e / mu) - math.exp(e) * ndtr(-mu / 2 - e / mu)
+
+    erased = 1 - (tv - delta) / (1 - delta) / math.tanh(epsilon / 2)
+    likely = (1 - erased) / (1 + math.exp(-epsilon))
+    parts = ((erased, 0.0), (likely, epsilon), (1 - erased - likely, -epsilon))
+    return delta + (1 - delta) * math.fsum(share * gaussian(point - loss) for share, loss in parts)
+
+
+@pytest.mark.parametrize("tv", [None, 0.7])
+@pytest.mark.parametrize(("first", "second"), [((0.06, 2e-8), (2.94, 9.8e-7)), ((0.5, 1e-6), (1.0, 1e-5))])
+def test_the_belief_of_a_count_and_what_depends_on_it(first, second, tv):
+    """Catches a belief read off the sum, off entries that a count has chosen, or off the worst pair's loss.
+
+    Computed apart, by the outcomes of the worst mechanism and the tails of the normal distribution.
+    """
+    multiplier = analytic_sigma(*first)
+    ledger = Ledger()
+    ledger.begin_stage(first[1])
+    ledger.post("count", gaussian_event(multiplier), sensitivity="1")
+    ledger.begin_stage(second[1], epsilon=second[0], tv=tv)
+    ledger.post("rest", gaussian_event(2 * analytic_sigma(*second)), sensitivity="1")
+    profile, delta = ledger.profile(), ledger.delta
+    whole = math.tanh(second[0] / 2)
+    worst = second[1] + (1 - second[1]) * whole if tv is None else min(tv, whole)
+
+    def delta_at(point):
+        return composed_delta(1 / multiplier, *second, worst, point)
+
+    level = brentq(lambda point: delta_at(point) - delta, second[0] / 2, sum((first[0], second[0])))
+    assert profile.belief(delta) == pytest.approx(1 / (1 + math.exp(-level)), rel=2e-3)
+    assert profile.belief(delta) >= (1 - 1e-9) / (1 + math.exp(-level))
+    grid = np.linspace(1e-4, level, 3000)
+    bound = min(delta_at(level - ahead) / -math.expm1(-ahead) for ahead in grid)
+    assert profile.belief_exceedance(delta) == pytest.approx(bound, rel=0.1)
+    assert delta < profile.belief_exceedance(delta) < 0.05 * profile.exceedance(profile.epsilon(delta))
+    cost = measures_of(profile, delta)
+    assert cost["belief_bound"] == profile.belief(delta)
+    assert cost["belief_exceedance"] == profile.belief_exceedance(delta)
+
+
+def epsilon_of(p, q, delta):
+    """Smallest epsilon at which two distributions differ by at most delta."""
+    if divergence(p, q, 0.0) <= delta:
+        return 0.0
+    return brentq(lambda epsilon: divergence(p, q, epsilon) - delta, 0.0, 50.0)
+
+
+def test_beliefs_of_adaptive_stages_stay_within_the_bound():
+    """Catches a belief that is passed more often than said where the first outcome chooses the second noise.
+
+    Drawn at random on three outcomes each, and counted over all nine.
+    """
+    rng, passed = np.random.default_rng(), 0
+    for _ in range(60):
+        first = rng.dirichlet(np.ones(3), 2)
+        second = rng.dirichlet(np.full(3, 2.0), (2, 3))
+        joint = [(first[t][:, None] * second[t]).ravel() for t in (0, 1)]
+        d2 = 0.02
+        pairs = [(second[a][y], second[1 - a][y]) for a in (0, 1) for y in range(3)]
+        e2 = max(epsilon_of(*pair, d2) for pair in pairs)
+        tv2 = max(divergence(*pair, 0.0) for pair in pairs)
+        e1 = float(np.abs(np.log(first[0] / first[1])).max())
+        tv1 = divergence(*first, 0.0)
+        events = [approx_tv_event(e1, tv1), approx_tv_event(e2, tv2, d2)]
+        profile = Profile.promised(e1 + e2, d2, tv1 + tv2, composed=events)
+        for delta in (d2, 0.1, 0.3):
+            level = math.log(profile.belief(delta) / (1 - profile.belief(delta)))
+            for a in (0, 1):
+                beyond = joint[a][np.log(joint[a] / joint[1 - a]) > level + 1e-9].sum()
+                passed += beyond > 0.0
+                assert beyond <= profile.belief_exceedance(delta) + 1e-9
+    assert passed > 20  # or nothing was tried
+
+
+@pytest.mark.parametrize("parts", [
+    ((1e-6, None, 20.0), (1e-6, None, 5.0)),  # a second fit, whose noise may follow from the first
+    ((1e-6, None, 20.0), (1e-6, 0.1, 1.0)),  # entries that break the promise
+])  # fmt: skip
+def test_costs_that_nobody_fixed_beforehand_are_summed(parts):
+    """Catches a composition of stages whose costs may have been chosen in view of earlier outputs."""
+    ledger = staged(*parts)
+    profile = ledger.profile()
+    level = profile.epsilon(ledger.delta)
+    assert profile.belief(ledger.delta) == posterior_belief(level)
+    assert profile.belief_exceedance(ledger.delta) == profile.exceedance(level)
 
 
 def divergence(p, q, epsilon):

@@ -10,6 +10,7 @@ import report_sources as sources
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.events import event_from_dict, event_to_dict
+from dpsynth.accounting.guarantee import STRATIFIED
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.report.registry import TO_COMPLETE, registry_record
 from dpsynth.report.run_report import RunReport
@@ -115,11 +116,39 @@ def test_what_the_guarantee_leaves_out_is_told():
     ledger.exclude("bounds of age, read off the records")
     record = registry_record(private_report(ledger=ledger)[0], CONTACT)
     variant = record["record"]["deployment"]["dp_variant"]
-    assert variant["unprotected_quantities"] == "- bounds of age, read off the records"
+    unprotected = variant["unprotected_quantities"]
+    assert unprotected.startswith("- bounds of age, read off the records\n- ")
+    assert "(model/) repeat" in unprotected
     assert record["details"]["not_covered"][0] == "bounds of age, read off the records"
+    assert "(model/) repeat" in record["details"]["not_covered"][1]
     assert "public schema" not in json.dumps(record)
     # of bounds that were read off the records: a guess can be checked
     assert "abab" not in json.dumps(record)
+
+
+def test_a_stratified_split_stands_with_the_neighbours():
+    """Catches a split that makes the schema look private, or that hides the outcomes it read."""
+    ledger = sources.ledger_of()
+    ledger.exclude(STRATIFIED)
+    config = {"split": {"method": "stratified", "test_fraction": 0.5}}
+    record = registry_record(private_report(ledger=ledger, config=config)[0], CONTACT)
+    deployment = record["record"]["deployment"]
+    said = deployment["privacy_loss"]["privacy_unit_details"]
+    assert "read the outcome of every record without privacy budget" in said
+    assert "does not hold for two whole tables" in said
+    assert "a public schema" in deployment["dp_variant"]["data_domain"]
+    assert deployment["dp_variant"]["unprotected_quantities"] == f"- {STRATIFIED}"
+    assert "model/" not in json.dumps(record)
+
+
+@pytest.mark.parametrize(("method", "which"), [("independent", "expected number"), ("stratified", "number")])
+def test_the_public_number_is_that_of_the_training_part(method, which):
+    """Catches the number of training records told as that of all real records."""
+    report, _ = private_report(config={"split": {"method": method, "test_fraction": 0.5}})
+    report = replace(report, table={**report.table, "n_public": 285})
+    domain = registry_record(report, CONTACT)["record"]["deployment"]["dp_variant"]["data_domain"]
+    assert f"The {which} of training records, 285, is treated as public." in domain
+    assert "real records" not in domain
 
 
 @pytest.mark.parametrize(

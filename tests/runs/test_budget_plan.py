@@ -22,6 +22,7 @@ from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.runs import budget_plan, plan_simulation
 from dpsynth.runs.budget_plan import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
+from dpsynth.runs.commands.plan import _write as write_plan
 from dpsynth.synthesis.fit import plan_fit
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Column, Schema
@@ -180,6 +181,22 @@ def test_an_unreviewed_schema_is_refused(without_simulation):
     column = Column(name="urea", kind="continuous", lower=1, upper=217, unreviewed=("upper",))
     with pytest.raises(PrivacyError, match="urea"):
         dpsynth.plan(schema_of(column), N)
+
+
+def test_a_plan_of_a_draft_is_confidential(public, tmp_path):
+    """Catches numbers of categories that were read off records in a plan that looks fit to share."""
+    names = tuple(f"c{i}" for i in range(217))
+    draft = Column(name="code", kind="categorical", categories=names, unreviewed=("categories",))
+    found = dpsynth.plan(schema_of(draft), N, accept_unreviewed=True)
+    assert "217 categories" in str(found)  # what the mark is for
+    assert str(found).startswith("Confidential: do not share this plan.") and "(code)" in found.confidential
+    assert found.to_dict()["confidential"] == found.confidential and found.unreviewed == ("code",)
+    assert "Confidential: do not share" in [text.get_text() for text in found.plot().texts]
+    write_plan(found, tmp_path)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert len(list(tmp_path.iterdir())) == 3
+    reviewed = dpsynth.plan(schema_of(), N)
+    assert reviewed.confidential == "" and "onfidential" not in str(reviewed) and not reviewed.plot().texts
 
 
 def test_advice_names_the_columns_of_many_cells(public):

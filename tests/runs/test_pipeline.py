@@ -839,6 +839,21 @@ def test_a_private_number_of_nobody_makes_a_table_that_can_be_evaluated(
     assert any("noisy count" in line for line in lines)  # whoever has 40 records wonders at 2
 
 
+def test_the_exact_number_of_records_of_a_run_without_noise_stays_inside(folder: Path) -> None:
+    """Would catch a file to share that says how many records trained, and a line that calls it noisy."""
+    SCHEMA.with_n_public(None).to_yaml("cohort.yaml")
+    lines: list[str] = []
+    asked = config(model=model(epsilon=None), evaluate={"enabled": False})
+    done = pipeline.run(asked, "out", log=lines.append)
+    exact = done.report.table["synthetic_records"]
+    assert any("exact number of training records, which is confidential" in line for line in lines)
+    assert json.loads((done.out / "croissant.json").read_text())["description"].startswith(
+        "Synthetic records,"
+    )
+    page = render(done.report, "release").split("<body")[1]
+    assert f">{exact}<" not in page and f"{exact} synthetic records" not in page
+
+
 @pytest.mark.parametrize("small", ["train", "test"])
 def test_a_part_of_fewer_than_two_rows_is_found_before_anything_is_spent(
     folder: Path, monkeypatch: pytest.MonkeyPatch, small: str

@@ -33,7 +33,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     add("Columns", table.get("columns"))
     add("Outcome", table.get("outcome"))
     add("Schema (SHA-256)", table.get("schema_sha256"))
-    add("Public number of records", table.get("n_public"))
+    add("Public number of training records", table.get("n_public"))
     synthetic = table.get("synthetic_records")
     for name, label in (
         ("synthetic_records", "Synthetic records evaluated" if synthetic else "Synthetic records"),
@@ -41,9 +41,10 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
         ("test_records", "Real held-out records"),
     ):
         if name in measured and not (name == "synthetic_records" and measured[name].value == synthetic):
-            add(label, measured[name].value, measured[name].internal)
+            exact = name == "synthetic_records" and report.exact_size
+            add(label, measured[name].value, measured[name].internal or exact)
     add("Random parts", " ".join(sampled(measured)), True)
-    add("Synthetic records", synthetic)
+    add("Synthetic records", synthetic, report.exact_size)
     add("Guarantee", report.guarantee or "None is known.")
     add("Beyond the base model", _refinement(report))
     add("Seeds", _seeds(report))

@@ -20,6 +20,7 @@ from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, S
 from dpsynth.report.page.summary import whom
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.privacy import WEAK_EPSILON
+from dpsynth.report.wording import REPEATED, division, is_stratified
 
 Status = Literal["open", "yours", "handled"]
 
@@ -31,15 +32,20 @@ _STATUS: dict[Status, tuple[str, str, str]] = {
 }
 
 
+_SCHEMA = "Bounds, categories and schema"
+_DIVISION = "Training and held-out records"
+#: entries that exceptions about the division of the records concern
+_DIVIDED = ("Neighbouring datasets", "Prior knowledge of attackers")
 #: entries that only a guarantee can handle
 _PROMISED = (
     "Privacy unit",
     "Neighbouring datasets",
+    _DIVISION,
     "Size of ε and δ",
     "Intermediate results",
     "Prior knowledge of attackers",
     "Outliers",
-    "Bounds, categories and schema",
+    _SCHEMA,
 )
 
 
@@ -98,11 +104,7 @@ def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
             yield Hazard(name, "open", said)
     else:
         for hazard in _of_guarantee(report, guarantee):
-            if hazard.status == "handled" and guarantee.excluded:
-                hazard = Hazard(
-                    hazard.name, "open", f"The guarantee does not cover: {together(guarantee.excluded)}."
-                )
-            yield hazard
+            yield _with_exceptions(hazard, guarantee)
     yield _randomness(report)
     yield _proof(report)
     yield _budget(report, holds)
@@ -127,6 +129,18 @@ def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
     )
 
 
+def _with_exceptions(hazard: Hazard, guarantee: Guarantee) -> Hazard:
+    """A handled entry is open if an exception of the guarantee concerns it."""
+    if hazard.status != "handled" or hazard.name in (_DIVISION, _SCHEMA):
+        return hazard  # these two look at their own exceptions
+    about = guarantee.excluded
+    if hazard.name not in _DIVIDED:
+        about = tuple(reason for reason in about if reason not in guarantee.of_division)
+    if not about:
+        return hazard
+    return Hazard(hazard.name, "open", f"The guarantee does not cover: {together(about)}.")
+
+
 def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
     who, entries = whom(guarantee), guarantee.entries
     if guarantee.unit == UNIT:
@@ -144,6 +158,7 @@ def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
         "handled" if n is None else "yours",
         f"All {entries} entries of the ledger use {guarantee.adjacency}.{public}",
     )
+    yield _division(report, guarantee)
     yield _parameters(guarantee, n)
     yield Hazard(
         "Intermediate results",
@@ -162,15 +177,25 @@ def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
         "Values outside the schema's bounds are clipped. The ledger's sensitivity holds for every record.",
     )
     unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
-    if guarantee.excluded or unreviewed:
-        reasons = together(guarantee.excluded or ("schema fields that nobody reviewed",))
-        yield Hazard("Bounds, categories and schema", "open", f"The guarantee does not cover: {reasons}.")
+    if guarantee.of_schema or unreviewed:
+        reasons = together(guarantee.of_schema or ("schema fields that nobody reviewed",))
+        yield Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {REPEATED}")
     else:
-        yield Hazard(
-            "Bounds, categories and schema",
-            "handled",
-            "They come from a reviewed schema. The ledger excludes nothing.",
-        )
+        said = "They come from a reviewed schema. The ledger excludes nothing of it."
+        yield Hazard(_SCHEMA, "handled", said)
+
+
+def _division(report: RunReport, guarantee: Guarantee) -> Hazard:
+    said = " ".join(division(report))
+    if reasons := guarantee.of_division:
+        said = f"The guarantee does not cover: {together(reasons)}. {said}".strip()
+        return Hazard(_DIVISION, "open", said)
+    if is_stratified(report):
+        return Hazard(_DIVISION, "open", said)
+    if said:
+        return Hazard(_DIVISION, "handled", said)
+    said = "Nothing here says how the training records were chosen. The guarantee is about these records."
+    return Hazard(_DIVISION, "yours", said)
 
 
 def _parameters(guarantee: Guarantee, n: object) -> Hazard:

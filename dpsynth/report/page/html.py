@@ -22,6 +22,7 @@ from dpsynth.report.page.subgroups import subgroup_section
 from dpsynth.report.page.summary import verdict
 from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.wording import REPEATED
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -135,12 +136,20 @@ def render(report: RunReport, mode: Mode) -> str:
         mode=mode,
         state="unknown" if report.guarantee is None else report.guarantee.status,
         excluded=together(excluded) if excluded else "",
+        repeated=_repeated(report),
         verdict=verdict(report),
         parts=parts,
         more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
         folds=folds,
         entries=[(part.anchor, part.title) for part in parts],
     )
+
+
+def _repeated(report: RunReport) -> str:
+    """Files that repeat values of real records by the schema. Empty if nobody knows of any."""
+    by_ledger = report.guarantee is not None and report.guarantee.of_schema
+    unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
+    return REPEATED if by_ledger or unreviewed else ""
 
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:

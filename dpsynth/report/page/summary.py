@@ -21,6 +21,7 @@ from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.utility import judge_studies
 from dpsynth.report.verdicts.verdict import Severity, Verdict, get, number_of
+from dpsynth.report.wording import division, is_stratified
 
 _ORDER: dict[Severity, int] = {"bad": 0, "caution": 1, "good": 2}
 _LABELS: dict[Severity, str] = {"bad": "✕ Bad:", "caution": "! Caution:", "good": "✓ Good:"}
@@ -122,43 +123,35 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
     --------
     >>> for sentence in covered(RunReport(config={"split": {"method": "none", "test_fraction": 0.5}})):
     ...     print(sentence.text)
-    About 50 in 100 real records trained the model. Nothing was published about the others.
+    About 50 in 100 real records trained the model. The others were held out, and nothing was published ...
     """
     trained, held_out = (get(report.measured, name) for name in ("train_records", "test_records"))
     split = report.config.get("split")
     split = split if isinstance(split, Mapping) else {}
-    fraction = split.get("test_fraction")
+    fraction, others = split.get("test_fraction"), "and nothing was published about them"
+    if is_stratified(report):
+        others = "and their outcomes took part in the division"
     internal = any(measure is not None and measure.internal for measure in (trained, held_out))
     if trained is not None:
         of = "" if held_out is None else f" of {shown(int(number_of(trained) + number_of(held_out)))}"
         text = f"{shown(trained.value)}{of} real records trained the model"
         if held_out is not None and split:
-            text += f". The other {shown(held_out.value)} tested it, and nothing was published about them"
+            text += f". The other {shown(held_out.value)} tested it, {others}"
         elif held_out is not None:
             text += f". As far as is known, the other {shown(held_out.value)} had no part in it"
         first = Sentence(f"{text}.", internal)
     elif isinstance(fraction, int | float):
         first = Sentence(
             f"About {hundredths(1 - fraction)} in 100 real records trained the model. "
-            "Nothing was published about the others."
+            f"The others were held out, {others}."
         )
     else:
         return ()
-    return (first, *_more(report, split, measured=internal))
+    return (first, *_more(report, measured=internal))
 
 
-def _more(report: RunReport, split: Mapping[str, object], *, measured: bool) -> list[Sentence]:
-    sentences: list[str] = []
-    if split.get("method") == "independent":
-        sentences.append(
-            "A hash of its values assigned each record to training or test, and equal records were numbered. "
-            "One more record in the table is at most one more record in training."
-        )
-    elif split.get("method") == "stratified":
-        sentences.append(
-            "The records were divided in exact numbers and in proportion to the outcome. One more record can "
-            "move others from one part to the other. The guarantee is about the training part as it is."
-        )
+def _more(report: RunReport, *, measured: bool) -> list[Sentence]:
+    sentences = list(division(report))
     if report.guarantee is not None and report.guarantee.private:
         sentences.append(
             "The guarantee is for each training record. It is for each person only if nobody has more "
@@ -249,7 +242,7 @@ def unluckiest(profile: Profile, delta: float) -> str:
     Greater certainty: once in 12,900 times or less often.
     """
     belief = percent(profile.belief(delta))
-    beyond = profile.exceedance(profile.epsilon(delta))
+    beyond = profile.belief_exceedance(delta)
     rarely = once_in(beyond) if beyond else "never"
     if float(belief) >= 100:
         sure = "After some outputs, an attacker may be almost certain."

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpsynth.accounting.guarantee import RESAMPLE, STRATIFIED
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
@@ -46,10 +47,7 @@ _MEASURES = (
     "nn_apart_p",
 )
 #: for the ledger: between the table and what a generator is fitted to
-_NOT_COVERED: dict[Draw, str] = {
-    "split": "the stratified split: neighbouring tables are training parts, not whole tables",
-    "resample": "the resample: neighbouring tables differ in one row, and a record may be several rows",
-}
+_NOT_COVERED: dict[Draw, str] = {"split": STRATIFIED, "resample": RESAMPLE}
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ def plan_fit(
 ) -> None:
     """Plan a run from public numbers: noise, smallest group, AUC loss and interval widths.
 
+    If the schema has unreviewed fields, the plan is confidential and says so.
+
     Opens no data file and uses no privacy budget. Half of the records train, as in `dpsynth run`, unless the
     YAML file of a run says otherwise. AUC loss and interval widths are estimates from simulated tables at
     epsilon 0.5, 1, 3 and 10.
@@ -100,6 +102,9 @@ def _write(found: BudgetPlan, folder: Path) -> None:
     from dpsynth.files.atomic import dump_json, write_text
     from dpsynth.report.drawing.style import save
 
-    write_text(folder / RECORD, dump_json(found.to_dict()) + "\n")
-    write_text(folder / TEXT, f"{found}\n")
+    private = bool(found.confidential)
+    write_text(folder / RECORD, dump_json(found.to_dict()) + "\n", private=private)
+    write_text(folder / TEXT, f"{found}\n", private=private)
     save(found.plot(), folder / PICTURE, "Plan of a fit")
+    if private:
+        (folder / PICTURE).chmod(0o600)

@@ -8,6 +8,7 @@ import pytest
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.accounting.guarantee import FORGOTTEN, RESAMPLE, STRATIFIED
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
@@ -17,6 +18,7 @@ from dpsynth.report.page.checklist import Hazard, hazards
 from dpsynth.report.run_report import RunReport
 
 CRYPTOGRAPHIC = "AES-128 in counter mode"
+DIVISION = "Training and held-out records"
 BOUNDS, RANDOM, CODE = "Bounds, categories and schema", "Random numbers", "Errors in proof or code"
 
 
@@ -97,6 +99,51 @@ def test_a_schema_read_off_the_records_is_not_covered() -> None:
     ):
         assert listed(report)[BOUNDS].status == "open"
     assert "(age)" in listed(run(hole).released())[BOUNDS].said
+
+
+def test_an_exception_of_the_schema_names_what_repeats_it() -> None:
+    """Catches a checklist that is silent about the model, which holds bounds and categories of the draft."""
+    hole = ledger_of()
+    hole.exclude("schema fields read off the private data and not reviewed (age)")
+    for report in (run(hole), run(hole).released(), run(table={"unreviewed": ["age"]})):
+        assert "model/" in listed(report)[BOUNDS].said
+    assert "model/" not in listed(run())[BOUNDS].said
+
+
+def test_a_stratified_split_is_about_the_division_and_not_the_schema() -> None:
+    """Catches a split under bounds and categories, and one that is silent about the outcomes it read."""
+    divided = ledger_of()
+    divided.exclude(STRATIFIED)
+    by_config = {"split": {"method": "stratified", "test_fraction": 0.5}}
+    for report in (run(divided, config=by_config), run(divided).released(), run(config=by_config)):
+        found = listed(report)
+        assert (found[BOUNDS].status, found["Outliers"].status) == ("handled", "handled")
+        assert "split" not in found[BOUNDS].said
+        assert found[DIVISION].status == "open"
+        assert "read the outcome of every record without privacy budget" in found[DIVISION].said
+        assert "does not hold for two whole tables" in found[DIVISION].said
+    assert "the stratified split" in listed(run(divided))["Neighbouring datasets"].said
+    assert listed(run(divided))["Prior knowledge of attackers"].status == "open"
+    page = html.render(run(divided, config=by_config), "release")
+    assert "nothing was published about them" not in page and "without privacy budget" in page
+
+
+def test_a_split_by_record_is_handled_and_an_unknown_one_is_not() -> None:
+    """Catches comfort about a division that nobody knows, and none about one that is proved."""
+    independent = {"split": {"method": "independent", "test_fraction": 0.5}}
+    assert listed(run(config=independent))[DIVISION].status == "handled"
+    assert listed(run())[DIVISION].status == "yours"
+    resampled = ledger_of()
+    resampled.exclude(RESAMPLE)
+    assert listed(run(resampled, config=independent))[DIVISION].status == "open"
+
+
+def test_statistics_that_were_left_out_are_not_about_the_schema() -> None:
+    """Catches a ledger that forgets earlier statistics among bounds and categories."""
+    forgot = ledger_of()
+    forgot.exclude(FORGOTTEN)
+    found = listed(run(forgot))
+    assert found[BOUNDS].status == "handled" and found["Intermediate results"].status == "open"
 
 
 def test_the_unit_is_the_ledgers() -> None:

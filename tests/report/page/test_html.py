@@ -16,6 +16,7 @@ from plain_words import complaints, hard_words
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.events import gaussian_event, non_private_event
+from dpsynth.accounting.guarantee import STRATIFIED
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
@@ -369,6 +370,42 @@ def test_a_guarantee_with_a_hole_is_never_called_whole():
     assert "Everything here is covered" not in shown and "holds against every attack" not in shown
     assert shown.count("categories of ward were read off the data") >= 3
     assert "Page to share, with exceptions" in shown and "with exceptions: ε" in shown
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_banner_names_the_model_of_an_unreviewed_schema(mode):
+    """Catches a banner that is silent about model/, which repeats values of real records."""
+    ledger = sources.ledger_of()
+    ledger.exclude("schema fields read off the private data and not reviewed (ward)")
+
+    def banner(report: RunReport) -> str:
+        return words(render(report, mode).split('class="banner')[1].split("</p>")[0])
+
+    assert "model (model/) repeat such values of real records" in banner(RunReport(ledger, 1e-5))
+    divided = sources.ledger_of()
+    divided.exclude(STRATIFIED)
+    assert "repeat" not in banner(RunReport(divided, 1e-5))
+    draft = RunReport(sources.ledger_of(), 1e-5, table={"unreviewed": ["ward"]})
+    assert "You may share" not in render(draft, "internal")
+
+
+def test_the_size_of_a_table_without_a_guarantee_is_not_released(report):
+    """Catches the exact number of real records on a page to share: a fact, a total, a share of so many."""
+    bare = replace(report[0], ledger=sources.bare_ledger(), config={})
+    bare = replace(bare, table={**bare.table, "synthetic_records": 500, "n_public": None})
+    assert bare.evaluation.measures and bare.exact_size
+    released = bare.released()
+    assert "synthetic_records" not in released.table
+    assert released.evaluation.measures == released.evaluation.details == ()
+    shown = re.sub(r"<style.*?</style>", "", render(bare, "release"), flags=re.DOTALL)
+    assert "500" not in words(shown)
+    internal = render(bare, "internal").split('id="card"')[1]
+    assert re.search(r"Synthetic records</dt>\s*<dd>500 <span class=\"badge", internal)
+    for changes in ({"config": {"sample": {"n": 500}}}, {"table": {**bare.table, "n_public": 500}}):
+        named = replace(bare, **changes)
+        assert named.released().table["synthetic_records"] == 500 and not named.exact_size
+    private = replace(bare, ledger=sources.ledger_of())
+    assert private.released().table["synthetic_records"] == 500 and private.released().evaluation.measures
 
 
 def test_no_noise_is_no_noise():
