@@ -145,7 +145,7 @@ def run(
             )
             done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)
-            if config.sample.n is None and train.schema.n_public is None:
+            if sampled is not None and config.sample.n is None and train.schema.n_public is None:
                 say(_as_counted(model))
             _remove(checkpoint)
         if evaluate and sampled is not None:
@@ -186,10 +186,10 @@ def _write_table(
 
 def _as_counted(model: DPWGANGP) -> str:
     """The source of the number of synthetic records, if nobody named one."""
-    counted = "a noisy count of the training records"
+    counted = "a noisy number of records, because the exact number of training records is private"
     if model.ledger_.not_private:
-        counted = "the exact number of training records, which is confidential"
-    return f"that is {counted}. sample.n or n_public sets another one"
+        counted = "as many records as the training part, an exact number that is confidential"
+    return f"the table has {counted}. Set sample.n to choose the number"
 
 
 def build_model(config: RunConfig) -> DPWGANGP:

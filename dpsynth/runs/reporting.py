@@ -22,6 +22,7 @@ from dpsynth.runs.config import ModelConfig
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.schema import Schema
+from dpsynth.version import __version__
 
 _PACKAGES = ("dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
 
@@ -77,8 +78,6 @@ def versions() -> dict[str, str]:
     >>> sorted(versions())[0:2]
     ['dp-accounting', 'dpsynth']
     """
-    from dpsynth import __version__
-
     installed = {"dpsynth": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:

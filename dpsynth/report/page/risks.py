@@ -15,7 +15,7 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.risk import BEYOND
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.drawing import style
-from dpsynth.report.drawing.style import Plot, to_plot
+from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import decimals, levels_text, measured, percent
 from dpsynth.report.page.blocks import (
     Block,
@@ -100,7 +100,7 @@ def risks_section(report: RunReport) -> Section:
         ),
     )
     for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
-        facts = [("What it is", Sentence(meaning)), ("The guarantee", Sentence(bound))]
+        facts = [("Meaning", Sentence(meaning)), ("The guarantee", Sentence(bound))]
         attacked = _attacked(report.attempts, title)
         if tried := [*_tried(report.measured, names), *attacked]:
             facts += tried if attacked else [*tried, ("Not tried", Sentence(untried))]
@@ -211,7 +211,7 @@ def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) ->
         return figure
 
     caption = f"{what}: what attacks reached, with intervals, and what is proved"
-    return to_plot(draw, f"{what}. {said}.", caption, internal=any(a.internal for a in attempts))
+    return Plot(draw, f"{what}. {said}.", caption, internal=any(a.internal for a in attempts))
 
 
 #: measures that say how much more is right than for the control; the total variation bounds them
@@ -254,7 +254,7 @@ def attempts_section(report: RunReport) -> Section:
             "A table that looks different can still reveal a person.",
         )
     )
-    return Section("attempts", "What was attempted", tuple(blocks), ("bounds", "risks"))
+    return Section("attempts", "Attacks", tuple(blocks), ("bounds", "risks"))
 
 
 def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...]:
