@@ -5,8 +5,8 @@ The part ``record`` has the fields of that registry's schema (https://registry.o
 The schema allows no other field. Everything else stands in the part ``details``: total variation, each noisy
 statistic with its event, and the versions of the software.
 
-Some fields only the publisher can fill. Without a value they hold :data:`TO_COMPLETE`, and ``to_complete`` names
-them.
+Some fields only the publisher can fill. Without a value they hold :data:`TO_COMPLETE`. ``to_complete`` names
+these.
 """
 
 from __future__ import annotations

@@ -27,7 +27,13 @@ from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import finite
 from dpsynth.files.notebook import html_lines, show_figures
 from dpsynth.report.drawing.style import Plot
-from dpsynth.report.plots import plots_of_evaluation, plots_of_guarantee, plots_of_studies, summarised
+from dpsynth.report.plots import (
+    plots_of_attempts,
+    plots_of_evaluation,
+    plots_of_guarantee,
+    plots_of_studies,
+    summarised,
+)
 from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.utility import judge_studies
@@ -224,9 +230,10 @@ class RunReport:
         ----------
         name : str
             One of :attr:`plots`. The guarantee has ``costs``, ``trade_off``, ``roc_bound``, ``advantage``,
-            ``privacy_profile``. Pre-specified regressions have ``estimates[STUDY]``, ``survival[STUDY]``. An
-            evaluation has ``auc``, ``r2``, ``roc[MODEL]``, ``calibration[MODEL]``, ``effects…``,
-            ``marginal[COLUMN]``, ``associations[TABLE]``, ``nn_accuracy``, ``distances``.
+            ``privacy_profile``. Attacks have ``attempts[MEASURE]``. Pre-specified regressions have
+            ``estimates[STUDY]``, ``survival[STUDY]``. An evaluation has ``auc``, ``r2``, ``roc[MODEL]``,
+            ``calibration[MODEL]``, ``effects…``, ``marginal[COLUMN]``, ``associations[TABLE]``,
+            ``nn_accuracy``, ``distances``.
 
         Returns
         -------
@@ -250,6 +257,7 @@ class RunReport:
         drawn: dict[str, Plot] = {}
         if self.profile is not None and self.summary is not None:
             drawn |= plots_of_guarantee(self.profile, self.summary)
+        drawn |= plots_of_attempts(self.attempts)
         drawn |= plots_of_studies(self.studies, internal=bool(self.withheld))
         return drawn | plots_of_evaluation(self.measured)
 

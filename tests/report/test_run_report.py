@@ -235,7 +235,7 @@ def test_every_plot_is_drawn_by_its_name() -> None:
     curve = replace(sources.study_of("time"), survival=sources.CURVE)
     report = replace(report, studies=(*report.studies, curve))
     kinds = {name.partition("[")[0] for name in report.plots if name.endswith("]")}
-    assert kinds >= {"estimates", "survival", "roc", "calibration", "marginal", "associations"}
+    assert kinds >= {"attempts", "estimates", "survival", "roc", "calibration", "marginal", "associations"}
     for name in report.plots:
         figure = report.plot(name)
         figure.savefig(io.BytesIO(), dpi=20)  # outside the style of the page, as a notebook does

@@ -23,9 +23,7 @@ def print_record(
         typer.Option("--curator", help="Person or organisation that holds the real records. Repeatable."),
     ] = None,
     use: Annotated[str, typer.Option("--use", help="Intended use of the synthetic table.")] = "",
-    region: Annotated[
-        str, typer.Option("--region", help="Country or region that the table is about.")
-    ] = "",
+    region: Annotated[str, typer.Option("--region", help="Country or region that the table is about.")] = "",
     out: Annotated[
         Path | None, typer.Option("--out", help="JSON file to write. By default the record is printed.")
     ] = None,

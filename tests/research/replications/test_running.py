@@ -13,7 +13,7 @@ from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
 from dpsynth.errors import ConfigError, DataError, InputError, RunError
-from dpsynth.research.replications import running, trial, writing
+from dpsynth.research.replications import running, trial
 from dpsynth.research.replications.arms import arms_of
 from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import Source, run_study
