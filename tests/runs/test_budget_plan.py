@@ -253,7 +253,7 @@ def test_answers(monkeypatch):
 
 
 def test_the_worst_simulated_table_decides(monkeypatch):
-    """Catches a verdict by the mean, if one of two tables loses much, has a weak outcome or a wide interval."""
+    """Catches a verdict by the mean, if one of two tables loses much or has a weak outcome."""
     good = {"real": 0.8, "synthetic": 0.8, "widening": {"died": 1.0}}
     for second, verdict in (
         (good, True),
