@@ -9,7 +9,6 @@ counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian mechanism
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -133,7 +132,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 
     @property
     def detail(self) -> str:
-        """The noise in the words of somebody who reads a table of counts. :func:`noise_of` reads them."""
+        """The noise in the words of somebody who reads a table of counts."""
         of_columns = f"histogram of {len(self.schema)} columns"
         if self.noise_multiplier is None:
             return f"{of_columns}, no noise"
@@ -155,22 +154,3 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
     def finish(self, noisy: Sequence[Array]) -> list[Array]:
         """The noisy counts, in the order of `query`."""
         return list(noisy)
-
-
-_NOISE = re.compile(r"a count is off by about (\S+) of ([\d,]+) records")
-
-
-def noise_of(detail: str) -> tuple[float, float] | None:
-    """Read :attr:`MarginalsRelease.detail` from a ledger. None if there is no noise.
-
-    Returns the standard deviation of the noise in a count, to three digits, and the number of records.
-
-    Examples
-    --------
-    >>> from dpsynth.table.schema import Column
-    >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
-    >>> [noise_of(MarginalsRelease(schema=schema, n=4000, noise_multiplier=z).detail) for z in (2345.6, None)]
-    [(2350.0, 4000.0), None]
-    """
-    found = _NOISE.search(detail)
-    return None if found is None else (float(found[1]), float(found[2].replace(",", "")))

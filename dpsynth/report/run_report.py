@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
-_TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")
+# ``mostly_noise`` follows from the noisy counts.
+_TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public", "mostly_noise")
 _SETTINGS = ("outcome", "level")
 _CONFIG: dict[str, tuple[str, ...]] = {
     "split": ("method", "test_fraction"),
@@ -89,8 +90,9 @@ class RunReport:
     delta : float, optional
         The delta of the epsilon shown, in [0, 1). It belongs to ``ledger``.
     table : dict
-        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``unreviewed`` names
-        columns with fields that were read off the records, if there are any.
+        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``mostly_noise`` names
+        columns of which noise has left little, from released counts. ``unreviewed`` names columns with fields
+        that were read off the records, if there are any.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional

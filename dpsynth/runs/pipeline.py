@@ -30,7 +30,7 @@ from dpsynth.model.rejection import Acceptance
 from dpsynth.runs.config import RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
-from dpsynth.runs.reporting import new_report
+from dpsynth.runs.reporting import flattened_columns, new_report
 from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -142,6 +142,7 @@ def run(
                 config=_without_seed(config),
                 seconds=seconds,
                 studies=model.estimates_,
+                flattened=flattened_columns(model),
             )
             done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)

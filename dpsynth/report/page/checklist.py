@@ -15,8 +15,6 @@ from typing import Literal
 
 from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
 from dpsynth.checks import together
-from dpsynth.evaluation.details import Marginal
-from dpsynth.releases.marginals import MarginalsRelease, noise_of
 from dpsynth.report.formats import plain
 from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, Sentence, paragraph
 from dpsynth.report.page.summary import whom
@@ -67,34 +65,10 @@ def limits_section(report: RunReport) -> Section:
         "A single record may be implausible. A small group may be absent.",
         "Intervals of regressions are too short, unless pre-specified.",
         "Repeat important results on real records.",
-        *_noisy_columns(report),
     ]
+    if noisy := report.table.get("mostly_noise"):
+        sentences.append(f"Noise has left little of these columns, by their released counts: {noisy}.")
     return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),))
-
-
-#: noise stays within so many standard deviations in 95 of 100 counts
-_REACH = 1.96
-
-
-def _noisy_columns(report: RunReport) -> list[str]:
-    """Name the columns whose values have fewer records on average than the noise, from released numbers."""
-    entries = () if report.ledger is None else report.ledger.entries
-    noises = [noise_of(entry.detail) for entry in entries if entry.name == MarginalsRelease.name]
-    if not noises or noises[-1] is None:
-        return []
-    noise, records = noises[-1]
-    columns = [detail.data for detail in report.measured.of(Marginal) if detail.data.table == "synthetic"]
-    noisy = [
-        data.column
-        for data in columns
-        if data.labels and records / (len(data.labels) + (data.missing is not None)) < _REACH * noise
-    ]
-    if not noisy:
-        return []
-    return [
-        f"Counts of single values are mostly noise in {together(noisy)}. A value there has fewer records on "
-        f"average than the noise can add or remove ({_REACH * noise:,.0f} in 95 of 100 counts)."
-    ]
 
 
 def section(report: RunReport, shown: Collection[str] = ()) -> Section:

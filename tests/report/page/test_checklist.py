@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 import report_sources as sources
 
@@ -13,13 +12,10 @@ from dpsynth.accounting.guarantee import FORGOTTEN, RESAMPLE, STRATIFIED
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.evaluation.similarity.columns import marginal
-from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.report.page import html
 from dpsynth.report.page.blocks import Section
-from dpsynth.report.page.checklist import Hazard, hazards, limits_section
+from dpsynth.report.page.checklist import Hazard, hazards
 from dpsynth.report.run_report import RunReport
-from dpsynth.table import Column, Schema
 
 CRYPTOGRAPHIC = "AES-128 in counter mode"
 DIVISION = "Training and held-out records"
@@ -192,30 +188,3 @@ def test_subgroups_are_open_until_they_are_on_the_page(monkeypatch: pytest.Monke
     part = Section("subgroups", "Subgroups")
     monkeypatch.setitem(html.PARTS, "subgroups", lambda report: part)
     assert "See the table of subgroups" in html.render(run(), "internal")
-
-
-def test_columns_that_are_mostly_noise_are_named() -> None:
-    """Catches a column of many values for the noise that is not named, one of few that is, and no noise."""
-    codes = tuple(f"c{k}" for k in range(20))
-    schema = Schema(
-        columns=(
-            Column(name="ward", kind="categorical", categories=codes[:19], missing=True),
-            Column(name="code", kind="categorical", categories=codes[:19]),
-            Column(name="age", kind="integer", lower=0, upper=99),
-        )
-    )
-    frame = schema.conform(pd.DataFrame({"ward": ["c1"], "code": ["c1"], "age": [50]})).frame
-    details = tuple(marginal(frame, column, "synthetic") for column in schema.columns)
-    for noise, said in (
-        (10.0, "noise in ward. A value there"),
-        (11.0, "noise in ward and code."),
-        (None, ""),
-    ):
-        # 390 records: 20.5 in each of 19 cells and 19.5 in each of 20, and noise of 10 reaches 19.6
-        multiplier = None if noise is None else noise / 3**0.5
-        release = MarginalsRelease(schema=schema, n=390, noise_multiplier=multiplier)
-        ledger = ledger_of()
-        ledger.post(release.name, release.event, sensitivity=release.sensitivity, detail=release.detail)
-        report = run(ledger, evaluation=Evaluation((), details=details), delta=1e-5)
-        text = str(limits_section(report.released() if noise else report))
-        assert said in text and ("mostly noise" in text) == (noise is not None)
