@@ -52,7 +52,7 @@ def registry_record(
     curators : sequence of str
         Persons or organisations that hold the real records.
     use : str
-        What the synthetic table is for.
+        Intended use of the synthetic table.
     region : str
         Country or region that the table is about.
 
