@@ -357,6 +357,9 @@ class RunReport:
         if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)
+        promised = self.guarantee is not None and self.guarantee.private and not self.guarantee.of_schema
+        if self.measured.settings.get("unreviewed") or self.table.get("unreviewed") or not promised:
+            table.pop("mostly_noise", None)
         dataset = self.config.get("dataset")
         registered = {"dataset": dataset} if _is_plain(dataset) else {}
         if not registered and table.get("name") != self.table.get("schema_name"):

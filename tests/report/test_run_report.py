@@ -260,6 +260,17 @@ def test_a_report_in_a_notebook_is_escaped_and_says_what_is_confidential() -> No
     assert not [number for number in secret if f"{number:.4f}" in shared or str(number) in shared]
 
 
+def test_columns_that_are_mostly_noise_are_shared_only_under_the_guarantee(ledger: Ledger) -> None:
+    """Would catch names that follow from counts without noise, or from categories read off records."""
+    table: dict[str, object] = {"mostly_noise": "ward and code"}
+    assert report_of(ledger, table=table).released().table["mostly_noise"] == "ward and code"
+    draft = report_of(ledger, table={**table, "unreviewed": ["code"]})
+    bare = RunReport(sources.bare_ledger(), 1e-5, table=table)
+    ledger.exclude("schema fields read off the private data and not reviewed (code: categories)")
+    for report in (draft, bare, report_of(ledger, table=table)):
+        assert "mostly_noise" not in report.released().table
+
+
 def test_a_report_of_an_evaluation_takes_the_ledger_of_a_fit(ledger: Ledger) -> None:
     """Would catch a guarantee told at a delta that nobody named."""
     evaluation = Evaluation((Measure("Utility", "auc_mean", 0.8, True),))

@@ -233,7 +233,7 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
         name=schema.name or "",
         outcome=schema.outcome,
         synthetic_records=records,
-        config={},
+        config={"sample": {"n": records}},
         seconds={},
     )
     record = metadata_of(report, schema, table, escape_formulas=escape_formulas)
