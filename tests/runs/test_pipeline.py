@@ -859,7 +859,7 @@ def test_the_exact_number_of_records_of_a_run_without_noise_stays_inside(folder:
     asked = config(model=model(epsilon=None), evaluate={"enabled": False})
     done = pipeline.run(asked, "out", log=lines.append)
     exact = done.report.table["synthetic_records"]
-    assert any("exact number of training records, which is confidential" in line for line in lines)
+    assert any("an exact number that is confidential" in line for line in lines)
     assert json.loads((done.out / "croissant.json").read_text())["description"].startswith(
         "Synthetic records,"
     )
