@@ -17,6 +17,14 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 _NOTEBOOKS = tempfile.TemporaryDirectory()
+#: what a keyboard or a screen reader needs and the theme or a notebook leaves out
+_ACCESSIBLE = {
+    '<div class="md-search" data-md-component="search" role="dialog">': (
+        '<div class="md-search" data-md-component="search" role="dialog" aria-label="Search">'
+    ),
+    '<div class="highlight-ipynb hl-python">': '<div class="highlight-ipynb hl-python" tabindex="0">',
+    "<th></th>": "<td></td>",  # the corner of a table of pandas
+}
 log = logging.getLogger("mkdocs.hooks.dpsynth")
 # A script, style sheet, font or picture of another server.
 OUTSIDE = re.compile(
@@ -57,6 +65,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Warn of what a page loads from outside, and of public names that the reference does not show."""
     output = re.sub(r":(?:attr|class|data|exc|func|meth|mod):(<code>)~?", r"\1", output)  # roles of Sphinx
+    for given, accessible in _ACCESSIBLE.items():
+        output = output.replace(given, accessible)
     for found in OUTSIDE.findall(output):
         log.warning("%s loads a part from outside: %s", page.file.src_uri, found)
     if page.file.src_uri == "reference/api.md":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpsynth.lazy import first_used
+from dpsynth.version import __version__
 
 if TYPE_CHECKING:
     from dpsynth import accounting, datasets, errors, evaluation, report, table
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from dpsynth.synthesis.synthesizer import DPWGANGP, load
     from dpsynth.table.schema import Column, Schema
     from dpsynth.table.schema_inference import infer_schema
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "DPWGANGP": "dpsynth.synthesis.synthesizer",

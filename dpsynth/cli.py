@@ -64,7 +64,7 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        from dpsynth import __version__
+        from dpsynth.version import __version__
 
         print(f"dpsynth {__version__}")
         raise typer.Exit()

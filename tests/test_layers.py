@@ -14,7 +14,7 @@ import dpsynth
 ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
-    ("errors", "lazy", "checks", "cluster", "progress", "files"),
+    ("version", "errors", "lazy", "checks", "cluster", "progress", "files"),
     ("table",),
     ("studies",),
     ("accounting",),

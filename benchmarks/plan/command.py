@@ -231,7 +231,7 @@ def markdown(frame: pd.DataFrame) -> str:
             shown = name if epsilon is None else f"{name}, ε = {epsilon:g}"
             error = part[what] - part["reached"]
             inside = (part["reached"] >= part[f"{what} low"]) & (part["reached"] <= part[f"{what} high"])
-            same = (part[what] <= USEFUL_WITHIN) == (part["reached"] <= USEFUL_WITHIN)
+            same = (part[f"{what} high"] <= USEFUL_WITHIN) == (part["reached"] <= USEFUL_WITHIN)
             rank = part[what].corr(part["reached"], method="spearman")
             lines.append(
                 f"| {shown} | {len(part)} | {error.abs().mean():.3f} | {error.mean():+.3f} | {rank:.2f} "

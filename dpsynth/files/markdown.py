@@ -16,10 +16,15 @@ def inert(text: str) -> str:
     Examples
     --------
     >>> print(inert("<b>a|b</b> ![x](http://y)"))
-    &lt;b&gt;a\\|b&lt;/b&gt; ![x]\\(http://y)
+    &lt;b>a\\|b&lt;/b> ![x]\\(http://y)
+    >>> print(inert("age >= 90 & bmi < 18"))
+    age >= 90 & bmi < 18
     """
     text = " ".join(text.split())
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # Only these begin HTML, an address or a sign by name. A formula stays readable on a console.
+    text = re.sub(r"&(?=[#\w]|$)", "&amp;", text)
+    text = re.sub(r"<(?=[A-Za-z/!?]|$)", "&lt;", text)
+    text = re.sub(r"^>", "&gt;", text)
     # a link needs "](" or, where it is defined elsewhere, "]:"
     text = re.sub(r"\](?=[(:])", r"]\\", text)
     return re.sub(r"(?<!\\)((?:\\\\)*)\|", r"\1\\|", text)

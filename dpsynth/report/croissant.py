@@ -60,7 +60,12 @@ _CONTEXT: dict[str, Any] = {
 
 
 def metadata_of(
-    report: RunReport, schema: Schema, file: str | Path, license: str | None = None
+    report: RunReport,
+    schema: Schema,
+    file: str | Path,
+    license: str | None = None,
+    *,
+    escape_formulas: bool = True,
 ) -> dict[str, Any]:
     """Describe a synthetic table's file as Croissant metadata, which JSON can hold.
 
@@ -71,13 +76,16 @@ def metadata_of(
     schema : Schema
         Schema of the table. Unreviewed columns are given by name and type alone.
     file : path
-        CSV file of the table, beside which the metadata will stand.
+        CSV or Parquet file of the table, beside which the metadata will stand.
     license : str, optional
         License under which the table is shared, best as an address. By default none is named.
+    escape_formulas : bool
+        As the CSV file was written, see :func:`dpsynth.table.io.write_table`.
     """
     file, shared = Path(file), report.released()
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
+    in_csv = file.suffix != ".parquet"
     records = shared.table.get("synthetic_records")
     counted = f"{records:,} synthetic records" if isinstance(records, int) else "Synthetic records"
     guarantee = "No guarantee is known." if report.guarantee is None else str(report.guarantee)
@@ -96,7 +104,7 @@ def metadata_of(
                 "name": file.name,
                 "contentUrl": file.name,
                 "contentSize": f"{file.stat().st_size} B",
-                "encodingFormat": "text/csv",
+                "encodingFormat": "text/csv" if in_csv else "application/x-parquet",
                 "sha256": digest,
             }
         ],
@@ -105,20 +113,27 @@ def metadata_of(
                 "@type": "cr:RecordSet",
                 "@id": "records",
                 "name": "records",
-                "field": [_field(column, file.name) for column in schema.columns],
+                "field": [
+                    _field(
+                        column,
+                        file.name,
+                        escape(column.name) if in_csv and escape_formulas else column.name,
+                    )
+                    for column in schema.columns
+                ],
             }
         ],
     }
 
 
-def _field(column: Column, file: str) -> dict[str, Any]:
+def _field(column: Column, file: str, header: str) -> dict[str, Any]:
     return {
         "@type": "cr:Field",
         "@id": f"records/{quote(column.name, safe='')}",
         "name": column.name,
         "description": _described(column),
         "dataType": _type(column),
-        "source": {"fileObject": {"@id": file}, "extract": {"column": escape(column.name)}},
+        "source": {"fileObject": {"@id": file}, "extract": {"column": header}},
     }
 
 

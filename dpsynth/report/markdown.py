@@ -41,9 +41,9 @@ def to_markdown(report: RunReport) -> str:
                 "Protect everything beside this report as you protect those records.",
                 "",
             ]
-        lines += ["## What is guaranteed", "", inert(str(report.guarantee)), ""]
+        lines += ["## Guarantee", "", inert(str(report.guarantee)), ""]
         lines += _excluded(report.guarantee.excluded)
-        lines += ["## What it cost", "", *_ledger_table(report.summary)]
+        lines += ["## Cost", "", *_ledger_table(report.summary)]
     lines += _attempts(report)
     lines += section_lines(table_one_section(report))
     lines += _studies(report)
@@ -112,7 +112,7 @@ def _attempts(report: RunReport) -> list[str]:
         return []
     levels = levels_text(attempt.level for attempt in report.attempts)
     lines = [
-        "## What attacks reached, beside what is proved",
+        "## Attacks beside proved bounds",
         "",
         f"Intervals are of {levels}. An attack below its bound proves nothing. An attack above "
         "it shows that the proof or the code is wrong.",

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary
+from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.details import Associations, Calibration, Distances, Effects, Marginal, Roc
 from dpsynth.evaluation.records import Detail, Evaluation, Measure, Record
+from dpsynth.report.drawing.attempts import plot_attempts
 from dpsynth.report.drawing.curves import (
     plot_calibration,
     plot_costs,
@@ -20,6 +22,7 @@ from dpsynth.report.drawing.curves import (
 from dpsynth.report.drawing.distributions import plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.drawing.forest import plot_effects, plot_estimates
 from dpsynth.report.drawing.style import Plot
+from dpsynth.report.wording import WORDS, grouped
 from dpsynth.studies.estimates import Estimates
 
 _LEVEL = 0.95
@@ -32,6 +35,14 @@ def plots_of_guarantee(profile: Profile, summary: Summary) -> dict[str, Plot]:
     """Costs of the noisy statistics, and what they allow an attacker."""
     costs = _numbered("costs", plot_costs(summary["entries"], summary["delta"]))
     return costs | dict(zip(_GUARANTEE, plot_curves(profile, summary["delta"]), strict=False))
+
+
+def plots_of_attempts(attempts: Sequence[Attempt]) -> dict[str, Plot]:
+    """Attacks beside their baselines and bounds, a plot for each measure."""
+    return {
+        f"attempts[{measure}]": plot_attempts(group, WORDS[measure][0])
+        for measure, group in grouped(attempts)
+    }
 
 
 def plots_of_studies(studies: Sequence[Estimates], *, internal: bool) -> dict[str, Plot]:

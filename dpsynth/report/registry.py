@@ -5,13 +5,14 @@ The part ``record`` has the fields of that registry's schema (https://registry.o
 The schema allows no other field. Everything else stands in the part ``details``: total variation, each noisy
 statistic with its event, and the versions of the software.
 
-Some fields only the publisher can fill: they hold :data:`TO_COMPLETE`, and ``to_complete`` names them.
+Some fields only the publisher can fill. Without a value they hold :data:`TO_COMPLETE`. ``to_complete`` names
+these.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpsynth.accounting.events import event_to_dict
@@ -31,14 +32,15 @@ FOLLOWS = {
 }
 #: stands where only the publisher knows what to write
 TO_COMPLETE = "To be completed by the publisher."
-_OPEN = ("data_curators", "intended_use", "data_product_region")
 _UNPROTECTED = (
     "Not protected against: attacks on floating-point arithmetic, and side channels of time and memory while "
     "the table is made."
 )
 
 
-def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
+def registry_record(
+    report: RunReport, contact: str, *, curators: Sequence[str] = (), use: str = "", region: str = ""
+) -> dict[str, Any]:
     """Return the record of a private table, from public facts alone (:meth:`RunReport.released`).
 
     Parameters
@@ -47,6 +49,12 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
         With its ledger.
     contact : str
         Whom readers may ask: a name, an address, or both.
+    curators : sequence of str
+        Persons or organisations that hold the real records.
+    use : str
+        Intended use of the synthetic table.
+    region : str
+        Country or region that the table is about.
 
     Returns
     -------
@@ -64,6 +72,11 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
     contact = " ".join(contact.split())
     if not contact:
         raise InputError("contact must name whom readers may ask, and it is empty")
+    told = {
+        "data_curators": [name.strip() for name in curators if name.strip()],
+        "intended_use": use.strip(),
+        "data_product_region": region.strip(),
+    }
     report = report.released()
     ledger, guarantee, summary = report.ledger, report.guarantee, report.summary
     if ledger is None or guarantee is None or summary is None:
@@ -89,8 +102,8 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
         "version": VERSION,
         "follows": dict(FOLLOWS),
         "contact": contact,
-        "to_complete": [f"deployment.basic.{name}" for name in _OPEN],
-        "record": _record(report, contact),
+        "to_complete": [f"deployment.basic.{name}" for name, value in told.items() if not value],
+        "record": _record(report, contact, told),
         "details": {
             "guarantee": str(guarantee),
             "epsilon": float(round_up(guarantee.epsilon)),
@@ -111,7 +124,7 @@ def registry_record(report: RunReport, contact: str) -> dict[str, Any]:
     }
 
 
-def _record(report: RunReport, contact: str) -> dict[str, Any]:
+def _record(report: RunReport, contact: str, told: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the registry."""
     guarantee, ledger = report.guarantee, report.ledger
     assert guarantee is not None and ledger is not None and report.day is not None
@@ -133,10 +146,10 @@ def _record(report: RunReport, contact: str) -> dict[str, Any]:
         "deployment": {
             "basic": {
                 "name": report.title,
-                "data_curators": [TO_COMPLETE],
-                "intended_use": TO_COMPLETE,
+                "data_curators": told["data_curators"] or [TO_COMPLETE],
+                "intended_use": told["intended_use"] or TO_COMPLETE,
                 "data_product_type": "Synthetic data",
-                "data_product_region": TO_COMPLETE,
+                "data_product_region": told["data_product_region"] or TO_COMPLETE,
                 "description": _list(_products(report)),
                 "publication_date": report.day,
             },

@@ -27,7 +27,13 @@ from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import finite
 from dpsynth.files.notebook import html_lines, show_figures
 from dpsynth.report.drawing.style import Plot
-from dpsynth.report.plots import plots_of_evaluation, plots_of_guarantee, plots_of_studies, summarised
+from dpsynth.report.plots import (
+    plots_of_attempts,
+    plots_of_evaluation,
+    plots_of_guarantee,
+    plots_of_studies,
+    summarised,
+)
 from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.utility import judge_studies
@@ -38,7 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
-_TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public")
+# ``mostly_noise`` follows from the noisy counts.
+_TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public", "mostly_noise")
 _SETTINGS = ("outcome", "level")
 _CONFIG: dict[str, tuple[str, ...]] = {
     "split": ("method", "test_fraction"),
@@ -83,8 +90,9 @@ class RunReport:
     delta : float, optional
         The delta of the epsilon shown, in [0, 1). It belongs to ``ledger``.
     table : dict
-        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``unreviewed`` names
-        columns with fields that were read off the records, if there are any.
+        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``mostly_noise`` names
+        columns of which noise has left little, from released counts. ``unreviewed`` names columns with fields
+        that were read off the records, if there are any.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional
@@ -224,9 +232,10 @@ class RunReport:
         ----------
         name : str
             One of :attr:`plots`. The guarantee has ``costs``, ``trade_off``, ``roc_bound``, ``advantage``,
-            ``privacy_profile``. Pre-specified regressions have ``estimates[STUDY]``, ``survival[STUDY]``. An
-            evaluation has ``auc``, ``r2``, ``roc[MODEL]``, ``calibration[MODEL]``, ``effects…``,
-            ``marginal[COLUMN]``, ``associations[TABLE]``, ``nn_accuracy``, ``distances``.
+            ``privacy_profile``. Attacks have ``attempts[MEASURE]``. Pre-specified regressions have
+            ``estimates[STUDY]``, ``survival[STUDY]``. An evaluation has ``auc``, ``r2``, ``roc[MODEL]``,
+            ``calibration[MODEL]``, ``effects…``, ``marginal[COLUMN]``, ``associations[TABLE]``,
+            ``nn_accuracy``, ``distances``.
 
         Returns
         -------
@@ -250,6 +259,7 @@ class RunReport:
         drawn: dict[str, Plot] = {}
         if self.profile is not None and self.summary is not None:
             drawn |= plots_of_guarantee(self.profile, self.summary)
+        drawn |= plots_of_attempts(self.attempts)
         drawn |= plots_of_studies(self.studies, internal=bool(self.withheld))
         return drawn | plots_of_evaluation(self.measured)
 
@@ -347,6 +357,9 @@ class RunReport:
         if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)
+        promised = self.guarantee is not None and self.guarantee.private and not self.guarantee.of_schema
+        if self.measured.settings.get("unreviewed") or self.table.get("unreviewed") or not promised:
+            table.pop("mostly_noise", None)
         dataset = self.config.get("dataset")
         registered = {"dataset": dataset} if _is_plain(dataset) else {}
         if not registered and table.get("name") != self.table.get("schema_name"):

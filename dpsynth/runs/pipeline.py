@@ -30,7 +30,7 @@ from dpsynth.model.rejection import Acceptance
 from dpsynth.runs.config import RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
-from dpsynth.runs.reporting import new_report
+from dpsynth.runs.reporting import flattened_columns, new_report
 from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -142,10 +142,11 @@ def run(
                 config=_without_seed(config),
                 seconds=seconds,
                 studies=model.estimates_,
+                flattened=flattened_columns(model),
             )
             done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)
-            if config.sample.n is None and train.schema.n_public is None:
+            if sampled is not None and config.sample.n is None and train.schema.n_public is None:
                 say(_as_counted(model))
             _remove(checkpoint)
         if evaluate and sampled is not None:
@@ -186,10 +187,10 @@ def _write_table(
 
 def _as_counted(model: DPWGANGP) -> str:
     """The source of the number of synthetic records, if nobody named one."""
-    counted = "a noisy count of the training records"
+    counted = "a noisy number of records, because the exact number of training records is private"
     if model.ledger_.not_private:
-        counted = "the exact number of training records, which is confidential"
-    return f"that is {counted}. sample.n or n_public sets another one"
+        counted = "as many records as the training part, an exact number that is confidential"
+    return f"the table has {counted}. Set sample.n to choose the number"
 
 
 def build_model(config: RunConfig) -> DPWGANGP:

@@ -179,7 +179,7 @@ def to_markdown(estimates: Sequence[Estimates], guarantee: Guarantee, summary: S
         "The intervals are about the population that the records come from. They include sampling error and "
         "privacy noise.",
         "",
-        "## What is guaranteed",
+        "## Guarantee",
         "",
         inert(str(guarantee)),
         "",

@@ -6,13 +6,14 @@ A model or a ledger has the facts with which a report opens.
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
 from dpsynth.accounting.ledger import Ledger
+from dpsynth.checks import together
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
@@ -21,7 +22,9 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ModelConfig
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.estimates import Estimates
+from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
+from dpsynth.version import __version__
 
 _PACKAGES = ("dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
 
@@ -38,11 +41,12 @@ def new_report(
     evaluation: Evaluation | None = None,
     seconds: Mapping[str, float],
     studies: tuple[Estimates, ...] = (),
+    flattened: Sequence[str] = (),
 ) -> RunReport:
     """Return the report of a table made, or evaluated, today with the software at hand.
 
     ``schema`` is the one that the table was made with, and ``name`` that of the data. ``config`` is the run's
-    as it may be shown. See :class:`RunReport` for the rest.
+    as it may be shown. Noise has left little of the columns ``flattened``. The rest is as in RunReport.
     """
     table: dict[str, object] = {
         "name": name,
@@ -53,6 +57,8 @@ def new_report(
         "schema_sha256": schema.digest(),
         "n_public": schema.n_public,
     }
+    if flattened:
+        table["mostly_noise"] = together(flattened)
     if schema.unreviewed:
         # without an evaluation nothing else would say so
         table["unreviewed"] = sorted(schema.unreviewed)
@@ -77,8 +83,6 @@ def versions() -> dict[str, str]:
     >>> sorted(versions())[0:2]
     ['dp-accounting', 'dpsynth']
     """
-    from dpsynth import __version__
-
     installed = {"dpsynth": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -88,12 +92,18 @@ def versions() -> dict[str, str]:
     return installed
 
 
+def flattened_columns(model: DPWGANGP) -> tuple[str, ...]:
+    """Return the columns of which noise has left little, from the released counts."""
+    marginals = model.model_.encoder.marginals
+    return () if marginals is None else marginals.flattened
+
+
 @dataclass(frozen=True)
 class Origin:
     """How a synthetic table was made, from its model or from a ledger alone.
 
     ``model`` are the options as a run's configuration has them. ``studies`` are the private estimates of the
-    model.
+    model, ``flattened`` its columns of which noise has left little.
     """
 
     ledger: Ledger
@@ -101,6 +111,7 @@ class Origin:
     schema: Schema | None = None
     model: Mapping[str, object] = field(default_factory=dict)
     studies: tuple[Estimates, ...] = ()
+    flattened: tuple[str, ...] = ()
 
     @classmethod
     def of_model(cls, path: str | Path) -> Origin:
@@ -119,6 +130,7 @@ class Origin:
             fitted.model_.schema,
             {"epsilon": fitted.epsilon, **options},
             fitted.estimates_,
+            flattened_columns(fitted),
         )
 
     @classmethod
@@ -177,4 +189,5 @@ class Origin:
             evaluation=evaluation,
             seconds=seconds,
             studies=self.studies,
+            flattened=self.flattened,
         )

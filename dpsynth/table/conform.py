@@ -66,17 +66,15 @@ def check_frame(
     frame = _named(columns, frame)
     _check_names([column.name for column in columns], frame, extras)
     series: dict[str, pd.Series] = {}
+    problems: list[str] = []
     for column in columns:
-        words = (*extras.missing_words, *map(_spoken, column.missing_codes))
-        values = _without(words, column, frame[column.name])
-        present = values.notna().to_numpy()
-        if not column.missing and not present.all():
-            row = int(np.argmin(present))
-            raise _problem(column, row, None, "is missing, and the schema does not allow that", path)
-        if column.is_numeric:
-            series[column.name] = cast(column, _numbers(column, values, present, path), frame.index)
-        else:
-            series[column.name] = cast(column, _categories(column, values, path), frame.index)
+        try:
+            series[column.name] = _checked(column, frame[column.name], extras)
+        except _BadCells as bad:
+            # finding the line of a row reads the file again
+            problems.append(bad.told(path) if len(problems) < _MOST_TOLD else "")
+    if problems:
+        raise of_records(_together(problems))
     return pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
 
 
@@ -127,6 +125,48 @@ def _named(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     return frame.rename(columns=ours) if ours else frame
 
 
+#: columns that an error names
+_MOST_TOLD = 5
+
+
+class _BadCells(Exception):
+    """Cells of a column that the schema does not allow."""
+
+    def __init__(self, column: Column, bad: NDArray[np.bool_], value: Any, why: str) -> None:
+        super().__init__(why)
+        self.column, self.bad, self.value, self.why = column, bad, value, why
+
+    def told(self, path: str | Path | CsvFile | None) -> str:
+        """The first of them, and how many there are."""
+        row, cells = int(np.argmax(self.bad)), int(self.bad.sum())
+        value = self.value.item() if isinstance(self.value, np.generic) else self.value
+        shown = "the value" if value is None else repr(value)
+        line = csv_line(path, row) if path is not None else None
+        place = f"row {row + 1}" if line is None else f"row {row + 1} ({path}, line {line})"
+        more = f" ({cells:,} such cells)" if cells > 1 else ""
+        return f"column {self.column.name!r}, {place}: {shown} {self.why}{more}"
+
+
+def _together(problems: Sequence[str]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    named = ". ".join(f"{text[:1].upper()}{text[1:]}" for text in problems[:_MOST_TOLD])
+    more = len(problems) - _MOST_TOLD
+    return f"{len(problems):,} columns have cells that the schema does not allow. {named}" + (
+        f". And {more:,} more" if more > 0 else ""
+    )
+
+
+def _checked(column: Column, given: pd.Series, extras: Extras) -> pd.Series:
+    """The column in its dtype, or _BadCells."""
+    values = _without((*extras.missing_words, *map(_spoken, column.missing_codes)), column, given)
+    present = values.notna().to_numpy()
+    if not column.missing and not present.all():
+        raise _BadCells(column, ~present, None, "is missing, and the schema does not allow that")
+    found = _numbers(column, values, present) if column.is_numeric else _categories(column, values)
+    return cast(column, found, given.index)
+
+
 def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Series:
     """Take the words for "no value" out of a column, unless it declares them as values of their own.
 
@@ -172,42 +212,39 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> N
         )
 
 
-def _numbers(
-    column: Column, values: pd.Series, present: np.ndarray, path: str | Path | CsvFile | None
-) -> np.ndarray:
-    """Return the column as float64, NaN where missing, or raise if a cell is not a finite number."""
+def _numbers(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarray:
+    """Return the column as float64, NaN where missing, or raise _BadCells where it is no finite number."""
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         # float() reads text exactly as Python writes it; pandas' own parser may be off in the last digit
-        numbers = np.full(len(values), np.nan)
+        numbers, unread = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
         cells = values.to_numpy(dtype=object)
         for row in np.flatnonzero(present):
             try:
                 # Python reads 1_000 as a number; nobody else does
                 numbers[row] = float("no number" if "_" in str(cells[row]) else cells[row])
             except (TypeError, ValueError):
-                raise _problem(column, int(row), cells[row], "is not a number", path) from None
-    for bad, why in ((present & np.isnan(numbers), "is not a number"), (np.isinf(numbers), "is infinite")):
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise _problem(column, row, values.iloc[row], why, path)
+                unread[row] = True
+        _refuse(column, unread, values, "is not a number")
+    _refuse(column, present & np.isnan(numbers), values, "is not a number")
+    _refuse(column, np.isinf(numbers), values, "is infinite")
     for code in column.special:
         # A file of float32 holds nearly the code.
         numbers = np.where(np.isclose(numbers, code, rtol=1e-6, atol=0.0), code, numbers)
     if column.kind == "integer":
-        for bad, why in (
-            (present & (numbers != np.rint(numbers)), "is not a whole number"),
-            (np.abs(numbers) > EXACT_INTEGERS, "is too large for an exact whole number"),
-        ):
-            if bad.any():
-                row = int(np.argmax(bad))
-                raise _problem(column, row, values.iloc[row], why, path)
+        _refuse(column, present & (numbers != np.rint(numbers)), values, "is not a whole number")
+        _refuse(column, np.abs(numbers) > EXACT_INTEGERS, values, "is too large for an exact whole number")
     return numbers
 
 
-def _categories(column: Column, values: pd.Series, path: str | Path | CsvFile | None) -> np.ndarray:
-    """Return the column as an object array of declared categories, None where missing."""
+def _refuse(column: Column, bad: NDArray[np.bool_], values: pd.Series, why: str) -> None:
+    if bad.any():
+        raise _BadCells(column, bad, values.iloc[int(np.argmax(bad))], why)
+
+
+def _categories(column: Column, values: pd.Series) -> np.ndarray:
+    """Return the column as an object array of declared categories, None where missing, or raise _BadCells."""
     codes, uniques = _distinct(values)
     words = {*column.categories} if isinstance(column.categories[0], str) else set()
     # Most words are a category as they stand, and there may be 300,000 of them.
@@ -217,9 +254,8 @@ def _categories(column: Column, values: pd.Series, path: str | Path | CsvFile | 
     matched = np.array([*known, None], dtype=object)[codes]
     unknown = (codes >= 0) & pd.isna(matched)
     if unknown.any():
-        row = int(np.argmax(unknown))
         why = f"is not one of the declared categories {few(map(repr, column.categories))}"
-        raise _problem(column, row, uniques[codes[row]], why, path)
+        raise _BadCells(column, unknown, uniques[codes[int(np.argmax(unknown))]], why)
     return matched
 
 
@@ -285,13 +321,3 @@ def _spoken(value: Any) -> str:
         return str(int(value))
     text = str(value)
     return text.lower() if text in ("True", "False", "TRUE", "FALSE") else text
-
-
-def _problem(column: Column, row: int, value: Any, why: str, path: str | Path | CsvFile | None) -> DataError:
-    value = value.item() if isinstance(value, np.generic) else value
-    shown = "the value" if value is None else repr(value)
-    place = f"row {row + 1}"
-    line = csv_line(path, row) if path is not None else None
-    if line is not None:
-        place = f"{place} ({path}, line {line})"
-    return of_records(f"column {column.name!r}, {place}: {shown} {why}")

@@ -38,16 +38,13 @@ def drawing_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def folder(drawing_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, in which pages have empty drawings, since drawing is half of a run's time."""
-    for module in ("drawing.curves", "drawing.distributions", "drawing.forest", "page.risks"):
-        monkeypatch.setattr(f"dpsynth.report.{module}.to_plot", blank_plot)
+    blank_plots(monkeypatch)
     return drawing_folder
 
 
-def blank_plot(draw: Any, alt: str, caption: str, *, internal: bool = False) -> Plot:
-    """In place of a plot where a test is not about what is drawn."""
-    plot = Plot(draw, alt, caption, internal)
-    vars(plot)["_drawn"] = ("data:image/svg+xml;base64,", False)
-    return plot
+def blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing, where a test is not about what is drawn."""
+    monkeypatch.setattr(Plot, "_drawn", ("data:image/svg+xml;base64,", False))
 
 
 def config(**changes: Any) -> RunConfig:

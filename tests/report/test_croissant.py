@@ -70,6 +70,19 @@ def test_the_formats_own_library_reads_it_and_the_records(file) -> None:
     assert record["distribution"][0]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+def test_columns_are_named_as_in_the_file(tmp_path, file) -> None:
+    """Catches an escaped name for a Parquet file, or for a CSV file that was written without escaping."""
+    write_table(random_frame(SCHEMA, 40, 0), tmp_path / "synthetic.parquet")
+    for path, escaped, kind, name in (
+        (file, True, "text/csv", "'=stage"),
+        (file, False, "text/csv", "=stage"),
+        (tmp_path / "synthetic.parquet", True, "application/x-parquet", "=stage"),
+    ):
+        record = metadata_of(report(), SCHEMA, path, escape_formulas=escaped)
+        fields = [field["source"]["extract"]["column"] for field in record["recordSet"][0]["field"]]
+        assert record["distribution"][0]["encodingFormat"] == kind and fields[2] == name
+
+
 def test_it_holds_the_guarantee_and_nothing_confidential(file) -> None:
     """Catches bounds that were read off records, the name of the private file, or times, in a shared file."""
     told = report()

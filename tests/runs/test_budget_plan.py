@@ -21,8 +21,9 @@ from dpsynth.errors import InputError, PrivacyError
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.runs import budget_plan, plan_simulation
-from dpsynth.runs.budget_plan import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
+from dpsynth.runs.budget_plan import EPSILONS, smallest_group
 from dpsynth.runs.commands.plan import _write as write_plan
+from dpsynth.runs.plan_record import CERTAINTY, RELATIVE_ERROR
 from dpsynth.synthesis.fit import plan_fit
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.schema import Column, Schema
@@ -242,13 +243,28 @@ def test_answers(monkeypatch):
     own = (0.2, 0.06, 0.04, 0.01)
     found = dpsynth.plan(schema_of(), 5000, epsilon=3.0)
     assert found.large_enough.startswith(
-        "Yes: with 5,000 records at epsilon 3, the expected AUC loss is 0.04"
+        "Yes: with 5,000 records at epsilon 3, the AUC loss of simulated tables is at most 0.04"
     )
     assert found.which_epsilon == "3 is the smallest of 0.5, 1, 3 and 10 that is enough."
     own = (0.2, 0.2, 0.2, 0.2)
     found = dpsynth.plan(schema_of(), 5000, epsilon=3.0)
     assert found.large_enough.startswith("No:")
     assert found.which_epsilon.startswith("None of 0.5, 1, 3 and 10 is enough")
+
+
+def test_the_worst_simulated_table_decides(monkeypatch):
+    """Catches a verdict by the mean, if one of two tables loses much or has a weak outcome."""
+    good = {"real": 0.8, "synthetic": 0.8, "widening": {"died": 1.0}}
+    for second, verdict in (
+        (good, True),
+        ({**good, "synthetic": 0.71}, False),
+        ({**good, "real": 0.53, "synthetic": 0.53}, False),
+        ({**good, "widening": {"died": 2.5}}, False),
+    ):
+        both = [good, second]
+        monkeypatch.setattr(budget_plan, "simulated_fits", lambda *given, both=both: {3.0: both})
+        answer = dpsynth.plan(schema_of(), 5000, epsilon=3.0).large_enough
+        assert answer.startswith("Yes") == verdict
 
 
 def test_real_records_that_predict_nothing_are_not_enough(monkeypatch):

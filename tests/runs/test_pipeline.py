@@ -19,6 +19,7 @@ import report_sources as sources
 from cohort import SCHEMA, config, drawing_folder, folder, model
 
 from dpsynth.accounting import Ledger
+from dpsynth.checks import together
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
 from dpsynth.evaluation.records import Evaluation, Measure
@@ -82,6 +83,18 @@ def test_a_run_writes_everything(drawing_folder: Path) -> None:
     assert len(lines) == 5 and report["attempts"]
     assert all(attempt["internal"] for attempt in report["attempts"])
     assert names(drawing_folder / "runs") == {"first"}
+
+
+@pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
+def test_the_page_to_share_names_the_columns_that_are_mostly_noise(folder: Path) -> None:
+    """Would catch a page that is silent about them, or that names columns which the counts show well."""
+    for epsilon, noisy in ((0.1, True), (1000.0, False)):
+        done = pipeline.run(config(model=model(epsilon=epsilon)), f"runs/{epsilon:g}", evaluate=False)
+        columns = DPWGANGP.load(done.out / "model").model_.encoder.marginals.flattened
+        named = f"{together(columns)}." if columns else "nothing"
+        page = render(done.folder.read_report(), "release")
+        assert bool(columns) == noisy == (f"by their released counts: {named}" in page)
+        assert noisy == ("Noise has left little" in page)
 
 
 @pytest.mark.parametrize(
@@ -836,7 +849,7 @@ def test_a_private_number_of_nobody_makes_a_table_that_can_be_evaluated(
     lines: list[str] = []
     done = pipeline.run(config(), "out", log=lines.append)
     assert not done.problems and len(read_table(done.out / "synthetic.csv", SCHEMA)) == 2
-    assert any("noisy count" in line for line in lines)  # whoever has 40 records wonders at 2
+    assert any("noisy number" in line for line in lines)  # whoever has 40 records wonders at 2
 
 
 def test_the_exact_number_of_records_of_a_run_without_noise_stays_inside(folder: Path) -> None:
@@ -846,7 +859,7 @@ def test_the_exact_number_of_records_of_a_run_without_noise_stays_inside(folder:
     asked = config(model=model(epsilon=None), evaluate={"enabled": False})
     done = pipeline.run(asked, "out", log=lines.append)
     exact = done.report.table["synthetic_records"]
-    assert any("exact number of training records, which is confidential" in line for line in lines)
+    assert any("an exact number that is confidential" in line for line in lines)
     assert json.loads((done.out / "croissant.json").read_text())["description"].startswith(
         "Synthetic records,"
     )

@@ -18,7 +18,7 @@ from dpsynth.accounting.record import EntryCost
 from dpsynth.evaluation.details import Calibration, Roc
 from dpsynth.evaluation.records import Detail, Measure, any_internal
 from dpsynth.report.drawing import style
-from dpsynth.report.drawing.style import Plot, to_plot
+from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import bound, level_text, percent, round_up, shown, shown_with_interval
 from dpsynth.studies.life_table import SurvivalCurve
 
@@ -75,7 +75,7 @@ def plot_intervals(
         return figure
 
     alt = f"{what}. {'. '.join(said)}. The line stands at {shown(reference)}."
-    return to_plot(draw, alt, caption, internal=any(m.internal for _, _, m in known))
+    return Plot(draw, alt, caption, internal=any(m.internal for _, _, m in known))
 
 
 def plot_roc(details: Sequence[Detail[Roc]]) -> Plot:
@@ -89,7 +89,7 @@ def plot_roc(details: Sequence[Detail[Roc]]) -> Plot:
     model = _words(curves[0])
     said = ", ".join(f"{shown(c.auc)} trained on {style.NAMES[c.trained_on]}" for c in curves)
     alt = f"ROC of the {model} on held-out real records. AUC {said}."
-    return to_plot(draw, alt, f"{model}: AUC {said}", internal=any_internal(details))
+    return Plot(draw, alt, f"{model}: AUC {said}", internal=any_internal(details))
 
 
 def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
@@ -107,7 +107,7 @@ def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
         + "."
         for c in curves
     )
-    return to_plot(draw, alt, f"{model}: calibration", internal=any_internal(details))
+    return Plot(draw, alt, f"{model}: calibration", internal=any_internal(details))
 
 
 def _unit_square(
@@ -140,7 +140,7 @@ def plot_survival(curve: SurvivalCurve, study: str, *, internal: bool) -> Plot:
     caption = (
         f"Pre-specified regression {study}: survival with its {band} at each time, whatever the predictors"
     )
-    return to_plot(lambda: draw_survival(curve), alt, caption, internal=internal)
+    return Plot(lambda: draw_survival(curve), alt, caption, internal=internal)
 
 
 def draw_survival(curve: SurvivalCurve) -> Figure:
@@ -169,19 +169,19 @@ def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
     member_share = percent(float(profile.tpr(0.01)))
     at = f"At a false positive rate of 1 % it finds at most {member_share} % of members"
     drawn = [
-        to_plot(
+        Plot(
             lambda: _rates(fpr, fnr, "false negative rate", (1, 0)),
             f"Trade-off curve: smallest false negative rate of any membership test over its false positive "
             f"rate, below the diagonal of blind guessing. {at}.",
             "Trade-off: no membership test has error rates below the curve",
         ),
-        to_plot(
+        Plot(
             lambda: _rates(fpr, 1 - fnr, "true positive rate", (0, 1)),
             f"ROC bound: largest true positive rate of any membership test over its false positive rate, "
             f"above the diagonal of blind guessing. {at}.",
             "ROC bound: no membership test lies above the curve",
         ),
-        to_plot(
+        Plot(
             lambda: _advantage(fpr, fnr, tv),
             f"Largest advantage of a membership test over its false positive rate. Its maximum is the total "
             f"variation, {round_up(tv)}.",
@@ -190,7 +190,7 @@ def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
     ]
     if math.isfinite(epsilon):
         drawn.append(
-            to_plot(
+            Plot(
                 lambda: _deltas(profile, delta, epsilon),
                 f"delta over epsilon on a logarithmic scale: from {round_up(tv)} at epsilon 0 to "
                 f"{round_up(delta)} at epsilon {round_up(epsilon)}.",
@@ -266,7 +266,7 @@ def plot_costs(entries: Sequence[EntryCost], delta: float) -> tuple[Plot, ...]:
         ]
         which = "" if len(parts) == 1 else f", entries {rows[0] + 1} to {rows[-1] + 1}"
         drawn.append(
-            to_plot(
+            Plot(
                 partial(_bars, entries, before, rows, reach, named),
                 f"Waterfall of epsilon at delta {round_up(delta)}{which}. {'. '.join(said)}.",
                 f"Each noisy statistic: ε that it adds (bars), and its ε alone (dots){which}",

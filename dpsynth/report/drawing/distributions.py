@@ -15,7 +15,7 @@ import numpy as np
 from dpsynth.evaluation.details import Distances, Marginal
 from dpsynth.evaluation.records import Detail, any_internal
 from dpsynth.report.drawing import style
-from dpsynth.report.drawing.style import Plot, to_plot
+from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import in_percent, plain, shown
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def plot_marginals(details: Sequence[Detail[Marginal]]) -> Plot:
     names = " and ".join(style.NAMES[d.table] for d in tables)
     alt = f"Share of records over {first.column}, {names}. " + " ".join(_peak(d) for d in tables)
     draw = _numeric if numeric else _categories
-    return to_plot(lambda: draw(tables), alt, caption, internal=any_internal(details))
+    return Plot(lambda: draw(tables), alt, caption, internal=any_internal(details))
 
 
 def _peak(data: Marginal) -> str:
@@ -141,7 +141,7 @@ def plot_distances(detail: Detail[Distances]) -> Plot:
 
     medians = [f"{style.NAMES[table]} {shown(_median(data.edges, share))}" for table, share in series]
     alt = f"Distances to the nearest training record. Medians about: {', '.join(medians)}."
-    return to_plot(draw, alt, "Distance to the nearest training record", internal=detail.internal)
+    return Plot(draw, alt, "Distance to the nearest training record", internal=detail.internal)
 
 
 def _median(edges: Sequence[float], share: Sequence[float]) -> float:
@@ -189,7 +189,7 @@ def plot_matrix(
         figure.colorbar(image, ax=axis, shrink=0.8, ticks=[low, (low + 1) / 2, 1])
         return figure
 
-    return to_plot(draw, f"{what}. {_strongest(values, columns)}", caption, internal=internal)
+    return Plot(draw, f"{what}. {_strongest(values, columns)}", caption, internal=internal)
 
 
 def _strongest(values: np.ndarray, columns: Sequence[str]) -> str:

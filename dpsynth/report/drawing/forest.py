@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow, Effects
 from dpsynth.evaluation.records import Detail
-from dpsynth.report.drawing.style import COLOURS, Dash, Plot, legend_below, styled, to_plot
+from dpsynth.report.drawing.style import COLOURS, Dash, Plot, legend_below, styled
 from dpsynth.report.formats import effect_text, level_text, plain
 from dpsynth.studies.estimates import Estimates
 
@@ -90,7 +90,7 @@ def plot_effects(detail: Detail[Effects]) -> Plot:
     caption = f"{measure.capitalize()} of each term with its interval, on real and on synthetic records"
     if "declared" in sides:
         caption += " (naive: not valid as inference), and the private estimates"
-    return to_plot(lambda: draw(data), f"Forest plot, {measure}. {said}.", caption, internal=detail.internal)
+    return Plot(lambda: draw(data), f"Forest plot, {measure}. {said}.", caption, internal=detail.internal)
 
 
 def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plot:
@@ -102,7 +102,7 @@ def plot_estimates(estimates: Estimates, level: float, *, internal: bool) -> Plo
     forest = Forest(estimates.outcome, estimates.measure, level, rows)
     said = ". ".join(f"{row.term}: {effect_text(row.declared)}" for row in rows)
     measure = estimates.measure
-    return to_plot(
+    return Plot(
         lambda: draw(forest, sides=_ALONE),
         f"Forest plot of private estimates, {measure}. {said}.",
         f"{measure.capitalize()} of each term: private estimates of {estimates.study}",

@@ -220,11 +220,6 @@ def _plain_text(figure: Figure) -> Figure:
     return figure
 
 
-def to_plot(draw: Callable[[], Figure], alt: str, caption: str, *, internal: bool = False) -> Plot:
-    """Return a plot that is drawn in the style of the page when it is first asked for."""
-    return Plot(draw, alt, caption, internal)
-
-
 def _short(numbers: str) -> str:
     """Coordinates to a hundredth of a point: a page holds tens of thousands of them."""
     return " ".join(_DIGITS.sub(r"\1", numbers).split())

@@ -60,12 +60,14 @@ class Hazard:
 
 def limits_section(report: RunReport) -> Section:
     """Return what no synthetic table of this kind gives."""
-    sentences = (
+    sentences = [
         "Conclusions about people in general are not hidden. If smoking harms, the table may show it.",
         "A single record may be implausible. A small group may be absent.",
         "Intervals of regressions are too short, unless pre-specified.",
         "Repeat important results on real records.",
-    )
+    ]
+    if noisy := report.table.get("mostly_noise"):
+        sentences.append(f"Noise has left little of these columns, by their released counts: {noisy}.")
     return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),))
 
 

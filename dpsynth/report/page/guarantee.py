@@ -61,7 +61,7 @@ def section(report: RunReport) -> Section:
         blocks.append(paragraph(who[0]))
     weak = [v for v in findings(report) if v.rests_on == ("ledger",) and v.code == "weak_guarantee"]
     blocks += [Items(items(weak))] if weak else []
-    return Section("guarantee", "What is guaranteed", tuple(blocks), ("ledger",))
+    return Section("guarantee", "Guarantee", tuple(blocks), ("ledger",))
 
 
 def ledger_section(report: RunReport) -> Section | None:
@@ -75,9 +75,9 @@ def ledger_section(report: RunReport) -> Section | None:
     ]
     who = covered(report)
     blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
-    blocks += [Heading("What it cost"), *_ledger(summary)]
+    blocks += [Heading("Cost"), *_ledger(summary)]
     if guarantee.private:
-        blocks += [Heading("What it allows an attacker"), _meanings(profile, guarantee.delta)]
+        blocks += [Heading("Limits for an attacker"), _meanings(profile, guarantee.delta)]
         drawn = plot_curves(profile, guarantee.delta)
         blocks += [Plots(drawn)] if drawn else []
     return Section("ledger", "Privacy ledger", tuple(blocks))

@@ -7,15 +7,12 @@ The Article 29 Data Protection Working Party judges anonymisation by singling ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.risk import BEYOND
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.drawing import style
-from dpsynth.report.drawing.style import Plot, to_plot
+from dpsynth.report.drawing.attempts import plot_attempts
 from dpsynth.report.formats import decimals, levels_text, measured, percent
 from dpsynth.report.page.blocks import (
     Block,
@@ -33,11 +30,7 @@ from dpsynth.report.page.blocks import (
 from dpsynth.report.page.summary import findings, items
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get
-from dpsynth.report.wording import HEADER, WORDS, cells, closers, grouped, in_words, reached
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+from dpsynth.report.wording import HEADER, WORDS, cells, closers, grouped, reached
 
 #: what the names of attacks begin with, by risk
 _PREFIXES = {
@@ -100,7 +93,7 @@ def risks_section(report: RunReport) -> Section:
         ),
     )
     for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
-        facts = [("What it is", Sentence(meaning)), ("The guarantee", Sentence(bound))]
+        facts = [("Meaning", Sentence(meaning)), ("The guarantee", Sentence(bound))]
         attacked = _attacked(report.attempts, title)
         if tried := [*_tried(report.measured, names), *attacked]:
             facts += tried if attacked else [*tried, ("Not tried", Sentence(untried))]
@@ -159,61 +152,6 @@ def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tup
     return [("Tried on this table", Sentence(f"{text}.", any(sentence.internal for sentence in said)))]
 
 
-_CONTROL: Any = {
-    "marker": "D",
-    "color": style.COLOURS[1],
-    "markerfacecolor": "white",
-    "markersize": 5,
-    "linestyle": "none",
-}
-
-
-def plot_attempts(attempts: Sequence[Attempt], *, what: str, axis_label: str) -> Plot:
-    """Draw attempts of one measure: a dot with its interval, the control, and the bound as a bar's end.
-
-    Attempts without a bound have no bar.
-    """
-    said = ". ".join(in_words(attempt) for attempt in attempts)
-
-    def draw() -> Figure:
-        names = ["\n".join(wrap(attempt.attack, 26, max_lines=3, placeholder=" …")) for attempt in attempts]
-        lines = max(name.count("\n") + 1 for name in names)
-        figure, (axis,) = style.panels(height=1.0 + (0.16 + 0.14 * lines) * len(attempts))
-        for place, attempt in enumerate(attempts):
-            first = place == 0
-            if attempt.proved is not None:
-                axis.barh(place, attempt.proved, height=0.62, color=style.COLOURS[0], alpha=0.18, linewidth=0)
-                axis.plot([attempt.proved] * 2, [place - 0.31, place + 0.31], color=style.COLOURS[0])
-            found = attempt.found
-            axis.plot([found.lower, found.upper], [place] * 2, color="black", linewidth=1.6)
-            axis.plot(
-                [found.value], [place], "o", color="black", markersize=5, label="reached" if first else None
-            )
-            if attempt.control is not None:
-                axis.plot([attempt.control.value], [place], **_CONTROL)
-        if any(attempt.proved is not None for attempt in attempts):
-            axis.plot(
-                [],
-                [],
-                color=style.COLOURS[0],
-                linewidth=5,
-                alpha=0.4,
-                label="proved: no attack passes its end",
-            )
-        if any(attempt.control is not None for attempt in attempts):
-            axis.plot([], [], label="baseline attack", **_CONTROL)
-        axis.set_yticks(range(len(attempts)), names)
-        axis.set_ylim(len(attempts) - 0.5, -0.5)
-        axis.set_xlim(left=min(0.0, *(attempt.found.lower for attempt in attempts)))
-        axis.grid(axis="y", visible=False)
-        axis.set_xlabel(axis_label)
-        style.legend_below(figure, axis, columns=1)
-        return figure
-
-    caption = f"{what}: what attacks reached, with intervals, and what is proved"
-    return to_plot(draw, f"{what}. {said}.", caption, internal=any(a.internal for a in attempts))
-
-
 #: measures that say how much more is right than for the control; the total variation bounds them
 _EXCESS = ("advantage", "tv")
 #: rows of each table that stands before the folds; all are in the full list
@@ -254,7 +192,7 @@ def attempts_section(report: RunReport) -> Section:
             "A table that looks different can still reveal a person.",
         )
     )
-    return Section("attempts", "What was attempted", tuple(blocks), ("bounds", "risks"))
+    return Section("attempts", "Attacks", tuple(blocks), ("bounds", "risks"))
 
 
 def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...]:
@@ -294,7 +232,7 @@ def bounds_section(report: RunReport) -> Section | None:
     for measure, attempts in grouped(report.attempts):
         name, meaning = WORDS[measure]
         rows = tuple(_row(attempt) for attempt in attempts)
-        plot = plot_attempts(attempts, what=name, axis_label=name.lower())
+        plot = plot_attempts(attempts, name)
         blocks += [
             Heading(name),
             paragraph(f"{meaning[:1].upper()}{meaning[1:]}."),

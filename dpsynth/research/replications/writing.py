@@ -14,7 +14,7 @@ from dpsynth.evaluation.details import DeclaredEffect, EffectRow
 from dpsynth.files.atomic import dump_json, write_text
 from dpsynth.files.markdown import inert
 from dpsynth.report.drawing.forest import Forest, draw
-from dpsynth.report.drawing.style import Plot, to_plot
+from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import effect_text
 from dpsynth.report.page.blocks import (
     Block,
@@ -76,7 +76,7 @@ def _plot(each: Regression, arm: Arm, trial: Trial) -> Plot:
         for row in rows
     )
     what = f"{each.label}, {arm.name}, split {trial.task.seed + 1}"
-    return to_plot(
+    return Plot(
         lambda: draw(forest),
         f"Forest plot, {what}, {told.measure}. {said}.",
         f"{what}: {told.measure} of each term with its 95 % interval in all real records, as private "
@@ -149,11 +149,11 @@ def to_markdown(results: Results, parts: Sequence[Part]) -> str:
     lines = [f"# {inert(protocol.title)}", ""]
     for first, rest in _warnings(results):
         lines += [f"**{first}** {rest}", ""]
-    lines += [inert(protocol.question), "", f"After: {inert(protocol.citation)}", "", "## What was done", ""]
+    lines += [inert(protocol.question), "", f"After: {inert(protocol.citation)}", "", "## Procedure", ""]
     lines += [f"- {name}: {inert(text)}" for name, text in _done(results)]
     lines += ["", "How to read the numbers:", "", *(f"- {note}" for note in _reading(results)), ""]
     if results.problems():
-        lines += ["## What was refused", "", *(f"- {inert(text)}" for text in results.problems()), ""]
+        lines += ["## Refused parts", "", *(f"- {inert(text)}" for text in results.problems()), ""]
     for part in parts:
         lines += [f"## {part.title}", "", *(sheet.to_markdown() for sheet in part.sheets)]
     return "\n".join(lines)
@@ -169,10 +169,10 @@ def to_html(results: Results, parts: Sequence[Part]) -> str:
         Heading("How to read the numbers"),
         Bullets(tuple(map(Sentence, _reading(results)))),
     ]
-    sections = [Section("done", "What was done", tuple(done))]
+    sections = [Section("done", "Procedure", tuple(done))]
     if results.problems():
         refused = Bullets(tuple(Sentence(text, internal=True) for text in results.problems()))
-        sections.append(Section("refused", "What was refused", (refused,)))
+        sections.append(Section("refused", "Refused parts", (refused,)))
     for part in parts:
         blocks: list[Block] = [] if part.anchor != "regressions" else list(forests(results))
         for sheet in part.sheets:

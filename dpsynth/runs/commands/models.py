@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.studies.study import Study
+    from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.schema import Schema
 
 
@@ -162,7 +163,8 @@ def sample(
 ) -> None:
     """Generate synthetic records from a model, at no further privacy cost and in bounded memory.
 
-    With --tables, write a folder of tables. Their differences show how far the noisy statistics may be off.
+    One file is described beside it for catalogues, as FILE.croissant.json. With --tables, write a folder of
+    tables. Their differences show how far the noisy statistics may be off.
     """
     from dpsynth.cluster import connected
     from dpsynth.runs.run_folder import RunFolder
@@ -170,6 +172,9 @@ def sample(
     from dpsynth.synthesis.synthesizer import TABLE
 
     in_parts = partitions is not None or scheduler is not None or workers is not None
+    run = RunFolder(model)
+    own = out.resolve() == run.synthetic.resolve()
+    described = run.croissant if own else Path(f"{out}.croissant.json")
     if study is not None and tables is None:
         raise InputError("--study needs --tables, the number of tables to draw for it")
     if in_parts and tables is not None:
@@ -180,7 +185,7 @@ def sample(
         require_free_folder(out, force=force, mark=FIRST)
     else:
         require_free_file(out, force=force)
-    fitted = RunFolder(model).load_model()
+    fitted = run.load_model()
     if tables is not None:
         fitted.sample_many_to(
             out,
@@ -198,15 +203,41 @@ def sample(
                 out, n, client=client, partitions=partitions, where=where, random_state=seed, replace=force
             )
     else:
+        if described.is_file():  # of an earlier table
+            described.unlink()
         fitted.sample_to(out, n, where=where, random_state=seed, escape_formulas=escape_formulas)
+        _describe(fitted, out, n, described, escape_formulas=escape_formulas)
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
     wrote = f"wrote {n:,} records to {out}"
+    if not in_parts and tables is None:
+        result["croissant"] = str(described)
     if tables is not None:
         result |= {"tables": tables, "study": study}
         wrote = f"wrote {tables:,} tables of {n:,} records to {out}. Analyse each, then use dpsynth.combine"
     lines = [guarantee, *acceptance.lines(), wrote]
     console.emit(result, "\n".join(lines), as_json=as_json)
+
+
+def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, escape_formulas: bool) -> None:
+    """Write the metadata of a table that was sampled."""
+    from dpsynth.files.atomic import dump_json, write_text
+    from dpsynth.report.croissant import metadata_of
+    from dpsynth.runs.reporting import new_report
+
+    schema = fitted.model_.schema
+    report = new_report(
+        fitted.ledger_,
+        fitted.guarantee().delta,
+        schema,
+        name=schema.name or "",
+        outcome=schema.outcome,
+        synthetic_records=records,
+        config={"sample": {"n": records}},
+        seconds={},
+    )
+    record = metadata_of(report, schema, table, escape_formulas=escape_formulas)
+    write_text(described, dump_json(record) + "\n")
 
 
 study_app = typer.Typer(

@@ -13,7 +13,7 @@ from dpsynth.progress import simulation_bar
 from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
-    from dpsynth.runs.budget_plan import BudgetPlan
+    from dpsynth.runs.plan_record import BudgetPlan
     from dpsynth.table.schema import Schema
 
 #: files of ``--out``

@@ -18,6 +18,12 @@ def print_record(
     contact: Annotated[
         str | None, typer.Option("--contact", help="Whom readers may ask: a name, an address or both.")
     ] = None,
+    curator: Annotated[
+        list[str] | None,
+        typer.Option("--curator", help="Person or organisation that holds the real records. Repeatable."),
+    ] = None,
+    use: Annotated[str, typer.Option("--use", help="Intended use of the synthetic table.")] = "",
+    region: Annotated[str, typer.Option("--region", help="Country or region that the table is about.")] = "",
     out: Annotated[
         Path | None, typer.Option("--out", help="JSON file to write. By default the record is printed.")
     ] = None,
@@ -26,7 +32,7 @@ def print_record(
     """Public record of a synthetic table as JSON, after the Differential Privacy Deployments Registry.
 
     Privacy unit, neighbouring datasets, epsilon, delta, total variation, noisy statistics and software. No
-    table is read. The record names the fields that only the publisher can complete.
+    table is read. The record names the fields that are left to complete.
     """
     from dpsynth.report.registry import registry_record
     from dpsynth.runs.run_folder import RunFolder
@@ -35,10 +41,14 @@ def print_record(
         raise InputError(
             "--contact is needed: whom readers of the record may ask, such as 'Data office, data@example.org'"
         )
-    record = registry_record(RunFolder.of_run(folder).read_report(), contact)
+    record = registry_record(
+        RunFolder.of_run(folder).read_report(), contact, curators=curator or (), use=use, region=region
+    )
     if out is None:
         console.emit(record, "", as_json=True)
         return
     require_free_file(out, force=force)
     write_text(out, dump_json(record) + "\n")
-    console.emit({}, f"wrote {out}\nto complete: {', '.join(record['to_complete'])}", as_json=False)
+    lines = [f"wrote {out}"]
+    lines += [f"to complete: {', '.join(record['to_complete'])}"] if record["to_complete"] else []
+    console.emit({}, "\n".join(lines), as_json=False)

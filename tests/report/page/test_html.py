@@ -303,7 +303,7 @@ def test_not_private_says_so_first(mode):
     for ledger in (sources.bare_ledger(), seeded):
         report = RunReport(ledger, 1e-5, created="2026-03-04")
         text = render(report, mode)
-        assert text.index("NOT PRIVATE.</strong>") < text.index("What is guaranteed")
+        assert text.index("NOT PRIVATE.</strong>") < text.index(">Guarantee<")
         assert "Page to share" not in text and "Trade-off" not in text and "Model card" in text
 
 
@@ -439,7 +439,7 @@ def test_measures_are_told_in_words_first(pages):
     assert any(head.startswith("train on synthetic, test on real") for head in heads)
     assert not any(head.startswith("auc_") for head in heads)
     seen = re.sub(r"<details.*?</details>", "", html.split('id="verdict"')[1], flags=re.DOTALL)
-    assert "What was attempted" in seen and "auc_" in html and "auc_" not in seen
+    assert ">Attacks<" in seen and "auc_" in html and "auc_" not in seen
 
 
 def test_a_table_of_nothing_is_no_table():

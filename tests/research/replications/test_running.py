@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cohort import blank_plot
+from cohort import blank_plots
 from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
 from dpsynth.errors import ConfigError, DataError, InputError, RunError
-from dpsynth.research.replications import running, trial, writing
+from dpsynth.research.replications import running, trial
 from dpsynth.research.replications.arms import arms_of
 from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import Source, run_study
@@ -23,7 +23,7 @@ from dpsynth.research.replications.trial import Measured, Task, Trial
 @pytest.fixture(autouse=True)
 def _blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing is a third of the time, and test_writing.py looks at what is drawn."""
-    monkeypatch.setattr(writing, "to_plot", blank_plot)
+    blank_plots(monkeypatch)
 
 
 def trials(out: Path) -> dict[str, bytes]:

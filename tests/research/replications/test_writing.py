@@ -70,7 +70,7 @@ def test_the_page_has_a_structure(files):
 def test_it_says_what_it_is(files, name):
     """Catches a file that could be taken for one to release, a private baseline, a hidden refusal."""
     text = files[name]
-    assert "CONFIDENTIAL: do not share." in text and text.index("CONFIDENTIAL") < text.index("What was done")
+    assert "CONFIDENTIAL: do not share." in text and text.index("CONFIDENTIAL") < text.index("Procedure")
     assert "NOT PRIVATE" in text
     assert "the stratified split" in text
     assert "no room for" in text
@@ -119,5 +119,5 @@ def test_little(tmp_path):
                          aucs=None, coverage=None)  # fmt: skip
     write_results(least, tmp_path)
     text = (tmp_path / "study.md").read_text(encoding="utf-8")
-    assert "HealthGAN" not in text and "There is one split" in text and "## What was refused" not in text
+    assert "HealthGAN" not in text and "There is one split" in text and "## Refused parts" not in text
     write_results(replace(made.made_up(), trials=()), tmp_path)

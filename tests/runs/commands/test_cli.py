@@ -5,6 +5,7 @@ Commands are called in this process through ``main``, which is what the console 
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import subprocess
@@ -338,7 +339,7 @@ def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.Capture
 
 
 def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Would catch a condition that the command loses, or an acceptance rate that is not shown."""
+    """Would catch a condition that the command loses, an acceptance rate, or metadata of its table."""
     derived = "  - {name: old, kind: integer, lower: 0, upper: 99, derived: age - 18}\n"
     rules = "constraints: [crea < 9.9 or sex = M, died = 1 implies age > 25]\n"
     schema_with("columns:", f"{rules}columns:")()
@@ -353,7 +354,14 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     command = ["sample", "model", "-n", "50", "--out", "s.csv", "--where", "sex = F", "--where", "old >= 12"]
     assert main([*command, "--json"]) == 0
-    accepted = json.loads(capsys.readouterr().out)["acceptance"]
+    made = json.loads(capsys.readouterr().out)
+    described = json.loads(Path(made["croissant"]).read_text())
+    digest = hashlib.sha256(Path("s.csv").read_bytes()).hexdigest()
+    assert made["croissant"] == "s.csv.croissant.json" and described["distribution"][0]["sha256"] == digest
+    assert (
+        "50 synthetic records" in described["description"] and made["guarantee"] in described["description"]
+    )
+    accepted = made["acceptance"]
     assert set(accepted["constraints"]) == {"crea < 9.9 or sex = M", "died = 1 implies age > 25"}
     assert 0 < accepted["where"] < 1 and accepted["all"] <= min(accepted["constraints"].values())
     rows = [line.split(",") for line in Path("s.csv").read_text().splitlines()]
@@ -367,6 +375,7 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     Path("s.csv").unlink()
     for condition in ("sex = X", "age > 85 and age < 20"):
         assert main(["sample", "model", "-n", "5", "--out", "s.csv", "--where", condition]) == 2
+        assert not list(Path().glob("s.csv*"))
         err = capsys.readouterr().err
         assert condition in err and err.count("\n") == 1 and not Path("s.csv").exists()
 
@@ -395,8 +404,8 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Training records are memorised" in printed and "report.html" in printed
     text = Path("measured/evaluation.md").read_text()
     assert "confidential" in text and "Training records are memorised" in text
-    # Markdown is no place for live HTML: not in its tables, nor in a finding that names a rule
-    assert text.count("[age &gt;= 99]") >= 3 and "age >= 99" not in text
+    # a rule is printed as it was written, in tables and in a finding that names it
+    assert text.count("[age >= 99]") >= 3 and "&gt;" not in text
     assert main(command.split()) == 0
     assert "| nn_accuracy_train |" in capsys.readouterr().out
 

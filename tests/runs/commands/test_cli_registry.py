@@ -62,7 +62,7 @@ def test_no_table_is_read(
 
 
 def test_the_record_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Catches a file that is replaced unasked, and fields that nobody is told to fill."""
+    """Catches a file replaced unasked, a field that nobody is told to fill, and a given one that is lost."""
     out = run.parent / "record.json"
     command = ["registry", str(run), "--contact", "Data office", "--out", str(out)]
     assert main(command) == 0
@@ -70,6 +70,14 @@ def test_the_record_is_written(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(out.read_text())["record"]["deployment"]["administrative"]["registry_authors"]
     assert main(command) == 2 and "--force" in capsys.readouterr().err
     assert main([*command, "--force"]) == 0
+    capsys.readouterr()
+    given = ["--curator", "Hospital A", "--curator", "Hospital B", "--use", "Teaching", "--region", "Denmark"]
+    assert main([*command, *given, "--force"]) == 0
+    assert "to complete" not in capsys.readouterr().out
+    record = json.loads(out.read_text())
+    basic = record["record"]["deployment"]["basic"]
+    assert record["to_complete"] == [] and basic["data_curators"] == ["Hospital A", "Hospital B"]
+    assert (basic["intended_use"], basic["data_product_region"]) == ("Teaching", "Denmark")
 
 
 def test_bad_input(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

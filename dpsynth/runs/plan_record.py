@@ -1,0 +1,332 @@
+"""The record of a plan: its forecasts, the verdict that follows from them, and the text that is printed.
+
+A verdict uses the less favourable end of what the simulated tables gave, not the mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpsynth.checks import few, together
+from dpsynth.errors import CONFIDENTIAL
+from dpsynth.report.formats import plain
+from dpsynth.report.verdicts.utility import USEFUL_WITHIN
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: a group survives if its count has at most this relative error, in this share of repeats
+RELATIVE_ERROR, CERTAINTY = 0.3, 0.95
+#: largest group, as a part of the records, that may be lost, and how wide intervals may become
+_LARGEST_LOST, _WIDEST = 0.1, 2.0
+#: columns that are printed with advice
+_MOST_ADVICE = 8
+
+
+@dataclass(frozen=True)
+class PlannedStatistic:
+    """One noisy statistic.
+
+    ``share``: part of the privacy budget (of mu^2).
+    ``epsilon``: of this statistic alone, at the plan's delta.
+    ``noise_std``: standard deviation of the noise in each count, in records. None if it is no count.
+    """
+
+    name: str
+    share: float
+    epsilon: float
+    noise_std: float | None = None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number over simulated tables: mean, smallest and largest."""
+
+    mean: float
+    smallest: float
+    largest: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """The spread of at least one value."""
+        return cls(float(np.mean(values)), float(min(values)), float(max(values)))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Expected results at one epsilon.
+
+    ``noise_std``: of a single-column count, in records. None without such counts.
+    ``smallest_group``: fewest records in a value of one column whose count survives the noise.
+    ``smallest_pair``: the same in a cell of the outcome and one column. None if there are no such tables.
+    ``attack_accuracy``: largest share of right guesses about membership, from even odds.
+    ``real_auc``, ``auc_loss``: over simulated tables. None without an outcome. Loss is real minus synthetic.
+    ``widening``: width of each regression's intervals over their width without noise.
+    ``refused``: why a fit would be refused. Empty if it would not.
+    """
+
+    epsilon: float
+    noise_std: float | None = None
+    smallest_group: int | None = None
+    smallest_pair: int | None = None
+    attack_accuracy: float | None = None
+    real_auc: Spread | None = None
+    auc_loss: Spread | None = None
+    widening: dict[str, Spread] = dataclasses.field(default_factory=dict)
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A column to drop or coarsen, and why."""
+
+    column: str
+    action: str
+    why: str
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """Forecast of a fit from public numbers alone, made by `dpsynth.plan`.
+
+    Attributes
+    ----------
+    records, columns : int
+        Size of the table to fit.
+    epsilon, delta : float
+        The budget that ``statistics`` and ``advice`` are for.
+    statistics : tuple of PlannedStatistic
+        Noisy statistics, in the order of a fit.
+    forecasts : tuple of Forecast
+        One for each of the epsilons that every plan compares and the plan's own epsilon, ascending.
+    advice : tuple of Advice
+        Columns whose values have too few records for the noise.
+    tables, simulated_records : int
+        Simulated tables at each epsilon, and their records. If they have fewer records than the table, their
+        noise is reduced in proportion.
+    auc : float or None
+        Declared AUC of the true risk. None: from 0.66 to 0.9 over the tables.
+    unreviewed : tuple of str
+        Columns with fields that were read off the records. If there are any, the plan is confidential.
+    """
+
+    records: int
+    columns: int
+    epsilon: float
+    delta: float
+    statistics: tuple[PlannedStatistic, ...]
+    forecasts: tuple[Forecast, ...]
+    advice: tuple[Advice, ...]
+    tables: int
+    simulated_records: int
+    auc: float | None = None
+    unreviewed: tuple[str, ...] = ()
+
+    @property
+    def confidential(self) -> str:
+        """Why the plan must not be shared, in one sentence. Empty if it may be."""
+        if not self.unreviewed:
+            return ""
+        return (
+            f"{CONFIDENTIAL.capitalize()}: do not share this plan. Fields of the schema were read off the "
+            f"records, and nobody reviewed them ({few(self.unreviewed)}). The plan repeats numbers of them, "
+            "such as how many categories a column has."
+        )
+
+    @property
+    def forecast(self) -> Forecast:
+        """The forecast at the plan's own epsilon."""
+        return next(each for each in self.forecasts if each.epsilon == self.epsilon)
+
+    @property
+    def large_enough(self) -> str:
+        """Whether the table is large enough, in one sentence."""
+        at, n = self.forecast, self.records
+        given = f"{n:,} records at epsilon {plain(at.epsilon)}"
+        if at.refused:
+            return f"No: a fit of {given} would be refused, for the reason below."
+        lacking = _lacking(at, n)
+        group = (
+            "" if at.smallest_group is None else f"groups of {at.smallest_group:,} or more records survive"
+        )
+        loss = (
+            ""
+            if at.auc_loss is None
+            else f"the AUC loss of simulated tables is at most {at.auc_loss.largest:.2f}"
+        )
+        facts = " and ".join(fact for fact in (loss, group) if fact)
+        partly = at.auc_loss is not None and "AUC" not in lacking and (at.smallest_group or 0) < n / 2
+        verdict = "Yes" if not lacking else "Partly" if partly else "No"
+        return f"{verdict}: with {given}, {facts}."
+
+    @property
+    def which_epsilon(self) -> str:
+        """The smallest epsilon that is enough, in one sentence."""
+        tried = together([plain(each.epsilon) for each in self.forecasts])
+        enough = [each for each in self.forecasts if not each.refused and not _lacking(each, self.records)]
+        if not enough:
+            return f"None of {tried} is enough: use more records or fewer columns."
+        return f"{plain(enough[0].epsilon)} is the smallest of {tried} that is enough."
+
+    @property
+    def _enough(self) -> list[str]:
+        lines = [f"Enough means: groups of {100 * _LARGEST_LOST:.0f} % of the records survive."]
+        if any(each.auc_loss is not None for each in self.forecasts):
+            lines.append(
+                f"The AUC of real records is at least {0.5 + USEFUL_WITHIN:g}. The loss is at most "
+                f"{USEFUL_WITHIN:g} and at most half of the AUC above 0.5."
+            )
+        if self._studies:
+            lines.append(f"Intervals are at most {_WIDEST:g} times as wide as without noise.")
+        if len(lines) > 1:
+            lines.append("The worst of the simulated tables decides.")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record."""
+        answers = {"large_enough": self.large_enough, "which_epsilon": self.which_epsilon}
+        return {
+            "confidential": self.confidential,
+            **dataclasses.asdict(self),
+            **answers,
+            "scope": _scope(self),
+        }
+
+    def plot(self) -> Figure:
+        """Draw AUC loss and smallest group against epsilon."""
+        from dpsynth.report.drawing.budget import draw_plan
+
+        known = [each for each in self.forecasts if not each.refused]
+        losses = [
+            (each.epsilon, each.auc_loss.mean, each.auc_loss.smallest, each.auc_loss.largest)
+            for each in known
+            if each.auc_loss is not None
+        ]
+        groups = [(each.epsilon, each.smallest_group) for each in known if each.smallest_group is not None]
+        figure = draw_plan(losses, groups, records=self.records, tables=self.tables, limit=USEFUL_WITHIN)
+        if self.confidential:
+            figure.suptitle(f"{CONFIDENTIAL.capitalize()}: do not share", fontsize=9)
+        return figure
+
+    def __str__(self) -> str:
+        lines = [
+            *([self.confidential, ""] if self.confidential else []),
+            f"Is my table large enough? {self.large_enough}",
+            f"Which epsilon? {self.which_epsilon}",
+            "",
+            f"Noisy statistics at epsilon {plain(self.epsilon)}, delta {self.delta:.2g}, "
+            f"{self.records:,} records (taken as public), {self.columns} columns:",
+            *_aligned(
+                [
+                    ("statistic", "share", "epsilon alone", "noise per count"),
+                    *map(_statistic, self.statistics),
+                ]
+            ),
+            "",
+            f"At each epsilon (of {self.tables} simulated tables: mean, and smallest to largest):",
+            *_aligned([self._heads, *map(self._row, self.forecasts)]),
+            *(
+                f"A fit at epsilon {plain(f.epsilon)} would be refused: {f.refused}."
+                for f in self.forecasts
+                if f.refused
+            ),
+        ]
+        if self.advice:
+            lines += ["", "Columns to drop or coarsen:"]
+            lines += [f"- {each.column}: {each.action}. {each.why}" for each in self.advice[:_MOST_ADVICE]]
+            more = len(self.advice) - _MOST_ADVICE
+            lines += [f"- and {more} more: the table is small for this budget."] if more > 0 else []
+        return "\n".join([*lines, "", *_scope(self)])
+
+    @property
+    def _studies(self) -> list[str]:
+        return list(dict.fromkeys(name for each in self.forecasts for name in each.widening))
+
+    @property
+    def _heads(self) -> tuple[str, ...]:
+        studies = [f"width {name}" for name in self._studies]
+        return ("epsilon", "guesses right", "noise", "smallest group", "with outcome", "AUC loss", *studies)
+
+    def _row(self, at: Forecast) -> tuple[str, ...]:
+        def whole(value: float | None) -> str:
+            return "-" if value is None else f"{value:,.0f}"
+
+        guess = "-" if at.attack_accuracy is None else f"{100 * at.attack_accuracy:.0f} %"
+        widths = [_spread(at.widening.get(name), 1) for name in self._studies]
+        noise = "-" if at.noise_std is None else f"{at.noise_std:,.1f}"
+        groups = (whole(at.smallest_group), whole(at.smallest_pair))
+        return (plain(at.epsilon), guess, noise, *groups, _spread(at.auc_loss, 3), *widths)
+
+
+def _lacking(at: Forecast, n: int) -> list[str]:
+    """The results that are not good enough at an epsilon, judged by the worst of the simulated tables."""
+    lacking = []
+    if at.auc_loss is not None and at.real_auc is not None:
+        learned = at.real_auc.smallest - 0.5
+        if learned < USEFUL_WITHIN or at.auc_loss.largest > min(USEFUL_WITHIN, learned / 2):
+            lacking.append("AUC")
+    if at.smallest_group is not None and at.smallest_group > _LARGEST_LOST * n:
+        lacking.append("groups")
+    if any(width.largest > _WIDEST for width in at.widening.values()):
+        lacking.append("intervals")
+    return lacking
+
+
+def _statistic(each: PlannedStatistic) -> tuple[str, ...]:
+    noise = "-" if each.noise_std is None else f"{each.noise_std:,.1f}"
+    return (each.name, f"{100 * each.share:.0f} %", f"{each.epsilon:.2f}", noise)
+
+
+def _spread(found: Spread | None, places: int) -> str:
+    if found is None:
+        return "-"
+    mean, low, high = (f"{value:.{places}f}" for value in (found.mean, found.smallest, found.largest))
+    return f"{mean} ({low} to {high})"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows of text with columns of one width, the first to the left."""
+    wide = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  ".join(
+            [
+                f"{row[0]:{wide[0]}}",
+                *(f"{cell:>{size}}" for cell, size in zip(row[1:], wide[1:], strict=True)),
+            ]
+        )
+        for row in rows
+    ]
+
+
+def _scope(found: BudgetPlan) -> list[str]:
+    """The meaning of the words and of the estimates."""
+    lines = [
+        *found._enough,
+        "Guesses right: most right guesses about who is in the data, where half of the people are.",
+        "Noise: standard deviation of the noise in a single-column count, in records.",
+        f"Smallest group: fewest records with one value of a column whose count is within "
+        f"{100 * RELATIVE_ERROR:.0f} % in {100 * CERTAINTY:.0f} of 100 repeats.",
+    ]
+    real = next((each.real_auc for each in found.forecasts if each.real_auc is not None), None)
+    if any(each.smallest_pair is not None for each in found.forecasts):
+        lines.append("With outcome: the same for records that share the outcome as well.")
+    if real is not None:
+        lines += [
+            "AUC loss: models trained on real records minus models trained on synthetic records.",
+            f"Models of the simulated real records reach an AUC of {_spread(real, 2)}.",
+        ]
+    if any(each.widening for each in found.forecasts):
+        lines.append("Width: width of the intervals of a regression over their width without noise.")
+    lines.append("AUC loss and widths are estimates from simulated tables only. Yours may lose more or less.")
+    if real is not None:  # benchmarks/results/plan.md
+        lines.append("In a test on seven real tables, the expected AUC loss was off by 0.03 on average.")
+    if found.simulated_records < found.records:
+        lines.append(
+            f"Simulated tables have {found.simulated_records:,} records and noise reduced in proportion."
+        )
+    return lines

@@ -1,0 +1,3 @@
+"""The version of the package, which stands nowhere else."""
+
+__version__ = "0.1.0"
