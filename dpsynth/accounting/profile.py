@@ -218,7 +218,7 @@ class Profile:
     def exceedance(self, epsilon: float) -> float:
         """Probability that the privacy loss of a record at the bound exceeds ``epsilon``.
 
-        The larger for a record that is there and for one that is not. Other records can have a larger one, see
+        The larger of presence and absence. Other records can have a larger one, see
         :meth:`largest_exceedance`. Exact for unsampled Gaussians, else accurate to the grid of the
         privacy-loss distribution (an upper bound if the loss has atoms, as with Laplace noise).
         """

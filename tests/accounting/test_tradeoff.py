@@ -185,7 +185,9 @@ def test_belief_quantile_inverts_the_bound_of_all_records(probability):
         level = profile.largest_loss_quantile(probability)
         assert profile.largest_exceedance(level) <= probability
         assert profile.largest_exceedance(level * (1 - 1e-6)) > probability
-        assert profile.belief_quantile(probability, 0.2) == pytest.approx(0.2 / (0.2 + 0.8 * math.exp(-level)))
+        assert profile.belief_quantile(probability, 0.2) == pytest.approx(
+            0.2 / (0.2 + 0.8 * math.exp(-level))
+        )
         assert profile.largest_loss_quantile(0.0) == math.inf and profile.largest_loss_quantile(1.0) == 0.0
 
 
