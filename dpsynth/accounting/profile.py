@@ -243,7 +243,7 @@ class Profile:
         Let S be the outcomes after which the odds have grown by more: ``P(S) > e^epsilon Q(S)``. For every x
         below epsilon, ``P(S) - e^x Q(S) <= delta(x)``. It follows that ``P(S) (1 - e^(x - epsilon)) <=
         delta(x)``. The result is the least of these bounds over a grid of x. The infimum is where the ROC
-        curve leaves the line ``tpr = e^epsilon fpr``. Observers who see only whether a Gaussian output lies in
+        curve leaves the line ``tpr = e^epsilon fpr``. Observers who only see if a Gaussian output lies in
         one tail come as close to it as they like. Only delta is used. It holds for adaptive steps (Zhu, Dong
         and Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
 
