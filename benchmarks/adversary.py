@@ -22,7 +22,6 @@ from sklearn.datasets import load_digits
 
 from dpsynth import datasets
 from dpsynth.accounting.conversions import epsilon_of_belief
-from dpsynth.attacks.adversary import largest_exceedance
 from dpsynth.audits import adversary_critic as critic
 from dpsynth.audits.adversary_setting import Setting
 from dpsynth.model.wgan.settings import TrainingSettings
@@ -212,7 +211,7 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
                 f"{profile.tv():.4f}",
                 between(game.exceedance(belief), 4),
                 f"{profile.exceedance(epsilon):.4f}",
-                f"{largest_exceedance(profile, epsilon):.4f}",
+                f"{profile.largest_exceedance(epsilon):.4f}",
             )
             lines.append(f"| {' | '.join(cells)} |")
     drawn = {label: played.game for label, played in kept.items()}
@@ -247,7 +246,7 @@ def sampled(games: Games, train: object, test: object) -> list[str]:
         lines += [
             row("DP-SGD, q = 0.25", played),
             f"\nexact TV {played.profile.tv():.4f}, exceedance {played.profile.exceedance(epsilon):.4f}, "
-            f"no observer passes {largest_exceedance(played.profile, epsilon):.4f}; of the runs on D "
+            f"no observer passes {played.profile.largest_exceedance(epsilon):.4f}; of the runs on D "
             f"{between(played.game.exceedance(BELIEF, world=0), 4)}, on D' "
             f"{between(played.game.exceedance(BELIEF, world=1), 4)}\n",
             HEADER,
@@ -280,7 +279,7 @@ def main() -> None:
         "",
         f"ρ_β = {BELIEF}, δ = {DELTA}, {STEPS} steps: noise {setting().noise_multiplier:.4f}, "
         f"ρ_a and exact TV {profile.tv():.4f}, exact exceedance {profile.exceedance(epsilon):.5f}, "
-        f"no observer passes {largest_exceedance(profile, epsilon):.5f}",
+        f"no observer passes {profile.largest_exceedance(epsilon):.5f}",
         "",
     ]
     for part in args.only:

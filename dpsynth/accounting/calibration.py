@@ -185,7 +185,7 @@ class AdvantageTarget:
 
 @dataclass(frozen=True)
 class BeliefTarget:
-    """Posterior belief that an observer exceeds with probability at most ``delta``."""
+    """Posterior belief that no observer of any record exceeds with more than probability ``delta``."""
 
     belief: float
     delta: float
@@ -204,8 +204,8 @@ class BeliefTarget:
         return epsilon_of_belief(self.belief, self.prior)
 
     def cost(self, profile: Profile) -> float:
-        """Privacy loss that is exceeded with probability at most delta."""
-        return profile.loss_quantile(self.delta)
+        """Privacy loss that no record exceeds with more than probability delta."""
+        return profile.largest_loss_quantile(self.delta)
 
     def describe(self) -> str:
         """See :class:`Target`."""

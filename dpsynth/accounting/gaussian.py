@@ -78,7 +78,7 @@ class GaussianLoss:
         return high
 
     def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of an ascending list of epsilons, the same in both directions."""
+        """:meth:`delta` at each of a list of epsilons, the same in both directions."""
         if not 0.0 < self.mu < math.inf:
             return [self.delta(epsilon) for epsilon in epsilons]
         return gaussian_deltas(self.mu, np.asarray(epsilons)).tolist()

@@ -27,6 +27,9 @@ from dpsynth.errors import InputError
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
+#: privacy loss beyond which a quantile is infinite
+_LARGEST_LEVEL = 1e12
+
 
 class Profile:
     """Composed privacy cost of events.
@@ -196,17 +199,12 @@ class Profile:
         return posterior_belief(self._level(delta), prior)
 
     def belief_exceedance(self, delta: float) -> float:
-        """Probability that the belief exceeds ``belief(delta)``: that of the loss, or a bound on it.
+        """Bound, for every record, on the probability that a belief exceeds ``belief(delta)``.
 
-        With stages it is a bound for every mechanism that the stages allow:
-        ``P(L > l) (1 - e^{e - l}) <= delta(e)`` for every e below the level l of the loss.
+        It is :meth:`largest_exceedance` at the privacy loss that the belief stands for.
         """
         level, composed = self._level(delta), self._composed
-        if composed is None or not 0.0 < level < math.inf:
-            return self.exceedance(level)
-        below = np.geomspace(min(1e-4, level), level, 400)
-        deltas = np.asarray(composed._loss.deltas((level - below).tolist()))
-        return min(1.0, float((deltas / -np.expm1(-below)).min()), self.exceedance(level))
+        return min(p.largest_exceedance(level) for p in (self, composed) if p is not None)
 
     @cached_property
     def _composed(self) -> Profile | None:
@@ -218,21 +216,89 @@ class Profile:
         return level if self._composed is None else min(level, self._composed.epsilon(delta))
 
     def exceedance(self, epsilon: float) -> float:
-        """Probability that the privacy loss exceeds ``epsilon``: that the odds grow by more than e^epsilon.
+        """Probability that the privacy loss of a record at the bound exceeds ``epsilon``.
 
-        The larger for a record that is there and for one that is not. Exact for unsampled Gaussians, else
-        accurate to the grid of the privacy-loss distribution (an upper bound if the loss has atoms, as with
-        Laplace noise).
+        The larger of presence and absence. Other records can have a larger one, see
+        :meth:`largest_exceedance`. Exact for unsampled Gaussians, else accurate to the grid of the
+        privacy-loss distribution (an upper bound if the loss has atoms, as with Laplace noise).
         """
         return self._loss.exceedance(in_range("epsilon", epsilon, 0.0, math.inf))
 
+    def largest_exceedance(self, epsilon: float) -> float:
+        """Bound the probability that any observer's odds grow by more than e^epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+
+        Returns
+        -------
+        float
+            Valid for every record, in whichever of the two tables is true. Valid for every function of the
+            outputs, and if later steps depend on earlier outputs.
+
+        Notes
+        -----
+        Let S be the outcomes after which the odds have grown by more: ``P(S) > e^epsilon Q(S)``. For every x
+        below epsilon, ``P(S) - e^x Q(S) <= delta(x)``. It follows that ``P(S) (1 - e^(x - epsilon)) <=
+        delta(x)``. The result is the least of these bounds over a grid of x. The infimum is where the ROC
+        curve leaves the line ``tpr = e^epsilon fpr``. Observers who only see if a Gaussian output lies in
+        one tail come as close to it as they like. Only delta is used. It holds for adaptive steps (Zhu, Dong
+        and Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
+
+        Examples
+        --------
+        >>> from dpsynth.accounting import gaussian_event
+        >>> profile = Profile([gaussian_event(8.38, count=30)])
+        >>> round(profile.exceedance(2.197), 4), round(profile.largest_exceedance(2.197), 4)
+        (0.0012, 0.0029)
+        """
+        epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
+        beyond = self.delta(epsilon)
+        if beyond <= 0.0 or math.isinf(epsilon):
+            return beyond
+        if epsilon == 0.0:
+            return 1.0
+        # a promise is linear between corners, at which its own bound is taken
+        least = self.exceedance(epsilon) if isinstance(self._loss, PromisedLoss) else 1.0
+        ahead = np.geomspace(min(1e-6, 1e-6 * epsilon), epsilon + 40.0, 400)
+        for _ in range(2):  # the second time between the neighbours of the best
+            x = epsilon - ahead
+            # at -x, with the tables exchanged, delta is 1 - e^-x (1 - delta(x))
+            factor = np.exp(np.minimum(x, 0.0))
+            deltas = factor * np.asarray(self._loss.deltas(np.abs(x).tolist())) - np.expm1(np.minimum(x, 0.0))
+            bounds = deltas / -np.expm1(-ahead)
+            best = int(bounds.argmin())
+            least = min(least, float(bounds[best]))
+            ahead = np.geomspace(ahead[max(best - 1, 0)], ahead[min(best + 1, ahead.size - 1)], 400)
+        return least
+
     def belief_quantile(self, probability: float, prior: float = 0.5) -> float:
-        """Belief that an observer exceeds with at most this probability, in whichever of the two is true."""
-        return posterior_belief(self.loss_quantile(probability), prior)
+        """Belief that no observer of any record exceeds with more than this probability."""
+        return posterior_belief(self.largest_loss_quantile(probability), prior)
 
     def loss_quantile(self, probability: float) -> float:
-        """Smallest level, at least 0, that the privacy loss exceeds with at most this probability."""
+        """Smallest level, at least 0, that :meth:`exceedance` puts at most at this probability."""
         return self._loss.quantile(in_range("probability", probability, 0.0, 1.0))
+
+    def largest_loss_quantile(self, probability: float) -> float:
+        """Smallest level that :meth:`largest_exceedance` puts at most at this probability, rounded up."""
+        probability = in_range("probability", probability, 0.0, 1.0)
+        if probability in (0.0, 1.0):
+            return self.epsilon(probability)
+        low, high = 0.0, 1.0
+        if self.largest_exceedance(low) <= probability:
+            return 0.0
+        while self.largest_exceedance(high) > probability:
+            low, high = high, 2 * high
+            if high > _LARGEST_LEVEL:
+                return math.inf
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            above = self.largest_exceedance(middle) > probability
+            low, high = (middle, high) if above else (low, middle)
+        return high
 
     def attack_accuracy(self, prior: float = 0.5) -> float:
         """Largest accuracy of any membership attack whose target is a member with probability ``prior``.

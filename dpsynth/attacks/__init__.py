@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.adversary import Game, largest_exceedance, log_odds
+    from dpsynth.attacks.adversary import Game, log_odds
     from dpsynth.attacks.attempt import Attempt
     from dpsynth.attacks.lower_bounds import (
         Errors,
@@ -43,7 +43,6 @@ _HOMES = {
     "epsilon_lower": "dpsynth.attacks.lower_bounds",
     "errors_at": "dpsynth.attacks.lower_bounds",
     "in_words": "dpsynth.attacks.synthetic.words",
-    "largest_exceedance": "dpsynth.attacks.adversary",
     "log_odds": "dpsynth.attacks.adversary",
     "right_guesses": "dpsynth.attacks.lower_bounds",
     "shadow_attack": "dpsynth.attacks.synthetic.shadow",
@@ -63,7 +62,6 @@ __all__ = [
     "epsilon_lower",
     "errors_at",
     "in_words",
-    "largest_exceedance",
     "log_odds",
     "right_guesses",
     "shadow_attack",

@@ -10,7 +10,8 @@ Half of the runs of a game train on D, half on D'. The advantage is the share of
 less that of the runs of D'. The exceedance is the share of runs in which the belief in the table that was
 used passes rho_beta. For a record that moves every step by the whole sensitivity it is exact: the probability
 that the privacy loss exceeds epsilon. This is ``Profile.exceedance``, and not delta. If an observer sees
-less, the number is no bound (docs/explanation/attackers.md). :func:`largest_exceedance` bounds all of them.
+less, the number is no bound (docs/explanation/attackers.md). ``Profile.largest_exceedance`` bounds all of
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.checks import in_range, inside
+from dpsynth.checks import inside
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
 from dpsynth.releases.critic import Transcript
@@ -214,7 +215,7 @@ class Game:
         about = f"{about}, {self.runs} runs" if about else f"{self.runs} runs"
         nobody = Estimate(0.0, 0.0, 0.0)
         passes = f"{about}, belief above {belief:g}. A record at the bound passes it with probability "
-        bound = largest_exceedance(profile, epsilon)
+        bound = profile.largest_exceedance(epsilon)
         return (
             Attempt(attack, "advantage", self.advantage(level), profile.tv(), nobody, about, closer, level),
             Attempt(
@@ -228,48 +229,3 @@ class Game:
                 level,
             ),
         )
-
-
-def largest_exceedance(profile: Profile, epsilon: float) -> float:
-    """Probability with which any observer's belief can pass the one that ``epsilon`` stands for.
-
-    Parameters
-    ----------
-    profile : Profile
-        Privacy profile of the run.
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        At least ``profile.exceedance(epsilon)``. It is valid for every record, every function of the released
-        numbers and every way in which later steps depend on earlier ones.
-
-    Notes
-    -----
-    Let S be the outcomes after which the log-odds exceed epsilon: ``P(S) >= e^epsilon Q(S)``. The test that
-    says "D" on S lies on or under the ROC curve. The curve is concave and starts above the ray ``tpr =
-    e^epsilon fpr`` or nowhere. P(S) is therefore at most where the curve leaves the ray.
-
-    Examples
-    --------
-    >>> from dpsynth.accounting.events import gaussian_event
-    >>> profile = Profile([gaussian_event(8.38, count=30)])
-    >>> round(profile.exceedance(2.197), 4), round(largest_exceedance(profile, 2.197), 4)
-    (0.0012, 0.0029)
-    """
-    epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
-    if epsilon == 0.0:
-        return 1.0
-    if math.isinf(epsilon) or profile.delta(epsilon) <= 0.0:
-        return 0.0
-    # in the logarithm of the false positive rate, of which the ray allows at most e^-epsilon
-    low, high = -700.0, -epsilon
-    if profile.tpr(math.exp(high)) >= 1.0:
-        return 1.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        above = profile.tpr(math.exp(middle)) >= math.exp(epsilon + middle)
-        low, high = (middle, high) if above else (low, middle)
-    return min(1.0, math.exp(epsilon + high))

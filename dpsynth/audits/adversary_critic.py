@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.conversions import posterior_belief
 from dpsynth.accounting.events import training_event
 from dpsynth.accounting.normal_form import REPLACE_ONE, check_adjacency
 from dpsynth.accounting.profile import Profile
@@ -277,7 +278,7 @@ def quick_attempts(
         return ()
     whole = Setting(plan.steps, plan.noise_multiplier, plan.sampling_prob)
     profile = whole.profile()
-    belief = max(profile.belief_quantile(PASSED), 0.5 + 1e-6)
+    belief = max(posterior_belief(profile.loss_quantile(PASSED)), 0.5 + 1e-6)
     rng = np.random.default_rng(seed)
     worlds = np.arange(SIMULATED) % 2
     odds = [

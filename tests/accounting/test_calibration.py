@@ -142,9 +142,8 @@ def test_gaussians_by_their_closed_forms():
     assert solve(AttackAccuracyTarget(0.6)) == pytest.approx(2 * norm.ppf(0.6), rel=1e-3)
     mu = norm.isf(0.01) - norm.isf(0.01 + 0.1)
     assert solve(AdvantageTarget(0.1, 0.01)) == pytest.approx(mu, rel=1e-3)
-    # loss N(mu^2 / 2, mu^2) exceeds log 9 with probability 1e-4
-    t = norm.isf(1e-4)
-    mu = -t + math.sqrt(t**2 + 2 * math.log(9))
+    # the likelier of two sets of outcomes has probability 1e-4, and nine times that of the other
+    mu = norm.isf(1e-4 / 9) - norm.isf(1e-4)
     assert solve(BeliefTarget(0.9, 1e-4)) == pytest.approx(mu, rel=1e-3)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import laplace, norm
 
 from dpsynth.accounting import REPLACE_ONE, Profile
 from dpsynth.accounting.events import (
@@ -174,9 +174,87 @@ def test_loss_quantile_inverts_exceedance(probability):
         assert profile.exceedance(level) <= probability
         if 0.0 < level < 1.99:
             assert profile.exceedance(level * 0.999 - 1e-3) > probability
-        assert profile.belief_quantile(probability, 0.5) == pytest.approx(1 / (1 + math.exp(-level)))
     assert Profile([epsilon_delta_event(1.0, 1e-4)]).loss_quantile(1e-5) == math.inf
     assert Profile([epsilon_delta_event(1.0, 1e-4)]).loss_quantile(1e-3) == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("probability", [1e-6, 1e-3, 0.1, 0.7])
+def test_belief_quantile_inverts_the_bound_of_all_records(probability):
+    """Catches a belief that is passed more often than said, or the one of a record at the bound alone."""
+    for profile in (RUN, Profile([gaussian_event(0.7)]), Profile.promised(1.0, 5e-7, 0.3)):
+        level = profile.largest_loss_quantile(probability)
+        assert profile.largest_exceedance(level) <= probability
+        assert profile.largest_exceedance(level * (1 - 1e-6)) > probability
+        assert profile.belief_quantile(probability, 0.2) == pytest.approx(
+            0.2 / (0.2 + 0.8 * math.exp(-level))
+        )
+        assert profile.largest_loss_quantile(0.0) == math.inf and profile.largest_loss_quantile(1.0) == 0.0
+
+
+def passed(p, q, epsilon):
+    """Largest P of outcomes whose odds P / Q exceed e^epsilon: one by one, and an upper end taken as one."""
+    ends = np.cumsum(p[::-1])[::-1], np.cumsum(q[::-1])[::-1]
+    merged = ends[0][ends[0] > math.exp(epsilon) * ends[1]]
+    return max(p[p > math.exp(epsilon) * q].sum(), merged.max(initial=0.0))
+
+
+@pytest.mark.parametrize(("multiplier", "delta"), [(1.6, 1e-5), (0.8, 1e-3), (10.0, 1e-4)])
+def test_no_record_passes_the_bound_and_one_attains_it(multiplier, delta):
+    """Catches the probability for a record at the bound told as a bound for all records.
+
+    By brute force over outcomes: shifts from 0 to 1, mixtures of records, presence and absence. An observer
+    who only sees that a number lies in the upper end attains the bound.
+    """
+    profile, rng = Profile([gaussian_event(multiplier)]), np.random.default_rng()
+    level, bound = profile.epsilon(delta), profile.belief_exceedance(delta)
+    edges = np.linspace(-9.0, 10.0 + 1 / multiplier, 40_001)
+
+    def outcomes(means, weights):
+        tails = sum(w * norm.sf(edges - mean / multiplier) for mean, w in zip(means, weights, strict=True))
+        return -np.diff(tails)
+
+    found = []
+    for shift in np.linspace(0.0, 1.0, 11):
+        found.append(passed(outcomes([shift], [1.0]), outcomes([0.0], [1.0]), level))
+    at_the_bound = found[-1]
+    for _ in range(20):
+        others, shifts, weights = rng.normal(size=3), rng.uniform(-1.0, 1.0, 3), rng.dirichlet(np.ones(3))
+        pair = outcomes(others + shifts, weights), outcomes(others, weights)
+        found += [passed(*pair, level), passed(*pair[::-1], level)]
+    assert max(found) == at_the_bound <= bound * (1 + 1e-9)
+    assert bound == pytest.approx(at_the_bound, rel=5e-3)
+    assert bound > 1.5 * profile.exceedance(level)
+
+
+def test_no_record_that_stops_in_time_passes_the_bound():
+    """Catches a bound that fails for adaptive steps: the record moves no step once the belief is passed.
+
+    The probability is computed backwards over the steps, with log-odds at the centres of narrow cells.
+    """
+    multiplier, steps, width = 1.6, 16, 0.01
+    profile = Profile([gaussian_event(multiplier * math.sqrt(steps), count=steps)])
+    level, move = profile.epsilon(1e-5), 1 / (multiplier * math.sqrt(steps))
+    edges = level - width * np.arange(500, -1, -1)
+    odds = edges[:-1] + width / 2
+    reached = norm.sf((edges[None, :] - odds[:, None] - move**2 / 2) / move)
+    passes = np.zeros(500)
+    for _ in range(steps):
+        passes = reached[:, -1] - np.diff(reached) @ passes
+    start = np.interp(0.0, odds, passes)
+    assert 1.2 * profile.exceedance(level) < start < profile.belief_exceedance(1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.0])
+def test_bound_of_discrete_mechanisms_is_that_of_merged_outcomes(epsilon):
+    """Catches a bound that only holds for normal noise: two Laplace numbers, of which few are merged."""
+    profile = Profile([laplace_event(1.0, count=2)])
+    edges = np.arange(-12.0, 13.0, 0.05)
+    one = [np.diff(laplace.cdf(edges, shift)) for shift in (1.0, 0.0)]
+    p, q = (np.outer(law, law).ravel() for law in one)
+    order = np.argsort(p / q)
+    found = passed(p[order], q[order], epsilon)
+    assert found <= profile.largest_exceedance(epsilon)
+    assert profile.largest_exceedance(epsilon) == pytest.approx(found, rel=0.02)
 
 
 def test_belief_bound():
@@ -213,6 +291,8 @@ def test_bad_queries_are_named():
         (lambda: profile.belief(1e-5, -1.0), "prior"),
         (lambda: profile.exceedance(-1.0), "epsilon"),
         (lambda: profile.loss_quantile(2.0), "probability"),
+        (lambda: profile.largest_exceedance(-1.0), "epsilon"),
+        (lambda: profile.largest_loss_quantile(math.nan), "probability"),
     ):
         with pytest.raises(InputError, match=words):
             call()

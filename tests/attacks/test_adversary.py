@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary import Game, largest_exceedance, log_odds, log_ratios, shifts
+from dpsynth.attacks.adversary import Game, log_odds, log_ratios, shifts
 from dpsynth.audits import run_at_the_bound
 from dpsynth.errors import InputError
 from dpsynth.releases.critic import Transcript
@@ -204,9 +204,9 @@ def test_largest_exceedance_is_where_the_roc_leaves_the_ray():
     profile = Profile([training_event(1.0, 1.0, 1)])
     for epsilon in (0.3, 1.0, 2.5):
         root = brentq(lambda x, e=epsilon: norm.logcdf(norm.ppf(np.exp(x)) + 1.0) - e - x, -60.0, -epsilon)
-        assert largest_exceedance(profile, epsilon) == pytest.approx(math.exp(root + epsilon), rel=1e-6)
-    assert largest_exceedance(profile, 0.0) == 1.0 and largest_exceedance(profile, math.inf) == 0.0
-    assert largest_exceedance(Profile([]), 0.5) == 0.0
+        assert profile.largest_exceedance(epsilon) == pytest.approx(math.exp(root + epsilon), rel=1e-6)
+    assert profile.largest_exceedance(0.0) == 1.0 and profile.largest_exceedance(math.inf) == 0.0
+    assert Profile([]).largest_exceedance(0.5) == 0.0
 
 
 def test_a_record_that_stops_in_time_passes_the_exact_exceedance():
@@ -222,7 +222,7 @@ def test_a_record_that_stops_in_time_passes_the_exact_exceedance():
     profile = Profile([training_event(noise, 1.0, steps)])
     passed = game.exceedance(1 / (1 + math.exp(-epsilon)), 0.999)
     assert passed.lower > profile.exceedance(epsilon)
-    assert passed.upper < largest_exceedance(profile, epsilon)
+    assert passed.upper < profile.largest_exceedance(epsilon)
 
 
 def test_an_exceedance_is_not_delta():
@@ -240,7 +240,7 @@ def test_attempts_say_what_is_reached_and_what_is_proved():
     advantage, passed = game.attempts(profile, 0.75, attack="a", about="b")
     assert (advantage.measure, passed.measure) == ("advantage", "exceedance")
     assert advantage.proved == pytest.approx(0.38292, abs=1e-5)
-    assert passed.proved == pytest.approx(largest_exceedance(profile, math.log(3)))
+    assert passed.proved == pytest.approx(profile.largest_exceedance(math.log(3)))
     assert advantage.internal and "1000 runs" in advantage.about and "probability 0.275" in passed.about
     assert advantage.control is not None and advantage.control.value == 0.0
 

@@ -232,20 +232,22 @@ def _accuracy(accuracy: float, who: str, added: bool) -> str:
 
 
 def unluckiest(profile: Profile, delta: float) -> str:
-    """Say how sure an attacker may become after one output. The attack accuracy is an average over outputs.
+    """Say how sure an attacker may become after one output: a proved bound for every record.
 
     Examples
     --------
     >>> from dpsynth.accounting import gaussian_event
     >>> print(unluckiest(Profile([gaussian_event(1.6)]), 1e-5))
     Accuracy is an average over all possible outputs. After most outputs, an attacker is at most 92.9 % sure.
-    Greater certainty: once in 12,900 times or less often.
+    Greater certainty: once in 5,200 times or less often.
     """
     belief = percent(profile.belief(delta))
     beyond = profile.belief_exceedance(delta)
     rarely = once_in(beyond) if beyond else "never"
     if float(belief) >= 100:
         sure = "After some outputs, an attacker may be almost certain."
+    elif beyond > 0.5:
+        sure = "No limit is proved for how sure an attacker is after one output."
     else:
         sure = f"After most outputs, an attacker is at most {belief} % sure. Greater certainty: {rarely}."
     return f"Accuracy is an average over all possible outputs. {sure}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief
-from dpsynth.attacks.adversary import Game, largest_exceedance
+from dpsynth.attacks.adversary import Game
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.report.drawing.style import COLOURS, legend_below, line, panels
 from dpsynth.report.formats import plain
@@ -80,7 +80,7 @@ def draw_bounds(
     right.plot(
         levels, [profile.exceedance(e) for e in levels], color="black", label="exact, record at the bound"
     )
-    most = [largest_exceedance(profile, e) for e in levels]
+    most = [profile.largest_exceedance(e) for e in levels]
     right.plot(levels, most, color="black", linestyle=":", label="passed by no observer")
     for number, (label, game) in enumerate(games.items()):
         found = [game.exceedance(posterior_belief(e)) for e in levels]

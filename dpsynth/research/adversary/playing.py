@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary import Game, largest_exceedance
+from dpsynth.attacks.adversary import Game
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.audits.adversary_critic import CriticSubject
 from dpsynth.audits.adversary_setting import CHOSEN
@@ -91,7 +91,7 @@ class Played:
                 "belief": self.belief,
                 "epsilon": epsilon,
                 "exceedance": self.profile.exceedance(epsilon),
-                "largest_exceedance": largest_exceedance(self.profile, epsilon),
+                "largest_exceedance": self.profile.largest_exceedance(epsilon),
                 "delta": self.profile.delta(epsilon),
             },
             "moved": self.moved.tolist(),

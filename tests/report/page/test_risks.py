@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import report_sources as sources
 
-from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
@@ -148,10 +148,18 @@ def test_average_and_unluckiest_are_told_together() -> None:
     allowed = 100 * report.profile.belief(sources.DELTA)
     assert allowed <= belief < allowed + 0.1
     times = int(text.split("once in ")[1].split()[0].replace(",", ""))
-    exceeded = report.profile.exceedance(report.profile.epsilon(sources.DELTA))
+    exceeded = report.profile.belief_exceedance(sources.DELTA)
     assert exceeded <= 1 / times < 1.02 * exceeded
+    assert exceeded > 1.5 * report.profile.exceedance(report.profile.epsilon(sources.DELTA))
     page = render(report, "release")
     assert page.index("Random guessing gives 50") < page.index("Accuracy is an average over all possible")
+
+
+def test_a_belief_that_half_of_the_outputs_may_pass_is_no_limit() -> None:
+    """Catches "most outputs" where the sum of two fits proves nothing about most of them."""
+    text = unluckiest(Profile.promised(3.0, 1e-5, 0.9), 1e-5)
+    assert "most outputs" not in text and "once in" not in text
+    assert "No limit is proved" in text
 
 
 @pytest.mark.parametrize("multiplier", [0.3, 0.1, 0.02])
