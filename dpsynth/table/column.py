@@ -197,8 +197,8 @@ class Column(BaseModel):
                 )
             if steps > EXACT_INTEGERS:
                 raise ValueError(
-                    f"a step of {resolution:g} is too fine for {self.lower:g} to {self.upper:g}: float64 tells "
-                    "at most 2**53 values apart. Write the step in which it is measured as step or decimals"
+                    f"a step of {resolution:g} is too fine for {self.lower:g} to {self.upper:g}, which may "
+                    "have at most 2**53 steps. Write the step in which it is measured as step or decimals"
                 )
 
     def _check_missing_codes(self) -> None:

@@ -82,8 +82,8 @@ def test_a_run_that_failed_counts_in_the_next(
         with pytest.raises(type(raised)):
             pipeline.run(config(**QUICK), "out", log=said.append)
     assert said == [
-        "it stopped after 1 noisy statistic (single-column counts), which cost epsilon 2.999 at delta 1e-05. The "
-        "next run of out counts this cost, which stands in .out.journal.json"
+        "the run stopped after 1 noisy statistic (single-column counts), which cost epsilon 2.999 at delta "
+        "1e-05. The next run of out counts this cost, which stands in .out.journal.json"
     ]
     done = pipeline.run(config(**QUICK), "out", log=said.append)
     assert "1 earlier noisy statistics taken over from .out.journal.json" in said[1]
