@@ -3,8 +3,8 @@
 A folder that is replaced may have been shared. A run that was given up, failed or was killed may have read
 the table. So the ledger of a run is kept in a *journal* beside its folder. It is there from before the first
 statistic until the folder with the final ledger is complete. A new run continues from the journal, from the
-folder that it replaces and from a checkpoint that it gives up. A stage in several of them counts once. Of a
-run that failed, the posted statistics count. Those that it only planned have read nothing and cost nothing.
+folder that it replaces and from a checkpoint that it gives up. A stage in several of them counts once. A
+failed run's posted statistics count. Those that it only planned have read nothing and cost nothing.
 Two runs of one folder may have read different tables. This is not checked: adding up is always right.
 """
 
@@ -69,8 +69,8 @@ def journalled(
         ledger.stop_stage()
         if journal.exists() and len(ledger.entries) > before:
             say(
-                f"the run stopped after {ledger.spent_since(before)}. The next run of {out} counts this cost, "
-                f"which stands in {journal}"
+                f"the run stopped after {ledger.spent_since(before)}. "
+                f"The next run of {out} counts this cost, which stands in {journal}"
             )
         raise
     journal.unlink(missing_ok=True)

@@ -228,7 +228,7 @@ def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, 
     Parameters
     ----------
     schema : Schema
-        Of the table.
+        The schema of the table.
     frame : pandas.DataFrame, shape (n, columns)
         As :meth:`Schema.check` gives it: values outside the limits are left as they are.
 

@@ -12,7 +12,7 @@ All intervals are over independent records of both tables. For a ratio of standa
 each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). For a difference of
 percentiles, the sum of squares joins both order-statistic intervals (Zou and Donner 2008, "Construction of
 confidence limits about effect measures", Statistics in Medicine 27). These are valid for any distribution.
-The real standard deviation is held fixed. If a table is too small for an end, no interval is told. For a
+The real standard deviation is held fixed. If a table is too small for an end, there is no interval. For a
 difference of shares it is Newcombe's from two Clopper-Pearson ones.
 """
 
