@@ -332,6 +332,7 @@ def check(
         "columns": len(known),
         "outcome": known.outcome,
         "n_public": known.n_public,
+        "unit": known.unit,
         "unreviewed": {name: list(fields) for name, fields in known.unreviewed.items()},
         "sha256": known.digest(),
     }
