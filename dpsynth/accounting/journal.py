@@ -3,8 +3,9 @@
 A folder that is replaced may have been shared. A run that was given up, failed or was killed may have read
 the table. So the ledger of a run is kept in a *journal* beside its folder. It is there from before the first
 statistic until the folder with the final ledger is complete. A new run continues from the journal, from the
-folder that it replaces and from a checkpoint that it gives up. A stage in several of them counts once. Two
-runs of one folder may have read different tables. This is not checked: adding up is always right.
+folder that it replaces and from a checkpoint that it gives up. A stage in several of them counts once. A
+failed run's posted statistics count. Those that it only planned have read nothing and cost nothing.
+Two runs of one folder may have read different tables. This is not checked: adding up is always right.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def journalled(
     """Give the ledger that a run or fit of ``out`` continues from, with a journal until the block ends.
 
     ``named`` holds the noisy statistics that the user names. With ``forget`` the ledger begins from ``named``
-    alone although there is more, and says so. If the block raises, the journal stays, and ``say`` gets its
-    path.
+    alone although there is more, and says so. If the block raises, the journal stays, and ``say`` gets what
+    the posted statistics cost.
     """
     ledger, journal = Ledger(), journal_file(out)
     if named is not None:
@@ -65,8 +66,12 @@ def journalled(
     try:
         yield ledger
     except BaseException:
+        ledger.stop_stage()
         if journal.exists() and len(ledger.entries) > before:
-            say(f"what was posted stands in {journal} and counts in the next run of {out}")
+            say(
+                f"the run stopped after {ledger.spent_since(before)}. "
+                f"The next run of {out} counts this cost, which stands in {journal}"
+            )
         raise
     journal.unlink(missing_ok=True)
 
@@ -105,7 +110,9 @@ def _places(out: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Ledger:
-    if path.name.endswith(("ledger.json", "journal.json")):
+    if path.name.endswith("journal.json"):
+        return Ledger.load_journal(path)
+    if path.name == "ledger.json":
         return Ledger.load(path)
     record = read_json(path)
     try:

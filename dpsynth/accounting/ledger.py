@@ -8,6 +8,7 @@ package's model.
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary, from_record, summary_of, to_record
-from dpsynth.checks import text
+from dpsynth.checks import text, together
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.notebook import html_lines, html_table, text_table
@@ -218,6 +219,17 @@ class Ledger:
         with self._lock:
             self._begun, self._closed = None, True
 
+    def stop_stage(self) -> None:
+        """Close all stages, an open one before it is complete: its entries count, and not its promise.
+
+        Call it if a fit fails. Statistics that were planned and not posted have not read any record.
+        """
+        with self._lock:
+            if not self._closed:
+                self._contents = self._contents.stopped()
+                self._note()
+            self.end_stage()
+
     def run(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
     ) -> Released:
@@ -392,6 +404,28 @@ class Ledger:
         except DataError as error:
             raise DataError(f"cannot read the ledger {path}: {error}") from None
         return ledger
+
+    @classmethod
+    def load_journal(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Read the journal of a run that did not end, as :meth:`load` does.
+
+        An entry stands in a journal before its noise is drawn. So nothing else was drawn: of the last stage
+        the entries count, and not the promise of all that was planned.
+        """
+        ledger = cls.load(path)
+        ledger._contents = ledger._contents.stopped()
+        return ledger
+
+    def spent_since(self, length: int) -> str:
+        """Say what the entries after the first ``length`` cost, if they begin a stage."""
+        entries, first = self.entries[length:], self.entries[length].stage
+        costs = [self._contents.cost(number) for number in range(first, len(self.stages) + 1)]
+        epsilon, delta = (math.fsum(cost[part] for cost in costs) for part in (0, 1))
+        cost = f"cost epsilon {round_up(epsilon)} at delta {round_up(delta)}"
+        if not math.isfinite(epsilon):
+            cost = "have no guarantee"
+        many = "1 noisy statistic" if len(entries) == 1 else f"{len(entries)} noisy statistics"
+        return f"{many} ({together([entry.name for entry in entries])}), which {cost}"
 
     def _note(self) -> None:
         """Write the journal, if there is one."""

@@ -182,11 +182,15 @@ class Effects(Data):
 
 @dataclass(frozen=True)
 class Percentile:
-    """One percentile of a column in both tables, with the error in real standard deviations."""
+    """One percentile of a column in both tables, with the error in real standard deviations.
+
+    ``few``: a table has too few records for an end of its interval, which then is the public bound.
+    """
 
     real: float
     synthetic: float
     error: Estimate | None
+    few: bool = False
 
 
 @dataclass(frozen=True)

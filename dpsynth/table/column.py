@@ -195,6 +195,11 @@ class Column(BaseModel):
                     f"upper must lie a whole number of steps of {resolution:g} above lower, "
                     f"got {self.lower:g} and {self.upper:g}"
                 )
+            if steps > EXACT_INTEGERS:
+                raise ValueError(
+                    f"a step of {resolution:g} is too fine for {self.lower:g} to {self.upper:g}, which may "
+                    "have at most 2**53 steps. Write the step in which it is measured as step or decimals"
+                )
 
     def _check_missing_codes(self) -> None:
         if self.missing_codes and not self.missing:

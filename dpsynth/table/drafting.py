@@ -254,7 +254,8 @@ def _number_fields(
             decimals, lower, upper = coarse, round(lower, coarse), round(upper, coarse)
             inexact = distinct[distinct != np.round(distinct, coarse)]
             said.note(
-                f"nearly all values lie close to multiples of {1 / 10**coarse:g}, the step in this draft",
+                f"nearly all values lie close to multiples of {1 / 10**coarse:g}, the step in this draft. "
+                "A fit rounds the others to it",
                 f"but {_longest(inexact)}",
             )
     fields: dict[str, Any] = {"kind": "integer" if whole else "continuous", "lower": lower, "upper": upper}

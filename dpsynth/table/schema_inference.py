@@ -28,6 +28,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.drafting import LeftOut, Remark, Remarks, _said, draft_column, is_text
 from dpsynth.table.leaks import find_leaks
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import numeric_values
 
 _LISTED = 5
 
@@ -39,9 +40,16 @@ _HEAD = (
 )
 
 
+_UNIT = (
+    "what is one row: a patient, a stay or a visit? Write it as unit, such as unit: one patient. The "
+    "guarantee is about one row"
+)
+
+
 @dataclass(frozen=True)
 class Draft:
-    """A schema read from a table, every field unreviewed. Remarks about the table come first.
+    """A schema read from a table, every field unreviewed. Remarks about persons come first, the
+    question about the privacy unit last.
 
     Printed, or shown in a notebook, it is the schema with its remarks. Both quote records.
     """
@@ -197,6 +205,7 @@ def infer_schema(
     if outcome is not None:
         taken = {column.name: _cells(chosen[column.name], cells.get(column.name)) for column in columns}
         remarks += _giveaways(pd.DataFrame(taken), outcome)
+    remarks.append(Remark(None, "question", _UNIT))
     left = tuple(n for n in names if n not in {column.name for column in columns})
     return Draft(
         Schema(
@@ -209,6 +218,46 @@ def infer_schema(
         ),
         tuple(remarks),
     )
+
+
+def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Find the limits that equal the smallest or largest value of a table: they may have come from it.
+
+    Confidential: it reads the records without noise. A limit of 0 is left out, as it is often natural.
+
+    Parameters
+    ----------
+    schema : Schema
+        The schema of the table.
+    frame : pandas.DataFrame, shape (n, columns)
+        As :meth:`Schema.check` gives it: values outside the limits are left as they are.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        For each such column, ``lower``, ``upper`` or both. Derived columns are left out.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": [34, 51, 78]})
+    >>> limits_of_data(infer_schema(table).schema, table)
+    {'age': ('lower', 'upper')}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for column in schema.columns:
+        if not column.is_numeric or column.derived is not None:
+            continue
+        values = numeric_values(column, frame[column.name])
+        values = values[~np.isnan(values)]
+        if not len(values):
+            continue
+        # a draft's limits are rounded to its step
+        near = (column.resolution or 0.0) / 2 * (1 - 1e-9)
+        ends = zip(("lower", "upper"), column.bounds, (values.min(), values.max()), strict=True)
+        same = tuple(name for name, limit, end in ends if limit and abs(limit - end) <= near)
+        if same:
+            found[column.name] = same
+    return found
 
 
 def _names(frame: pd.DataFrame) -> list[str]:

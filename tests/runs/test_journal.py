@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,12 +81,46 @@ def test_a_run_that_failed_counts_in_the_next(
         patch.setattr(DPWGANGP, "_finish", fail)
         with pytest.raises(type(raised)):
             pipeline.run(config(**QUICK), "out", log=said.append)
-    assert said == ["what was posted stands in .out.journal.json and counts in the next run of out"]
+    assert said == [
+        "the run stopped after 1 noisy statistic (single-column counts), which cost epsilon 2.999 at delta "
+        "1e-05. The next run of out counts this cost, which stands in .out.journal.json"
+    ]
     done = pipeline.run(config(**QUICK), "out", log=said.append)
     assert "1 earlier noisy statistics taken over from .out.journal.json" in said[1]
     assert stages("out/ledger.json") == 2 and 5.9 < done.report.guarantee.epsilon <= 6.0
     assert done.report.delta == 2e-5 and "the sum of 2 stages" in str(done.report.guarantee)
     assert not Path(".out.journal.json").exists()
+
+
+def test_a_run_that_failed_costs_what_it_posted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch a failed run, or a killed one, that costs all it had planned, or less than it posted."""
+    SCHEMA.with_n_public(None).to_yaml("cohort.yaml")
+    wanted = config(model=model(base_model="tree"), **QUICK)
+    journal, said = Path(".out.journal.json"), list[str]()
+    killed = ""
+
+    def fail(*args: Any) -> None:
+        nonlocal killed
+        killed = journal.read_text()
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, "estimate_marginals", fail)
+        with pytest.raises(MemoryError):
+            pipeline.run(wanted, "out", log=said.append)
+    names = ["number of records", "single-column counts"]
+    posted = [entry.event for entry in Ledger.load(journal).entries]
+    stages = Ledger.load(journal).stages
+    assert [entry.name for entry in Ledger.load(journal).entries] == names
+    alone = sum(Profile([event]).epsilon(s.delta or 0) for event, s in zip(posted, stages, strict=True))
+    assert 0.5 < alone < 2.5
+    cost = float(said[-1].split("which cost epsilon ")[1].split()[0])
+    assert f"{' and '.join(names)}" in said[-1] and alone <= cost <= alone * 1.001
+    for left in (killed, journal.read_text()):
+        journal.write_text(left)
+        done = pipeline.run(wanted, "out")
+        assert alone + 2.9 < done.report.guarantee.epsilon <= alone + 3.0
+        shutil.rmtree("out")
 
 
 @pytest.mark.slow

@@ -131,6 +131,10 @@ def test_rules_and_formulas_are_kept_in_the_file() -> None:
         ({"kind": "continuous", "lower": 0, "upper": 5, "step": 0}, "step must be greater than 0, got 0"),
         ({"kind": "continuous", "lower": 0, "upper": 5, "step": 2}, "whole number of steps of 2 above lower"),
         ({"kind": "continuous", "lower": 0, "upper": 5, "step": 10}, "whole number of steps"),
+        (
+            {"kind": "continuous", "lower": 0, "upper": 1e6, "decimals": 15},
+            "step of 1e-15 is too fine for 0 to",
+        ),
         ({"kind": "continuous", "lower": 0, "upper": 5, "cells": 0}, "cells must be at least 1, got 0"),
         ({"kind": "continuous", "lower": 0, "upper": 5, "categories": (1, 2)}, "categories are not allowed"),
         ({"kind": "categorical"}, "categories are required"),

@@ -12,7 +12,7 @@ All intervals are over independent records of both tables. For a ratio of standa
 each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). For a difference of
 percentiles, the sum of squares joins both order-statistic intervals (Zou and Donner 2008, "Construction of
 confidence limits about effect measures", Statistics in Medicine 27). These are valid for any distribution.
-The real standard deviation is held fixed. If a table is too small for an end, it is the public bound. For a
+The real standard deviation is held fixed. If a table is too small for an end, there is no interval. For a
 difference of shares it is Newcombe's from two Clopper-Pearson ones.
 """
 
@@ -151,7 +151,13 @@ def _percentile(real: Floats, synthetic: Floats, q: float, column: Column, level
     below = np.hypot(max(b.value - b.lower, 0.0), max(a.upper - a.value, 0.0))
     above = np.hypot(max(b.upper - b.value, 0.0), max(a.value - a.lower, 0.0))
     error = Estimate(*(float(end) / deviation for end in (value, value - below, value + above)))
-    return Percentile(a.value, b.value, error)
+    few = min(len(real), len(synthetic)) < _fewest(level)
+    return Percentile(a.value, b.value, error, few)
+
+
+def _fewest(level: float) -> int:
+    """Fewest present values with which both ends of a percentile's interval are order statistics."""
+    return int(np.ceil(np.log((1.0 - level) / 2) / np.log(HIGH)))
 
 
 def _quantile(values: Floats, q: float, column: Column, level: float) -> Estimate:
@@ -211,7 +217,7 @@ def columns_believed(
     found = column_tails(train, synthetic, schema, level=level)
     held_out = None if test is None else {c.column: c for c in column_tails(train, test, schema, level=level)}
     progress(0.4)
-    measures = [*_of_tails(found, held_out)]
+    measures = [*_of_tails(found, held_out, level)]
     details = [Detail("tails", "tails", True, Tails([_row(c, held_out, schema) for c in found]))]
     together = _missing_cells(synthetic, train, test, schema, level)
     progress(0.5)
@@ -232,7 +238,14 @@ def columns_believed(
     )
 
 
-def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | None) -> Iterator[Measure]:
+def _of_tails(
+    found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | None, level: float
+) -> Iterator[Measure]:
+    def measure(name: str, estimate: Estimate, text: str) -> Measure:
+        if not np.isfinite(estimate.upper - estimate.lower):
+            text += f". Interval n/a: both tables need {_fewest(level)} present values"
+        return Measure.estimated(TAILS, name, estimate, text)
+
     fresh = None if held_out is None else tuple(held_out.values())
     for name, what, aim, errors in (
         ("spread_ratio", "ratio of standard deviations, synthetic over training", "1 is best", _spreads),
@@ -249,7 +262,7 @@ def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | N
             continue
         where, end = worst
         text = f"{what}, of the worst column, {where}. {aim}"
-        yield Measure.estimated(TAILS, f"{name}_worst", end, text)
+        yield measure(f"{name}_worst", end, text)
         chance = None if fresh is None else _worst(errors(fresh), name == "spread_ratio")
         if chance is not None:
             text = f"{_HELD_OUT}, of the worst column, {chance[0]}"
@@ -273,9 +286,9 @@ def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | N
         (
             "percentile_1_error",
             "1st percentile, synthetic minus training, in standard deviations of training records",
-            lambda c: c.low and c.low.error,
+            lambda c: c.low and _known(c.low),
         ),
-        ("percentile_99_error", "the same of the 99th percentile", lambda c: c.high and c.high.error),
+        ("percentile_99_error", "the same of the 99th percentile", lambda c: c.high and _known(c.high)),
         (
             "point_mass_error",
             "share of values, synthetic minus training, at the frequent value where it differs most",
@@ -285,7 +298,13 @@ def _of_tails(found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | N
         for column in found:
             picked: Estimate | None = pick(column)
             if picked is not None:
-                yield Measure.estimated(TAILS, f"{name}[{column.column}]", picked, what)
+                yield measure(f"{name}[{column.column}]", picked, what)
+
+
+def _known(percentile: Percentile) -> Estimate | None:
+    """The error, without ends (NaN) that too few records leave to the public bounds."""
+    error = percentile.error
+    return Estimate(error.value, np.nan, np.nan) if error is not None and percentile.few else error
 
 
 def _spreads(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
@@ -293,7 +312,7 @@ def _spreads(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
 
 
 def _percentile_errors(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
-    ends = [(c.column, p.error) for c in found for p in (c.low, c.high) if p is not None]
+    ends = [(c.column, _known(p)) for c in found for p in (c.low, c.high) if p is not None]
     return [(name, error) for name, error in ends if error is not None]
 
 

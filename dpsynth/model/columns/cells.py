@@ -28,6 +28,8 @@ _PARTS = 4
 _UNEVEN = 1.2
 #: Scales around zero that are tried, as parts of the median's distance from it.
 _AROUND_ZERO = (0.5, 0.1)
+#: Cells farther out, in widths of the resolved ones, are taken to lie there: beyond, equations are singular.
+_FARTHEST = 1e4
 #: Rounds in which point masses are looked for against their interval's level.
 _ROUNDS = 20
 
@@ -57,7 +59,7 @@ class Cells:
 
     ``starts``, shape (cells + 1,): first value of each cell, or for real numbers the number of the cell.
     ``counts``, ``variance``, shape (cells,): noisy number of records without point masses, and its variance.
-    ``heavy``, shape (values,): which values are point masses.
+    ``heavy``, shape (values,): which values are point masses. Empty without counts of values.
     """
 
     grid: Grid
@@ -78,7 +80,7 @@ class Cells:
         ``std``: standard deviation of the noise of either.
         """
         starts = grid.starts if grid.starts is not None else np.arange(grid.present + 1)
-        heavy = np.zeros(int(starts[-1]), dtype=bool)
+        heavy = np.zeros(0 if values is None else len(values), dtype=bool)
         known = np.zeros(grid.present) if coarse is None else coarse
         cells = cls(grid, starts, known, np.full(grid.present, std**2), heavy, std, coarse, values)
         return cells if values is None else cells.with_heavy(cells._heavy())
@@ -253,4 +255,4 @@ class Cells:
                 below, above = _slower(below, -low), _slower(above, high)
             scale = scale + at_low * below + at_high * above
             scale = (scale - start) / whole
-            yield (scale[1:] + scale[:-1]) / 2
+            yield ((scale[1:] + scale[:-1]) / 2).clip(-_FARTHEST, _FARTHEST)

@@ -183,7 +183,7 @@ def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
         reasons = together(guarantee.of_schema or ("schema fields that nobody reviewed",))
         yield Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {REPEATED}")
     else:
-        said = "They come from a reviewed schema. The ledger excludes nothing of it."
+        said = "The owner declared the schema reviewed. The ledger excludes nothing of it."
         yield Hazard(_SCHEMA, "handled", said)
 
 

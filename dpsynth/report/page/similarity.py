@@ -354,7 +354,13 @@ def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
 
 
 def _percentile(end: Percentile) -> tuple[Cell, Cell]:
-    return _change(end.real, end.synthetic), number("") if end.error is None else _estimate(end.error, 2)
+    if end.error is None:
+        error = number("")
+    elif end.few:
+        error = number(f"{decimals(end.error.value, 2)} (n/a: too few records)")
+    else:
+        error = _estimate(end.error, 2)
+    return _change(end.real, end.synthetic), error
 
 
 def _change(real: float | None, synthetic: float | None) -> Cell:

@@ -34,7 +34,13 @@ DataOption = Annotated[
 ]
 SchemaOption = Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)]
 EpsilonOption = Annotated[float | None, typer.Option("--epsilon", help="Total budget.")]
-DeltaOption = Annotated[float | None, typer.Option("--delta", help="Probability of failure.")]
+DeltaOption = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        help="Probability of failure. Default: n^-1.5 for n records to fit, if n is public, else 1e-6.",
+    ),
+]
 BaseModelOption = Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")]
 StepsOption = Annotated[int | None, typer.Option("--steps", help="Steps of the WGAN critic.")]
 NotPrivateFlag = Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")]

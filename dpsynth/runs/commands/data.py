@@ -239,6 +239,11 @@ def _counts(cohort: Cohort, out: Path, schema: Path) -> list[str]:
     ]
 
 
+def _many(count: int, what: str) -> str:
+    """A number with its noun, in the plural where it must be."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 schema_app = typer.Typer(
     help="Draft a schema from a table, or check one.", rich_markup_mode=None, add_completion=False
 )
@@ -313,24 +318,36 @@ def check(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Check a schema, and a table against it. Lists unreviewed fields, clipped values and broken rules."""
+    """Check a schema, and a table against it. Lists unreviewed fields, clipped values and broken rules.
+
+    With --data it also names limits that equal the smallest or largest value of the table.
+    """
     from dpsynth.table.derived import differing
     from dpsynth.table.io import read_table
     from dpsynth.table.schema import Schema
+    from dpsynth.table.schema_inference import limits_of_data
 
     known = Schema.from_yaml(schema)
     result: dict[str, Any] = {
         "columns": len(known),
         "outcome": known.outcome,
         "n_public": known.n_public,
+        "unit": known.unit,
         "unreviewed": {name: list(fields) for name, fields in known.unreviewed.items()},
         "sha256": known.digest(),
     }
     lines = [f"{schema}: {len(known)} columns, outcome {known.outcome or 'none'}"]
     lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in known.unreviewed.items()]
+    if known.unreviewed:
+        lines.append("a run refuses this schema until you review these fields and delete each 'unreviewed'")
+    if known.unit is None:
+        lines.append(
+            "no unit: write what one row is, such as unit: one patient. The guarantee is about one row"
+        )
     if data is not None:
         try:
-            conformed = known.conform(read_table(data, known, csv_format))
+            table = read_table(data, known, csv_format)
+            conformed = known.conform(table)
         except DataError:
             if not as_json:
                 print("\n".join(lines))
@@ -340,18 +357,34 @@ def check(
         for column, formula in known.formulas:
             off = differing(conformed.frame, column, formula, known.columns)
             broken[f"{column.name} = {formula.text}"] = int(off.sum())
+        taken = limits_of_data(known, known.check(table))
         result |= {
             "rows": len(conformed.frame),
             "clipped": clipped,
             "broken": broken,
-            "internal": ["rows", "clipped", "broken"],
+            "limits_of_data": {name: list(ends) for name, ends in taken.items()},
+            "internal": ["rows", "clipped", "broken", "limits_of_data"],
         }
-        lines.append(f"{data}: {len(conformed.frame):,} rows fit (confidential)")
+        rows = len(conformed.frame)
+        lines.append(f"{data}: {_many(rows, 'row')} fit{'s' if rows == 1 else ''} (confidential)")
         lines += [
-            f"outside the bounds, will be clipped: {name}, {count} values (confidential)"
+            f"outside the bounds, will be clipped: {name}, {_many(count, 'value')} (confidential)"
             for name, count in clipped.items()
         ]
         lines += [
-            f"{text}: {count} rows do not obey (confidential)" for text, count in broken.items() if count
+            f"{text}: {_many(count, 'row')} {'does' if count == 1 else 'do'} not obey (confidential)"
+            for text, count in broken.items()
+            if count
         ]
+        if taken:
+            ends = {("lower",): "smallest", ("upper",): "largest", ("lower", "upper"): "smallest and largest"}
+            named = (
+                f"the {words} value of {', '.join(name for name in taken if taken[name] == which)}"
+                for which, words in ends.items()
+                if which in taken.values()
+            )
+            lines.append(
+                f"limits equal {'; '.join(named)}: limits must not come from the data. Write limits that you "
+                "know without this table (confidential)"
+            )
     console.emit(result, "\n".join(lines), as_json=as_json)

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dpsynth.evaluation.similarity.tails import column_tails, missing_cells, spread_ratio
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.tails import column_tails, columns_believed, missing_cells, spread_ratio
+from dpsynth.evaluation.tables import Tables
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
 
@@ -95,6 +97,19 @@ def test_small_tables_end_at_public_bounds() -> None:
     rng = np.random.default_rng(4)
     crea = column_tails(table(rng, 100), table(rng, 100), SCHEMA)[0]
     assert crea.high.error.upper > 10 and crea.high.error.lower < -10
+
+
+def test_no_interval_is_told_where_its_ends_are_public_bounds() -> None:
+    """Would catch an interval of -27 to 1 deviations, or one withheld from tables that are large enough."""
+    rng = np.random.default_rng(4)
+    for n, told in ((367, False), (368, True)):
+        real, made = (table(rng, 1000).dropna().head(size) for size in (n, 400))
+        tables = Tables.of(made, train=real, schema=SCHEMA)
+        measures = {m.name: m for m in columns_believed(tables, Settings(), rng).measures}
+        for name in ("percentile_1_error[crea]", "percentile_99_error[crea]", "percentile_error_worst"):
+            found = measures[name]
+            assert found.value is not None and (found.lower is not None) == told
+            assert ("Interval n/a: both tables need 368 present values" in found.detail) != told
 
 
 def test_values_missing_together() -> None:

@@ -335,7 +335,26 @@ def test_schema_check_counts_clipped_values(folder: Path, capsys: pytest.Capture
     assert main(["schema", "check", "good.yaml", "--data", "bad.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["clipped"] == {"age": 1}
     assert main(["schema", "check", "good.yaml", "--data", "bad.csv"]) == 0
-    assert "clipped: age, 1 values (confidential)" in capsys.readouterr().out
+    assert "clipped: age, 1 value (confidential)" in capsys.readouterr().out
+
+
+def test_schema_check_says_what_stands_in_the_way_of_a_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a check that ends well for a draft that a run refuses, or whose limits are the data's."""
+    assert main(["schema", "infer", "good.csv", "--out", "draft.yaml"]) == 0
+    assert main(["schema", "check", "draft.yaml", "--data", "good.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "a run refuses this schema until" in said and "no unit: write what one row is" in said
+    kept = [line for line in Path("draft.yaml").read_text().splitlines() if "unreviewed" not in line]
+    Path("draft.yaml").write_text("\n".join(kept) + "\n")
+    assert main(["schema", "check", "draft.yaml", "--data", "good.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "refuses" not in said
+    assert "limits equal the smallest and largest value of age, crea: limits must not come from" in said
+    assert main(["schema", "check", "good.yaml", "--data", "good.csv", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["limits_of_data"] == {} and "limits_of_data" in record["internal"]
 
 
 def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -347,7 +366,7 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     row_with("21,1.0,F,1")()
     assert main(["schema", "check", "bad.yaml", "--data", "bad.csv"]) == 0
     said = capsys.readouterr().out
-    assert "died = 1 implies age > 25: 1 rows do not obey (confidential)" in said
+    assert "died = 1 implies age > 25: 1 row does not obey (confidential)" in said
     assert "old" not in said and "crea" not in said
     fit = "fit --data bad.csv --schema bad.yaml --epsilon 3 --delta 1e-5 --steps 0 --out model"
     assert main(fit.split()) == 0

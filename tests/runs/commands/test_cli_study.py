@@ -164,7 +164,7 @@ def test_what_a_failed_study_posted_stands_in_its_journal(
     with monkeypatch.context() as patched:
         patched.setattr("dpsynth.runs.private_estimates.write_estimates", full)
         assert main(fit("--study", STUDY)) == 1
-    assert not Path("st").exists() and "what was posted stands in" in capsys.readouterr().err
+    assert not Path("st").exists() and "counts this cost, which stands in" in capsys.readouterr().err
     assert main(fit("--study", STUDY)) == 0
     assert len(Ledger.load("st/ledger.json").entries) == 12
 
