@@ -250,16 +250,10 @@ class Contents:
         """
         entries = self.entries[:length]
         last = entries[-1].stage if entries else 0
-        found = replace(self, stages=self.stages[:last], entries=entries)
-        cut = entries and length < len(self.entries) and self.entries[length].stage == last
-        return found.stopped() if cut else found
-
-    def stopped(self) -> Contents:
-        """The ledger whose last stage stopped early: its entries count, and not its promise as a whole."""
-        if not self.stages:
-            return self
-        *earlier, last = self.stages
-        return replace(self, stages=(*earlier, replace(last, epsilon=None, tv=None)))
+        stages = list(self.stages[:last])
+        if entries and length < len(self.entries) and self.entries[length].stage == last:
+            stages[-1] = replace(stages[-1], epsilon=None, tv=None)
+        return replace(self, stages=tuple(stages), entries=entries)
 
     def guarantee(self, delta: float) -> Guarantee:
         """The guarantee at ``delta``, see :meth:`Ledger.guarantee`."""
@@ -336,9 +330,8 @@ def _take(joined: Contents, stage: Stage, entries: list[Entry]) -> Contents:
     if stage.key not in keys:
         stages.append(stage)
     place = [ours.key for ours in stages].index(stage.key)
-    # it may have got a delta since, and a promise counts if one of the two ledgers counts it
-    told = [(name, getattr(stages[place], name), getattr(stage, name)) for name in ("delta", "epsilon", "tv")]
-    stages[place] = replace(stages[place], **{name: other for name, known, other in told if known is None})
+    if stages[place].delta is None:  # it may have got one since
+        stages[place] = stage
     joined = replace(joined, stages=tuple(stages))
     ours = joined.of_stage(place + 1)
     entries = [replace(entry, stage=place + 1) for entry in entries]

@@ -4,7 +4,7 @@ A folder that is replaced may have been shared. A run that was given up, failed 
 the table. So the ledger of a run is kept in a *journal* beside its folder. It is there from before the first
 statistic until the folder with the final ledger is complete. A new run continues from the journal, from the
 folder that it replaces and from a checkpoint that it gives up. A stage in several of them counts once. A
-failed run's posted statistics count. Those that it only planned have read nothing and cost nothing.
+failed run costs what its last stage was promised, since when it stopped may depend on noisy statistics.
 Two runs of one folder may have read different tables. This is not checked: adding up is always right.
 """
 
@@ -43,7 +43,7 @@ def journalled(
 
     ``named`` holds the noisy statistics that the user names. With ``forget`` the ledger begins from ``named``
     alone although there is more, and says so. If the block raises, the journal stays, and ``say`` gets what
-    the posted statistics cost.
+    it cost.
     """
     ledger, journal = Ledger(), journal_file(out)
     if named is not None:
@@ -66,7 +66,6 @@ def journalled(
     try:
         yield ledger
     except BaseException:
-        ledger.stop_stage()
         if journal.exists() and len(ledger.entries) > before:
             say(
                 f"the run stopped after {ledger.spent_since(before)}. "
@@ -110,9 +109,7 @@ def _places(out: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Ledger:
-    if path.name.endswith("journal.json"):
-        return Ledger.load_journal(path)
-    if path.name == "ledger.json":
+    if path.name.endswith(("ledger.json", "journal.json")):
         return Ledger.load(path)
     record = read_json(path)
     try:

@@ -219,17 +219,6 @@ class Ledger:
         with self._lock:
             self._begun, self._closed = None, True
 
-    def stop_stage(self) -> None:
-        """Close all stages, an open one before it is complete: its entries count, and not its promise.
-
-        Call it if a fit fails. Statistics that were planned and not posted have not read any record.
-        """
-        with self._lock:
-            if not self._closed:
-                self._contents = self._contents.stopped()
-                self._note()
-            self.end_stage()
-
     def run(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
     ) -> Released:
@@ -405,19 +394,12 @@ class Ledger:
             raise DataError(f"cannot read the ledger {path}: {error}") from None
         return ledger
 
-    @classmethod
-    def load_journal(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Read the journal of a run that did not end, as :meth:`load` does.
-
-        An entry stands in a journal before its noise is drawn. So nothing else was drawn: of the last stage
-        the entries count, and not the promise of all that was planned.
-        """
-        ledger = cls.load(path)
-        ledger._contents = ledger._contents.stopped()
-        return ledger
-
     def spent_since(self, length: int) -> str:
-        """Say what the entries after the first ``length`` cost, if they begin a stage."""
+        """Say what the stages cost that begin after the first ``length`` entries.
+
+        A stage that was not completed costs all it was promised: when it stopped may depend on its noisy
+        statistics.
+        """
         entries, first = self.entries[length:], self.entries[length].stage
         costs = [self._contents.cost(number) for number in range(first, len(self.stages) + 1)]
         epsilon, delta = (math.fsum(cost[part] for cost in costs) for part in (0, 1))

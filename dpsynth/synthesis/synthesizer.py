@@ -319,7 +319,7 @@ class DPWGANGP(BaseEstimator):
                     steps = training.release(releases.plan, stage=releases.stage)
                     model, history = ledger.run(steps, records, rng)
         except BaseException:
-            ledger.stop_stage()  # what was set aside for a fit that failed covers nothing, and costs nothing
+            ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
             raise
         warn_of_flattened(model.encoder.marginals)
         return self._finish(model, history)

@@ -465,17 +465,3 @@ def test_what_cannot_be_summed_is_refused():
         calibrated(BeliefTarget(0.9, 1e-5), 0.02, 300, 1e-5, earlier=earlier)
     with pytest.raises(PrivacyError, match="leaves nothing"):
         calibrated(TvTarget(0.5), 0.02, 300, 1e-6, earlier=earlier)
-
-
-def test_a_stage_that_stops_early_costs_its_entries_and_a_complete_one_its_promise():
-    """Catches a promise forgotten for a stage that was complete, or that another ledger still counts."""
-    ledger = staged((1e-6, 1.0, 8.0), (1e-6, 1.0, 8.0))
-    whole = Ledger.from_dict(ledger.to_dict())
-    whole.stop_stage()
-    assert whole.epsilon(2e-6) == 2.0
-    ledger.stop_stage()
-    assert ledger.epsilon(2e-6) == pytest.approx(1.0 + Profile([gaussian_event(8.0)]).epsilon(1e-6))
-    for ours, other in ((ledger, whole), (whole, ledger)):
-        both = Ledger.from_dict(ours.to_dict())
-        both.join(other)
-        assert both.epsilon(2e-6) == 2.0
