@@ -801,8 +801,8 @@ def page(found: Results) -> str:
             pairs = list(zip(lines.fits(arm, table), lines.fits(other, table), strict=False))
             gaps = [one["auc"] - two["auc"] for one, two in pairs]
             won = sum(gap > 0 for gap in gaps)
-            told.append(f"{np.mean(gaps):+.3f} on {table} (above 0 for {won} of {len(gaps)} seeds)")
-        return " and ".join(told)
+            told.append(f"{np.mean(gaps):+.3f} on {table}, above 0 for {won} of {len(gaps)} seeds.")
+        return " It is ".join(told)
 
     def far(arm: str) -> str:
         means = [np.mean([lines.apart("change", arm, t, b, 32) for t in TABLES]) for b in BATCHES]
@@ -817,18 +817,24 @@ def page(found: Results) -> str:
     seeds = min(len(lines.fits(arm, t)) for arm in (*TUNED, "none") for t in TABLES)
     sizes = ", ".join(f"{t} {len(split(t)[0].frame):,}" for t in TABLES)
     real_auc = " and ".join(f"{found['real', t]['auc']:.3f} ({t})" for t in TABLES)
-    memory = ", ".join(
-        f"{'no privacy' if arm == 'plain' else ARMS[arm].name} {lines.memory(arm):,.0f} MB" for arm in TIMED
-    )
+    shown = {
+        "plain": "No privacy",
+        "best": "Optimal noise",
+        "clip": "Clipping",
+        "each": "A gradient for every row",
+    }
+    memory = " ".join(f"{label}: {lines.memory(arm):,.0f} MB." for arm, label in shown.items())
     clip = lines.clip
     made = f"{platform.machine()}, {os.cpu_count()} cores shared with other work, Python"
     made += f" {platform.python_version()}, TensorFlow {tf.__version__}"
     says = [
-        f"""**Boxes do not help this critic.** Component-wise bounds alone need
+        f"""**Boxes do not help this WGAN critic.** Component-wise bounds alone need
         {span(of(reads, "box", "constant"), 1)} times the noise of the Lipschitz constants. The package takes
-        the smaller of box and ball in each layer. That was the ball in all {len(reads)} readings: the two
+        the smaller of box and ball in each layer. The ball was the smaller in all {len(reads)} readings: the
+        two
         noises differ by a part of {apart_by:.0e} at most.""",
-        f"""**Boxes help a critic without a constraint** (LeakyReLU, penalty at public points). The smaller of
+        f"""**Boxes help a WGAN critic without a constraint** (LeakyReLU, penalty at public points). The
+        smaller of
         box and ball has {span(of(free, "best", "constant"))} times the noise of the constants there. But
         clipping at 3 has {span(of(free, "clip 3", "best", True))} times its noise, relative to the
         signal.""",
@@ -837,8 +843,9 @@ def page(found: Results) -> str:
         f"""**Clipping at {clip.split()[1]} has less noise for its signal than the bounds.** Its noise over
         signal
         is {by_width(clip, "best", True)}, relative to optimal noise. The advantage is smaller for wide
-        critics, where the shape of the noise counts more.""",
-        f"""**Distance to the critic without noise.** The changes of the scores correlate as follows, mean of
+        WGAN critics, where the shape of the noise counts more.""",
+        f"""**Distance to the WGAN critic without noise.** The changes of the scores correlate as follows,
+        mean of
         both tables at batch 208, a quarter and all. Optimal noise: {far("best")}. Spherical noise:
         {far("sphere")}. Boxes alone: {far("box")}. Clipping: {far(clip)}.""",
         f"""**The bounds have slack.** After {START_AT} steps gradient norms go from
@@ -850,32 +857,35 @@ def page(found: Results) -> str:
         noise:
         {auc("sphere")}. Boxes alone: {auc("box")}. Clipping: {auc("clip")}. Without noise: {auc("none")}.
         Real records: {real_auc}.""",
-        f"""**The same seeds compared.** The AUC of optimal noise minus that of clipping is
-        {paired("best", "clip")}. Minus that of spherical noise it is {paired("best", "sphere")}. On the seeds
+        f"""**The same seeds compared.** The difference in AUC of optimal noise from clipping is
+        {paired("best", "clip")} The difference from spherical noise is {paired("best", "sphere")} On the
+        seeds
         that chose the settings, clipping was ahead: mean AUC {tuned("clip"):.3f} against
         {tuned("best"):.3f}.""",
         f"""**Clipping must shorten generated points too.** If records alone are clipped, the median AUC is
-        {auc("records")}. The critic is then pushed even where both distributions are equal. The package did
+        {auc("records")}. The WGAN critic is then pushed even where both distributions are equal. The package
+        did
         so
         before this measurement. Its earlier figures for clipping are too low for this reason.""",
         f"""**Time.** Ghost clipping takes {times("clip", "best")} times the processor time of optimal noise.
         A
         gradient for every row takes {times("each", "best")} times as long.""",
-        f"""**Peak memory of a process**, full batch, width 128: {memory}.""",
+        f"""**Peak memory of a process**, full batch, width 128: {memory}""",
     ]
     ends = [
-        f"""**Where bounds win.** They need no gradient of a single row, and no clip norm. They have no bias.
+        f"""**Wins of the bounds.** They need no gradient of a single row, and no clip norm. They have no
+        bias.
         Their utility equals that of clipping within the spread of seeds. Beside a gradient for every row
         they win
         in time and memory. Beside ghost clipping they win little: it takes
         {lines.cost("clip", "full", 32) / lines.cost("best", "full", 32):.2f} times as long on the full
         batch.""",
-        f"""**Where bounds lose.** Boxes alone lose everywhere on this critic. Small critics do not favour
+        f"""**Losses of the bounds.** Boxes alone lose everywhere on this WGAN critic. Small WGAN critics do
+        not favour
         the bounds: there
         the
-        advantage of clipping is largest. Wide batches do not favour them either: the noise over signal of
-        clipping
-        is {by_batch(clip, "best", True)}, relative to optimal noise. Ghost clipping also
+        advantage of clipping is largest. Wide batches do not favour them either. Clipping has a noise over
+        signal of {by_batch(clip, "best", True)}, relative to optimal noise. Ghost clipping also
         needs no
         Lipschitz constraint, without which the bounds are several times too large.""",
     ]
@@ -883,38 +893,44 @@ def page(found: Results) -> str:
         f"""**Records.** Training halves: {sizes}. δ = n^-1.5. Batches are Poisson samples of 208, a quarter
         or
         all of the records.""",
-        f"""**Noise and signal.** The critic is trained without noise. At {", ".join(map(str, READ_AT))} steps
+        f"""**Noise and signal.** The WGAN critic is trained without noise. At {", ".join(map(str, READ_AT))}
+        steps
         each arm states its noise for a run of {STEPS} steps. The signal is the norm of the mean gradient,
         records
         minus generated points, clipped where the arm clips. The table has the values after {START_AT}
         steps.""",
-        f"""**Correlation of changes.** From the state after {START_AT} steps, {APART} critic steps are made
+        f"""**Correlation of changes.** From the state after {START_AT} steps, {APART} WGAN critic steps are
+        made
         with
         and without noise, on the same samples. The generator is fixed. Correlated are the changes of the
         scores of
-        all records and as many generated points. Mean of 3 draws of the noise. The critic without noise does
+        all records and as many generated points. Mean of 3 noise seeds. The WGAN critic without noise does
         not
         clip.""",
         """**Lipschitz constants** are the accounting of Béthune et al. (2024), "DP-SGD without clipping: the
         Lipschitz neural network way", with the optimal split between layers. The noise equals that of box or
         ball
-        on this critic, so there are no fits of its own.""",
+        on this WGAN critic, so there are no fits of its own.""",
         f"""**Clipping** is ghost clipping: norms come from layer inputs and deltas. A loop that forms the
         gradient
-        of every row, as DP-SGD libraries do, gives the same clipped sum up to a part of {equal:.0e}. That
-        loop is
-        compiled by XLA. TensorFlow Privacy 0.9 cannot be imported beside this TensorFlow, and Opacus needs
+        of every row, as DP-SGD libraries do, gives the same clipped sum up to a part of {equal:.0e}. The
+        loop is compiled by XLA. TensorFlow Privacy 0.9 cannot be imported beside this TensorFlow, and Opacus
+        needs
         PyTorch.""",
-        f"""**Utility.** {STEPS} critic steps on the full batch. Marginals take a tenth of the budget. Each
+        f"""**Utility.** {STEPS} WGAN critic steps on the full batch. Marginals take a tenth of the budget.
+        Each
         arm chose
-        its critic learning rate ({", ".join(f"{r:g}" for r in RATES)}) by the mean AUC of both tables over
+        its WGAN critic learning rate ({", ".join(f"{r:g}" for r in RATES)}) by the mean AUC of both tables
+        over
         seeds
         {", ".join(map(str, TUNED_ON))}. Clipping chose its norm ({", ".join(f"{c:g}" for c in CLIPS)}) too,
         and
         clipping of records alone was tried at 1. A rate above 0.01 was not tried. The choice reads held-out
         records and costs no budget here.
-        The nearest-neighbour (NN) accuracy and the discriminator read {JUDGED:,} records of each table.""",
-        """**Time.** All loops take turns in one process. Medians of 3 repeats, milliseconds a critic step,
+        The nearest-neighbour (NN) accuracy and the real-versus-synthetic classifier (discriminator) read
+        {JUDGED:,} records of each table.""",
+        """**Time.** All loops take turns in one process. Medians of 3 repeats, milliseconds a WGAN critic
+        step,
         half
         a generator step included.""",
     ]
@@ -923,15 +939,17 @@ def page(found: Results) -> str:
             "# Proved bounds against clipping",
             wrapped(f"""Made by `python -m benchmarks.bounds_against_clipping`. Each result is a line of
             `bounds_against_clipping.jsonl`. {made}."""),
-            wrapped(f"""Five ways make a critic step private, on the same critic, records, ε = {EPSILON:g},
+            wrapped(f"""Five ways make a WGAN critic step private, on the same WGAN critic, records, ε =
+            {EPSILON:g},
             number of
-            steps and generator. The critic has two hidden layers with MaxMin, and matrices of spectral norm
+            steps and generator. The WGAN critic has two hidden layers with MaxMin, and matrices of spectral
+            norm
             1 at
             most. The WGAN has no base model."""),
             "## What the numbers say",
             "\n".join(wrapped("- " + one) for one in says),
             *map(wrapped, ends),
-            "![Noise, distance of critics, time and utility](bounds_against_clipping.svg)",
+            "![Noise, distance of WGAN critics, time and utility](bounds_against_clipping.svg)",
             "## Table",
             "\n".join(table_of(lines)),
             wrapped(f"""Width 32 unless stated. AUC, NN accuracy and discriminator: median of {seeds} seeds

@@ -119,7 +119,7 @@ def test_a_clipped_record_has_the_length_it_is_clipped_to(clip):
 
 
 def test_clipping_leaves_the_critic_of_equal_distributions_where_it_is():
-    """Catches clipping of records alone, which pushes the critic also where records equal generated points."""
+    """Catches clipping of records alone, which moves the critic where records equal generated points."""
     trainer, _, _ = trainer_of("clipping", clip_norm=0.1)
     weights = unflatten(started(trainer, np.random.default_rng(3))["critic"], output_bias=False)
     rows = tf.constant(np.tile(records(30) - LAYOUT.center.astype(np.float32), (2, 1)))
