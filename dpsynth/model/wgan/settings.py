@@ -39,7 +39,8 @@ class TrainingSettings:
     penalty_weight : float
         The coefficient lambda.
     clip_norm : float or None
-        Per-record clipping at this norm instead of the proved bounds, for comparison.
+        Clipping of each gradient at this norm instead of the proved bounds, for comparison. Gradients of
+        generated points are clipped as those of records.
     critic_steps : int
         Critic updates for each generator update (n_c of Algorithm 1).
     critic_learning_rate, generator_learning_rate, beta_1, beta_2 : float

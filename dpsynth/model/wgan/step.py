@@ -137,15 +137,8 @@ class Step:
         fake = self.generate(unflatten(state["generator"], output_bias=True), bank, chunk, step, j)
 
         scores, inputs, deltas = critic_pass(weights, tf.concat([real, fake], axis=0), self.activation)
-        n_real = index.shape[0]
-        share = sampled
-        if settings.clip_norm is not None:
-            norms = squared_gradient_norms(
-                [x[:n_real] for x in inputs], [d[:n_real] for d in deltas], weights
-            )
-            share = sampled * tf.minimum(1.0, settings.clip_norm / tf.sqrt(norms + 1e-12))
-        n_fake = fake.shape[0]
-        coefficients = tf.concat([-share / batch, tf.fill([n_fake], np.float32(1.0 / n_fake))], axis=0)
+        n_real, n_fake = index.shape[0], fake.shape[0]
+        coefficients = self.coefficients(weights, inputs, deltas, sampled)
         gradient = self.sum_of_gradients(weights, inputs, deltas, coefficients, index)
 
         noise_std = tf.zeros([])
@@ -177,6 +170,19 @@ class Step:
             gradient = [g + p for g, p in zip(gradient, penalty, strict=True)]
 
         return gradient, noise_std, tf.reduce_mean(scores[n_real:])
+
+    def coefficients(self, weights: Weights, inputs: list[Any], deltas: list[Any], sampled: Any) -> Any:
+        """Coefficient of each row's gradient: -1 / B for a sampled record, 1 / n for a generated point.
+
+        Clipping shortens both kinds alike. The critic of equal distributions then stays where it is.
+        """
+        n_fake = inputs[0].shape[0] - sampled.shape[0]
+        generated = tf.fill([n_fake], np.float32(1.0 / n_fake))
+        plain = tf.concat([-sampled / self.expected_batch, generated], axis=0)
+        if self.settings.clip_norm is None:
+            return plain
+        norms = squared_gradient_norms(inputs, deltas, weights)
+        return plain * tf.minimum(1.0, self.settings.clip_norm / tf.sqrt(norms + 1e-12))
 
     def sum_of_gradients(
         self, weights: Weights, inputs: list[Any], deltas: list[Any], coefficients: Any, index: Any

@@ -8,6 +8,7 @@ import tensorflow as tf
 from scipy import stats
 
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.critic import critic_pass, squared_gradient_norms
 from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
@@ -115,6 +116,18 @@ def test_a_clipped_record_has_the_length_it_is_clipped_to(clip):
         lengths.append(norm * moves(trainer, settings, plan, arrays, trainer.step.draws.draw(rng)))
     assert lengths[1].min() < 1 < lengths[1].max()
     np.testing.assert_allclose(lengths[0], np.minimum(lengths[1], clip), rtol=5e-3)
+
+
+def test_clipping_leaves_the_critic_of_equal_distributions_where_it_is():
+    """Catches clipping of records alone, which moves the critic where records equal generated points."""
+    trainer, _, _ = trainer_of("clipping", clip_norm=0.1)
+    weights = unflatten(started(trainer, np.random.default_rng(3))["critic"], output_bias=False)
+    rows = tf.constant(np.tile(records(30) - LAYOUT.center.astype(np.float32), (2, 1)))
+    _, inputs, deltas = critic_pass(weights, rows, trainer.step.activation)
+    assert np.sqrt(squared_gradient_norms(inputs, deltas, weights)).min() > 0.1
+    coefficients = trainer.step.coefficients(weights, inputs, deltas, tf.ones([30]))
+    total = trainer.step.sum_of_gradients(weights, inputs, deltas, coefficients, None)
+    assert max(float(tf.reduce_max(tf.abs(g))) for g in total) < 1e-6
 
 
 @pytest.mark.parametrize("case", ["spectral", "maxmin"])
