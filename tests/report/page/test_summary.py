@@ -126,12 +126,12 @@ def test_pre_specified_regressions_are_told_first_and_only_as_far_as_they_may():
     report = RunReport(sources.ledger_of(), sources.DELTA, studies=(sources.study_of(),))
     (first,) = said(utility.section(report))
     assert "(mortality)" in first.text and "can be quoted" in first.text and not first.internal
-    assert "declared_effects" in [v.code for v in summary.findings(report.released())]
+    assert "declared_effects" in [v.code for v in report.released().findings]
     void = RunReport(sources.bare_ledger(), sources.DELTA, studies=(sources.study_of(),))
     (first,) = said(utility.section(void))
     assert "NOT PRIVATE" in first.text and "quoted" not in first.text and first.internal
-    assert all(v.internal for v in summary.findings(void) if v.code == "declared_effects")
-    assert "declared_effects" not in [v.code for v in summary.findings(void.released())]
+    assert all(v.internal for v in void.findings if v.code == "declared_effects")
+    assert "declared_effects" not in [v.code for v in void.released().findings]
 
 
 def test_the_page_counts_the_signs_of_the_private_estimates():
@@ -145,7 +145,7 @@ def test_the_page_counts_the_signs_of_the_private_estimates():
 def test_the_worst_findings_come_first_and_none_is_lost():
     """Catches a bad finding behind a fold while a good one is seen, and one that is nowhere."""
     report = sources.full_report(hostile=False)[0]
-    found = [v for v in summary.findings(report) if v.about == "trust"]
+    found = [v for v in report.findings if v.about == "trust"]
     seen, more = utility.section(report).blocks[-1].items, utility.findings_section(report).blocks[0].items
     assert [item.title for item in (*seen, *more)] == [verdict.headline for verdict in found]
     order = ["bad", "caution", "good"]
