@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.page import guarantee, similarity, summary, utility
 from dpsynth.report.page.blocks import Facts, Paragraph, Section
+from dpsynth.report.page.html import render
 from dpsynth.report.run_report import RunReport
 
 
@@ -93,6 +98,31 @@ def test_the_verdict_is_one_line_of_three_facts():
     assert not released.internal and "memorisation" not in released.text
     plain = summary.verdict(private(sources.ledger_of()))
     assert plain.text.endswith("Quality: not measured on this page.") and plain.severity == "good"
+
+
+def test_a_result_above_its_bound_is_explained():
+    """Catches "no attack passed" beside a number above its bound, or of the noise code alone."""
+    made_up = Attempt("audit: counts", "tv", Estimate(0.10, 0.02, 0.18), 0.08, internal=False)
+    for attempt, line in (
+        (made_up, "No test of the noise code on made-up records passed its bound."),
+        (replace(made_up, internal=True), "No attack passed its bound."),
+    ):
+        report = replace(private(sources.ledger_of()), attempts=(attempt,))
+        page = render(report, "internal")
+        assert line in summary.verdict(report).text
+        assert "passes its bound if its whole interval lies above" in page.split('id="attempts"')[1]
+
+
+def test_limits_of_summed_stages_are_called_loose():
+    """Catches limits four times too high without a word, or that word where there is one stage."""
+    one, two = Ledger(), Ledger()
+    one.post("counts", gaussian_event(5.0), sensitivity="1")
+    for name in ("number of records", "counts"):
+        two.begin_stage(1e-6)
+        two.post(name, gaussian_event(5.0), sensitivity="1")
+    for ledger, loose in ((one, False), (two, True)):
+        for shown in (guarantee.section(private(ledger)), guarantee.ledger_section(private(ledger))):
+            assert ("n_public" in text_of(shown)) == ("2 stages were added" in text_of(shown)) == loose
 
 
 def test_measured_numbers_carry_their_interval_and_mark():
