@@ -138,16 +138,17 @@ def beside(guarantee: Guarantee | None, verdict: Verdict) -> Verdict:
     """A finding of memorisation with what the guarantee allows, and whether sharing is covered."""
     if verdict.code not in ("memorises", "values_remembered") or guarantee is None or not guarantee.private:
         return verdict
-    allowed = (
-        "The guarantee holds all the same. It limits the advantage of every membership test to "
-        f"{round_up(guarantee.tv)} (0 is a random guess, 1 is certainty). "
-    )
-    shared = (
-        f"Its exceptions are not covered: {together(guarantee.excluded)}."
+    said = [
+        verdict.sentence,
+        "The guarantee limits the advantage of every membership test to "
+        f"{round_up(guarantee.tv)} (0 is a random guess, 1 is certainty).",
+        f"It does not cover: {together(guarantee.excluded)}."
         if guarantee.excluded
-        else "It also covers the sharing of the table."
-    )
-    return replace(verdict, sentence=f"{verdict.sentence} {allowed}{shared}")
+        else "It covers the sharing of the table.",
+    ]
+    if verdict.severity == "bad":
+        said.append("An attack far above this limit shows an error of proof or code. Share nothing then.")
+    return replace(verdict, sentence=" ".join(said))
 
 
 def lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
