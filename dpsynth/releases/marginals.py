@@ -113,6 +113,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         >>> release = MarginalsRelease(schema=Schema(columns=columns), n=5000, noise_multiplier=2.0)
         >>> release.sensitivity_squared
         3
+        >>> release.sensitivity
+        'sqrt(3) (a record is in 3 counts: 1 in each of 2 columns, 1 more where 1 column has many values)'
         """
         return len(self.schema) + sum(grid is not None for grid in self.by_value) + bool(self.panel)
 
@@ -129,7 +131,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         twice = sum(grid is not None for grid in self.by_value)
         many = "1 column has" if twice == 1 else f"{twice} columns have"
         parts += [f"1 more where {many} many values"] if twice else []
-        parts += ["1 of its missing values"] if self.panel else []
+        parts += ["1 for its number of missing values"] if self.panel else []
         number = self.sensitivity_squared
         counts = "1 count" if number == 1 else f"{number} counts"
         return f"sqrt({number}) (a record is in {counts}: {', '.join(parts)})"

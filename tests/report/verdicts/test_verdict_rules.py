@@ -90,9 +90,7 @@ def test_memorisation_is_told_with_what_the_guarantee_allows():
 
     private = Guarantee(3.0, 1e-5, 0.25491)
     assert "1 in 20 tables" in said(None) and "guarantee" not in said(None)
-    assert "to 0.255 (" in said(private) and said(private).endswith(
-        "It also covers the sharing of the table."
-    )
+    assert "to 0.255 (" in said(private) and said(private).endswith("It covers the sharing of the table.")
     assert said(replace(private, seeded=True)) == said(None)
     but = said(replace(private, excluded=("bounds that were read off the data",)))
     assert "bounds that were read off" in but and "sharing" not in but
