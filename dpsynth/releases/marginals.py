@@ -113,6 +113,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         >>> release = MarginalsRelease(schema=Schema(columns=columns), n=5000, noise_multiplier=2.0)
         >>> release.sensitivity_squared
         3
+        >>> release.sensitivity
+        'sqrt(3) (a record is in 3 counts: 1 in each of 2 columns, 1 more where 1 column has many values)'
         """
         return len(self.schema) + sum(grid is not None for grid in self.by_value) + bool(self.panel)
 
@@ -124,11 +126,15 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
     @property
     def sensitivity(self) -> str:
         """In words, for the ledger."""
-        parts = [f"one count in each of {len(self.schema)} columns"]
+        columns = len(self.schema)
+        parts = [f"1 in each of {columns} columns" if columns > 1 else "1 in the column"]
         twice = sum(grid is not None for grid in self.by_value)
-        parts += [f"one more in {twice} with many values"] if twice else []
-        parts += ["one in the number of missing values"] if self.panel else []
-        return f"sqrt({self.sensitivity_squared}) ({' and '.join(parts)})"
+        many = "1 column has" if twice == 1 else f"{twice} columns have"
+        parts += [f"1 more where {many} many values"] if twice else []
+        parts += ["1 for its number of missing values"] if self.panel else []
+        number = self.sensitivity_squared
+        counts = "1 count" if number == 1 else f"{number} counts"
+        return f"sqrt({number}) (a record is in {counts}: {', '.join(parts)})"
 
     @property
     def detail(self) -> str:

@@ -59,12 +59,6 @@ _CONFIG: dict[str, tuple[str, ...]] = {
         "neighbour_histogram",
         "training_steps",
         "batch_size",
-        "noise_shape",
-        "centred",
-        "numeric",
-        "categorical",
-        "marginals",
-        "match_marginals",
     ),
 }
 
@@ -216,7 +210,7 @@ class RunReport:
             *judge_guarantee(self.guarantee, self.profile),
             *judge_attempts(self.attempts),
             *judge_studies(self.studies, internal=bool(self.withheld)),
-            *judge(self.measured),
+            *judge(self.measured, self.guarantee),
         ]
         return tuple(sorted(found, key=lambda verdict: ("bad", "caution", "good").index(verdict.severity)))
 

@@ -79,6 +79,8 @@ def division(report: Divided) -> tuple[str, ...]:
         return (
             "A hash of its values assigned each record to training or test, and equal records were numbered.",
             "One more record in the table is at most one more record in training.",
+            "The key of the hash is no secret. Anyone who knows a record can compute its part, and the "
+            "division adds no secrecy.",
         )
     return ()
 
@@ -139,6 +141,23 @@ def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
             text += f" This concerns {some}."
         told.append((text, any(attempt.internal for attempt in among)))
     return told
+
+
+#: when an attack passes its bound
+PASSED = "An attack passes its bound if its whole interval lies above the bound."
+
+
+def none_passed(attempts: Sequence[Attempt]) -> str:
+    """Say that no bound was passed, and what was attacked. ``attempts`` are those with a bound.
+
+    Examples
+    --------
+    >>> from dpsynth.evaluation.estimates import Estimate
+    >>> none_passed([Attempt("audit: counts", "tv", Estimate(0.3, 0.25, 0.35), 0.4, internal=False)])
+    'No test of the noise code on made-up records passed its bound'
+    """
+    real = any(attempt.internal for attempt in attempts)
+    return f"No {'attack' if real else 'test of the noise code on made-up records'} passed its bound"
 
 
 def in_words(attempt: Attempt) -> str:

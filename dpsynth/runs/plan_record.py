@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpsynth.accounting.measures import percent
 from dpsynth.checks import few, together
 from dpsynth.errors import CONFIDENTIAL
 from dpsynth.report.formats import plain
@@ -256,7 +257,7 @@ class BudgetPlan:
         def whole(value: float | None) -> str:
             return "-" if value is None else f"{value:,.0f}"
 
-        guess = "-" if at.attack_accuracy is None else f"{100 * at.attack_accuracy:.0f} %"
+        guess = "-" if at.attack_accuracy is None else f"{percent(at.attack_accuracy)} %"
         widths = [_spread(at.widening.get(name), 1) for name in self._studies]
         noise = "-" if at.noise_std is None else f"{at.noise_std:,.1f}"
         groups = (whole(at.smallest_group), whole(at.smallest_pair))

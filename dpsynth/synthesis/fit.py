@@ -179,7 +179,7 @@ def _count(
     noise, detail = None, "no noise"
     if options.epsilon is not None:
         noise = analytic_sigma(*part)
-        detail = f"Gaussian noise on the count, ({part[0]:.3g}, {part[1]:.3g}) of the budget is set aside"
+        detail = f"Gaussian noise on the count, a stage that costs ε = {part[0]:.3g} at δ = {part[1]:.3g}"
     count = CountRelease(noise_multiplier=noise, stage=Stage.begin(part[1]), detail=detail)
     return ledger.run(count, records, rng), count.noise_std, part
 

@@ -54,7 +54,10 @@ def _peak(data: Marginal) -> str:
     if place == 0 and data.zero:
         where = "0"
     elif data.type == "numeric":
-        where = f"{plain(data.edges[place], 4)} to {plain(data.edges[place + 1], 4)}"
+        first, last = data.edges[place], data.edges[place + 1]
+        if all(edge % 1 == 0.5 for edge in data.edges):  # bins of whole numbers end half a step outside
+            first, last = first + 0.5, last - 0.5
+        where = plain(first, 4) + (f" to {plain(last, 4)}" if last > first else "")
     else:
         where = str(data.labels[place])
     name = style.NAMES[data.table]

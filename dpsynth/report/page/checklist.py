@@ -20,7 +20,7 @@ from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, S
 from dpsynth.report.page.summary import whom
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.privacy import WEAK_EPSILON
-from dpsynth.report.wording import REPEATED, division, is_stratified
+from dpsynth.report.wording import REPEATED, division, is_stratified, none_passed
 
 Status = Literal["open", "yours", "handled"]
 
@@ -237,8 +237,7 @@ def _proof(report: RunReport) -> Hazard:
         return Hazard(name, "open", f"An attack passed its bound: {passed[0].attack}.")
     if not bounded:
         return Hazard(name, "open", "No attack with a proved bound is on this page.")
-    said = f"None of {len(bounded)} attack results passed its bound. This finds large errors alone."
-    return Hazard(name, "yours", said)
+    return Hazard(name, "yours", f"{none_passed(bounded)}. This finds large errors alone.")
 
 
 def _budget(report: RunReport, holds: bool) -> Hazard:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary
+from dpsynth.releases.count import CountRelease
 from dpsynth.report.drawing.curves import plot_costs, plot_curves
-from dpsynth.report.formats import bound
+from dpsynth.report.formats import bound, round_up
 from dpsynth.report.page.blocks import (
     Block,
     Bullets,
@@ -24,7 +25,7 @@ from dpsynth.report.page.blocks import (
     number,
     paragraph,
 )
-from dpsynth.report.page.summary import covered, findings, items, promises
+from dpsynth.report.page.summary import covered, items, promises
 from dpsynth.report.run_report import RunReport
 
 _ADJACENCY = {
@@ -54,12 +55,13 @@ def section(report: RunReport) -> Section:
         )
     else:
         blocks.append(Facts(promises(guarantee, profile)))
+        blocks += [paragraph(*_loose(report))] if _loose(report) else []
     if guarantee is not None and guarantee.excluded:
         left_out = tuple(Sentence(reason) for reason in guarantee.excluded)
         blocks += [paragraph("The guarantee does not cover:"), Bullets(left_out)]
     if who := covered(report):
         blocks.append(paragraph(who[0]))
-    weak = [v for v in findings(report) if v.rests_on == ("ledger",) and v.code == "weak_guarantee"]
+    weak = [v for v in report.findings if v.rests_on == ("ledger",) and v.code == "weak_guarantee"]
     blocks += [Items(items(weak))] if weak else []
     return Section("guarantee", "Guarantee", tuple(blocks), ("ledger",))
 
@@ -78,9 +80,24 @@ def ledger_section(report: RunReport) -> Section | None:
     blocks += [Heading("Cost"), *_ledger(summary)]
     if guarantee.private:
         blocks += [Heading("Limits for an attacker"), _meanings(profile, guarantee.delta)]
+        blocks += [paragraph(*_loose(report))] if _loose(report) else []
         drawn = plot_curves(profile, guarantee.delta)
         blocks += [Plots(drawn)] if drawn else []
     return Section("ledger", "Privacy ledger", tuple(blocks))
+
+
+def _loose(report: RunReport) -> tuple[str, ...]:
+    """Why limits of several stages are loose, and how to avoid it. Empty for one stage."""
+    stages = () if report.ledger is None else report.ledger.stages
+    if report.ledger is None or len(stages) < 2:
+        return ()
+    said = (
+        f"The costs of {len(stages)} stages were added. The true limits are lower than those stated here, "
+        "above all for a search, for a small false positive rate (FPR) and for mu."
+    )
+    if report.ledger.entries[0].name != CountRelease.name:
+        return (said,)
+    return said, "A public number of records (n_public in the schema) saves the stage of the count."
 
 
 def _ledger(summary: Summary) -> list[Block]:
@@ -101,7 +118,9 @@ def _ledger(summary: Summary) -> list[Block]:
     return [
         paragraph(
             "Each noisy statistic of the real table is an entry. Within a stage, costs are composed exactly. "
-            "The costs of several stages add up."
+            "The costs of several stages add up.",
+            f"ε alone: the ε of this statistic at δ = {round_up(summary['delta'])}, without the others. A "
+            "stage is counted at a δ of its own, so its ε can differ.",
         ),
         Plots(plot_costs(summary["entries"], summary["delta"])),
         Grid("The ledger, entry by entry", header, rows, folded=len(rows) > 12),

@@ -27,10 +27,10 @@ from dpsynth.report.page.blocks import (
     number,
     paragraph,
 )
-from dpsynth.report.page.summary import findings, items
+from dpsynth.report.page.summary import items
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get
-from dpsynth.report.wording import HEADER, WORDS, cells, closers, grouped, reached
+from dpsynth.report.wording import HEADER, PASSED, WORDS, cells, closers, grouped, reached
 
 #: what the names of attacks begin with, by risk
 _PREFIXES = {
@@ -178,12 +178,13 @@ def attempts_section(report: RunReport) -> Section:
                 "or unknown.",
                 f"Reached: {what}.",
                 "Control: the same attack on people outside the data, or without the table.",
+                PASSED,
             ),
             *blocks,
         ]
     else:
         blocks.append(paragraph("No attack is on this page."))
-    found = [verdict for verdict in findings(report) if verdict.about == "risk"]
+    found = [verdict for verdict in report.findings if verdict.about == "risk"]
     found = [verdict for verdict in found if verdict.rests_on != ("ledger",)]
     blocks += [Items(items(found))] if found else []
     blocks.append(

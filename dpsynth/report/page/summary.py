@@ -17,25 +17,11 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.report.formats import hundredths, once_in, round_up, shown
 from dpsynth.report.page.blocks import Item, Sentence
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
-from dpsynth.report.verdicts.rules import judge
-from dpsynth.report.verdicts.utility import judge_studies
 from dpsynth.report.verdicts.verdict import Severity, Verdict, get, number_of
-from dpsynth.report.wording import division, is_stratified
+from dpsynth.report.wording import division, is_stratified, none_passed
 
 _ORDER: dict[Severity, int] = {"bad": 0, "caution": 1, "good": 2}
 _LABELS: dict[Severity, str] = {"bad": "✕ Bad:", "caution": "! Caution:", "good": "✓ Good:"}
-
-
-def findings(report: RunReport) -> tuple[Verdict, ...]:
-    """Return what the rules say about a report, the worst first."""
-    verdicts = [
-        *judge_guarantee(report.guarantee, report.profile),
-        *judge_attempts(report.attempts),
-        *judge_studies(report.studies, internal=bool(report.withheld)),
-        *judge(report.measured),
-    ]
-    return tuple(sorted(verdicts, key=lambda verdict: _ORDER[verdict.severity]))
 
 
 def items(verdicts: Iterable[Verdict]) -> tuple[Item, ...]:
@@ -75,7 +61,7 @@ def verdict(report: RunReport) -> OneLine:
     >>> verdict(RunReport()).text
     'No guarantee is known. No attack is on this page. Quality: not measured on this page.'
     """
-    found = findings(report)
+    found = report.findings
     risks = [verdict for verdict in found if verdict.about == "risk"]
     worst: Severity = risks[0].severity  # the worst comes first, and one is about the guarantee
     text = " ".join((_promise(report.guarantee), _attacked(report, risks), _quality(found)))
@@ -99,7 +85,9 @@ def _attacked(report: RunReport, risks: Iterable[Verdict]) -> str:
     warned = " There are signs of memorisation." if signs else ""
     if not report.attempts:
         return f"No attack is on this page.{warned}"
-    return ("No attack passed its bound." if "bounds_held" in codes else "No bound is known.") + warned
+    if "bounds_held" not in codes:
+        return f"No bound is known.{warned}"
+    return f"{none_passed([attempt for attempt in report.attempts if attempt.proved is not None])}.{warned}"
 
 
 def _quality(found: Iterable[Verdict]) -> str:

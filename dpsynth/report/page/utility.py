@@ -28,7 +28,7 @@ from dpsynth.report.page.blocks import (
     number,
     paragraph,
 )
-from dpsynth.report.page.summary import findings, items
+from dpsynth.report.page.summary import items
 from dpsynth.report.plots import by, score_rows
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.utility import judged
@@ -55,7 +55,7 @@ def findings_section(report: RunReport) -> Section | None:
 
 
 def _findings(report: RunReport) -> tuple[Item, ...]:
-    return items(verdict for verdict in findings(report) if verdict.about == "trust")
+    return items(verdict for verdict in report.findings if verdict.about == "trust")
 
 
 #: findings that are seen before the folds, the worst

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.checks import few, together
-from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.formats import measured, percent, round_up
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, number_of
-from dpsynth.report.wording import in_words
+from dpsynth.report.wording import PASSED, in_words, none_passed
 
 #: p-value below which held-out records are no baseline, and the share of copies that is memorisation even so
 DIFFERENT, MANY_COPIES = 0.01, 0.1
 #: share of held-out records that equal a training one, above which copies may be coincidence
 COINCIDE = 0.5
-#: a guess of who was in the training table counts when it surely exceeds 1/2 by this much
+#: a guess of who was in the training table counts when it surely exceeds chance by this much
 MEMBERSHIP_MARGIN = 0.02
 #: without held-out records, a share of copies that is reported
 COPIED = 0.01
@@ -46,7 +47,9 @@ _SIGNS = {
     "membership_tpr_at_1pct": _Sign(
         1.0, 0.05, "An attack that suspects 1 in 100 new records finds a share of training records of"
     ),
-    "privacy_loss": _Sign(0.0, 0.1, "Nearest-neighbour accuracy rises from training to new records by"),
+    "privacy_loss": _Sign(
+        MEMBERSHIP_MARGIN, 0.1, "Nearest-neighbour accuracy rises from training to new records by"
+    ),
 }
 
 
@@ -56,11 +59,26 @@ def _floor(evaluation: Evaluation, name: str) -> float:
     return _SIGNS[name].floor if chance is None else number_of(chance)
 
 
+def _surely(measure: Measure, level: float, signs: int) -> float:
+    """The lower end at which so many signs together exceed their floors by chance at a rate of 1 - level.
+
+    Bonferroni's level for one-sided tests, by the width of a normal distribution. An end is never raised.
+    """
+    normal = NormalDist()
+    wider = normal.inv_cdf(1 - (1 - level) / max(signs, 2)) / normal.inv_cdf(1 - (1 - level) / 2)
+    return number_of(measure) - wider * (number_of(measure) - least(measure))
+
+
 def memory(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Copies, membership inference and privacy loss: are training records memorised?"""
+    """Copies, membership inference and privacy loss: are training records memorised?
+
+    Each sign is tested at a level for all signs together. A table that is independent of its training records
+    is suspected at most as often as one interval misses.
+    """
+    level = float(evaluation.settings.get("level", 0.95))
     known = [measure for name in _SIGNS if (measure := get(evaluation, name)) is not None]
     judged = [measure for measure in known if measure.lower is not None]
-    caught = [m for m in judged if m.lower is not None and m.lower > _floor(evaluation, m.name)]
+    caught = [m for m in judged if _surely(m, level, len(judged)) > _floor(evaluation, m.name)]
     # without an interval, only clear signs are reported
     suspected = [m for m in known if m.lower is None and number_of(m) > _SIGNS[m.name].clear]
     differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")
@@ -81,6 +99,11 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
             return
         start = "Training records are memorised" if bad else "Training records may be memorised"
         severity: Severity = "bad" if bad else "caution"
+        chance = (
+            f"At most 1 in {1 / (1 - level):.0f} tables that are independent of their training records are "
+            "suspected by chance."
+        )
+        reasons += f" {chance}" if caught else ""
         yield Verdict("memorises", severity, f"{start}. {reasons}", *basis(signs), "risk")
     elif judged and coincide is not None and least(coincide) > COINCIDE:
         yield Verdict(
@@ -109,6 +132,23 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
             *basis([copied]),
             "risk",
         )
+
+
+def beside(guarantee: Guarantee | None, verdict: Verdict) -> Verdict:
+    """A finding of memorisation with what the guarantee allows, and whether sharing is covered."""
+    if verdict.code not in ("memorises", "values_remembered") or guarantee is None or not guarantee.private:
+        return verdict
+    said = [
+        verdict.sentence,
+        "The guarantee limits the advantage of every membership test to "
+        f"{round_up(guarantee.tv)} (0 is a random guess, 1 is certainty).",
+        f"It does not cover: {together(guarantee.excluded)}."
+        if guarantee.excluded
+        else "It covers the sharing of the table.",
+    ]
+    if verdict.severity == "bad":
+        said.append("An attack far above this limit shows an error of proof or code. Share nothing then.")
+    return replace(verdict, sentence=" ".join(said))
 
 
 def lone_values(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -206,10 +246,9 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
         )
     if not bounded:
         return ()
-    plural = "" if len(bounded) == 1 else "s"
     sentence = (
-        f"None of {len(bounded)} attack result{plural} with a proved bound passed it. This proves nothing, "
-        "but a gross error would have shown."
+        f"{none_passed(bounded)} ({len(bounded)} result{'' if len(bounded) == 1 else 's'}). {PASSED} This "
+        "proves nothing, but a gross error would have shown."
     )
     internal = any(attempt.internal for attempt in bounded)
     return (Verdict("bounds_held", "good", sentence, ("attempts",), internal, "risk"),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.formats import shown
 from dpsynth.report.verdicts import privacy, similarity, utility
@@ -19,8 +20,10 @@ FEW_RECORDS = 100
 NO_PRAISE = 30
 
 
-def judge(evaluation: Evaluation) -> tuple[Verdict, ...]:
+def judge(evaluation: Evaluation, guarantee: Guarantee | None = None) -> tuple[Verdict, ...]:
     """Return what the rules say about an evaluation, of any generator's table.
+
+    With a ``guarantee`` of the table, a finding of memorisation says what it allows.
 
     Rules whose measures are absent or undefined say nothing.
 
@@ -37,7 +40,7 @@ def judge(evaluation: Evaluation) -> tuple[Verdict, ...]:
     records = [get(evaluation, f"{table}_records") for table in ("synthetic", "train", "test")]
     if any(measure is not None and number_of(measure) < NO_PRAISE for measure in records):
         verdicts = [verdict for verdict in verdicts if verdict.severity != "good"]
-    return tuple(verdicts)
+    return tuple(privacy.beside(guarantee, verdict) for verdict in verdicts)
 
 
 def _few(evaluation: Evaluation) -> Iterator[Verdict]:

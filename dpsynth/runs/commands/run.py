@@ -14,6 +14,7 @@ from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
+    from dpsynth.accounting.guarantee import Guarantee
     from dpsynth.evaluation.records import Evaluation
     from dpsynth.runs.config import RunConfig
     from dpsynth.runs.evaluation import Finished
@@ -169,13 +170,13 @@ def end_of(done: Finished) -> None:
     raise console.Interrupted(sentence) if done.interrupted else RunError(sentence)
 
 
-def judgement(evaluation: Evaluation) -> list[str]:
+def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> list[str]:
     """Findings of an evaluation, as lines: the verdicts, the numbers of records, and the parts used."""
     from dpsynth.evaluation.tables import sampled
     from dpsynth.files.markdown import inert
     from dpsynth.report.verdicts.rules import judge
 
-    lines = [verdict.sentence for verdict in judge(evaluation)]
+    lines = [verdict.sentence for verdict in judge(evaluation, guarantee)]
     if "test_records" in evaluation:
         train, test = (evaluation[f"{name}_records"].value for name in ("train", "test"))
         lines.append(f"{train:,} records trained the model, and {test:,} were held out to test it.")
@@ -186,7 +187,7 @@ def _text(done: Finished) -> str:
     lines = [str(done.report.guarantee)]
     evaluation = done.report.evaluation
     if evaluation is not None:
-        lines += ["Quality of the table (confidential):", *judgement(evaluation)]
+        lines += ["Quality of the table (confidential):", *judgement(evaluation, done.report.guarantee)]
     lines.append(f"wrote {', '.join(done.folder.files)} to {done.out}")
     if evaluation is None and done.folder.synthetic.exists():
         lines.append(f"not evaluated. `dpsynth evaluate {done.out}` does it")

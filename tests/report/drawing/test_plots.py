@@ -71,6 +71,10 @@ def test_words_beside_a_marginal():
         "synthetic records: 10 to 100 (75.0 %)" in plot.alt and "real records: 0 to 10 (60.0 %)" in plot.alt
     )
     assert plot.caption == "age (years). Missing: synthetic records 12.5 %, real records 25.0 %"
+    whole = plot_marginals(
+        [marginal(edges=[-0.5, 0.5, 3.5]), marginal("train", edges=[-0.5, 0.5, 3.5], share=[1, 0])]
+    )
+    assert "synthetic records: 1 to 3 (" in whole.alt and "real records: 0 (" in whole.alt
     coded = plot_marginals(
         [marginal(missing=None, special=0.125), marginal("train", missing=None, special=0.0)]
     )

@@ -48,7 +48,7 @@ def test_who_is_covered() -> None:
     assert first.internal and not any(sentence.internal for sentence in more)
     assert first.text in render(run(), "internal").split('id="attempts"')[0]
     text = told(run())
-    assert "A hash of its values" in text and "each training record" in text
+    assert "A hash of its values" in text and "each training record" in text and "adds no secrecy" in text
     assert "computed from the training records and from the held-out ones" in text
 
 

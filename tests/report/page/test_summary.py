@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.page import guarantee, similarity, summary, utility
 from dpsynth.report.page.blocks import Facts, Paragraph, Section
+from dpsynth.report.page.html import render
 from dpsynth.report.run_report import RunReport
 
 
@@ -95,6 +100,31 @@ def test_the_verdict_is_one_line_of_three_facts():
     assert plain.text.endswith("Quality: not measured on this page.") and plain.severity == "good"
 
 
+def test_a_result_above_its_bound_is_explained():
+    """Catches "no attack passed" beside a number above its bound, or of the noise code alone."""
+    made_up = Attempt("audit: counts", "tv", Estimate(0.10, 0.02, 0.18), 0.08, internal=False)
+    for attempt, line in (
+        (made_up, "No test of the noise code on made-up records passed its bound."),
+        (replace(made_up, internal=True), "No attack passed its bound."),
+    ):
+        report = replace(private(sources.ledger_of()), attempts=(attempt,))
+        page = render(report, "internal")
+        assert line in summary.verdict(report).text
+        assert "passes its bound if its whole interval lies above" in page.split('id="attempts"')[1]
+
+
+def test_limits_of_summed_stages_are_called_loose():
+    """Catches limits four times too high without a word, or that word where there is one stage."""
+    one, two = Ledger(), Ledger()
+    one.post("counts", gaussian_event(5.0), sensitivity="1")
+    for name in ("number of records", "counts"):
+        two.begin_stage(1e-6)
+        two.post(name, gaussian_event(5.0), sensitivity="1")
+    for ledger, loose in ((one, False), (two, True)):
+        for shown in (guarantee.section(private(ledger)), guarantee.ledger_section(private(ledger))):
+            assert ("n_public" in text_of(shown)) == ("2 stages were added" in text_of(shown)) == loose
+
+
 def test_measured_numbers_carry_their_interval_and_mark():
     """Catches a number of real records without its interval or without the mark, and a made-up one."""
     evaluation = Evaluation(
@@ -126,12 +156,12 @@ def test_pre_specified_regressions_are_told_first_and_only_as_far_as_they_may():
     report = RunReport(sources.ledger_of(), sources.DELTA, studies=(sources.study_of(),))
     (first,) = said(utility.section(report))
     assert "(mortality)" in first.text and "can be quoted" in first.text and not first.internal
-    assert "declared_effects" in [v.code for v in summary.findings(report.released())]
+    assert "declared_effects" in [v.code for v in report.released().findings]
     void = RunReport(sources.bare_ledger(), sources.DELTA, studies=(sources.study_of(),))
     (first,) = said(utility.section(void))
     assert "NOT PRIVATE" in first.text and "quoted" not in first.text and first.internal
-    assert all(v.internal for v in summary.findings(void) if v.code == "declared_effects")
-    assert "declared_effects" not in [v.code for v in summary.findings(void.released())]
+    assert all(v.internal for v in void.findings if v.code == "declared_effects")
+    assert "declared_effects" not in [v.code for v in void.released().findings]
 
 
 def test_the_page_counts_the_signs_of_the_private_estimates():
@@ -145,7 +175,7 @@ def test_the_page_counts_the_signs_of_the_private_estimates():
 def test_the_worst_findings_come_first_and_none_is_lost():
     """Catches a bad finding behind a fold while a good one is seen, and one that is nowhere."""
     report = sources.full_report(hostile=False)[0]
-    found = [v for v in summary.findings(report) if v.about == "trust"]
+    found = [v for v in report.findings if v.about == "trust"]
     seen, more = utility.section(report).blocks[-1].items, utility.findings_section(report).blocks[0].items
     assert [item.title for item in (*seen, *more)] == [verdict.headline for verdict in found]
     order = ["bad", "caution", "good"]
