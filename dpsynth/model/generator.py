@@ -243,7 +243,9 @@ class GeneratorModel:
         stored = under("generator", arrays)
         flat = [stored[key] for key in sorted(stored)]
         weights = unflatten(flat, output_bias=True) if flat else None
-        matched = MatchedPoints(arrays["matched_points"], float(record["jitter"])) if "jitter" in record else None
+        matched = (
+            MatchedPoints(arrays["matched_points"], float(record["jitter"])) if "jitter" in record else None
+        )
         return cls(
             schema,
             encoder,

@@ -257,7 +257,11 @@ _ENCODED = 50_000
 
 
 def _match(
-    records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, settings: MatchingSettings
+    records: pd.DataFrame,
+    plan: Plan,
+    rng: np.random.Generator,
+    training: Training,
+    settings: MatchingSettings,
 ) -> Trained:
     """The model with points that match gradients at random critics, and the history of the matching."""
     load_tensorflow_quietly()
@@ -265,7 +269,9 @@ def _match(
 
     encoder, public = training.model.encoder, training.initial_rng
     critics = Critics.draw(plan.steps, encoder.layout.dim, settings, public)
-    release = GradientRelease(critics, encoder.layout, coordinate_scale(encoder, settings.outcome_scale), plan)
+    release = GradientRelease(
+        critics, encoder.layout, coordinate_scale(encoder, settings.outcome_scale), plan
+    )
     starts = range(0, len(records), _ENCODED)
     released = release((encoder.transform(records[i : i + _ENCODED], rng) for i in starts), rng)
     history: list[dict[str, float]] = []

@@ -17,9 +17,9 @@ associations with the outcome more weight. The domain of the bounds is multiplie
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -169,7 +169,8 @@ class GradientRelease:
         """Sum of the records' gradients, shape (T, P), and their number. Both are private."""
         # TF32 products round at 1e-3, outside what the bounds are widened for.
         tf.config.experimental.enable_tensor_float_32_execution(False)
-        wide, count = [tf.constant(a) for a in self.critics.wide()], len(self.critics.matrices)
+        wide = [tf.constant(a) for a in self.critics.wide()]
+        summed = _program(gradients, *self.critics.matrices.shape)
         center = self.layout.center.astype(np.float32)
         total, rows = np.zeros(self.centres_and_stds[1].shape), 0
         for block in blocks:
@@ -180,10 +181,10 @@ class GradientRelease:
                 x = np.zeros((BLOCK, self.layout.dim), np.float32)
                 x[: len(part)] = (np.asarray(part, np.float32) - center) * self.scale
                 here = (np.arange(BLOCK) < len(part)).astype(np.float32)
-                total += _summed(wide, count, tf.constant(x), tf.constant(here)).numpy()
+                total += summed(wide, len(self.critics.matrices), tf.constant(x), tf.constant(here)).numpy()
         return total, rows
 
-    @cached_property
+    @functools.cached_property
     def centres_and_stds(self) -> tuple[Floats, Floats]:
         """Centre of a record's gradient and std for noise multiplier 1 of each component, shape (T, P)."""
         domain = Domain.from_layout(self.layout, self.scale)
@@ -202,9 +203,10 @@ class GradientRelease:
         return np.stack(centres).astype(np.float64), np.stack(stds).astype(np.float64)
 
 
-@tf.function(jit_compile=True, autograph=False)
-def _summed(wide: list[Any], count: int, x: Any, coefficients: Any) -> Any:
-    return gradients(wide, count, x, coefficients)
+@functools.lru_cache(maxsize=8)
+def _program(function: Callable[..., Any], *shape: int) -> Callable[..., Any]:
+    """One XLA program of a function, compiled once for all fits of one shape."""
+    return tf.function(function, jit_compile=True, autograph=False)
 
 
 def matched(
@@ -240,7 +242,7 @@ def matched(
     start = _start(layout, probabilities, settings.points, rng)
     state = (tf.constant(start), tf.zeros_like(start), tf.zeros_like(start), tf.zeros([]))
     seed = tf.constant(rng.integers(2**31, size=1), tf.int32)
-    program = tf.function(_Matching(layout, settings, count), jit_compile=True, autograph=False)
+    program = _program(_Matching(layout, settings, count))
     for done in range(0, settings.iterations, _CHUNK):
         stop = min(done + _CHUNK, settings.iterations)
         state = program(state, targets, seed, tf.constant(done), tf.constant(stop))
@@ -276,7 +278,7 @@ def _points(logits: Any, layout: Layout) -> Any:
     return tf.concat([tf.sigmoid(logits[:, :k]), TensorOps.softmax(logits[:, k:], sizes)], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Matching:
     """Adam's iterations on the logits of all points, as one program."""
 
