@@ -27,6 +27,7 @@ from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel, independent_points
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.wgan.matched_points import coordinate_scale
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.bins import Bins
@@ -197,7 +198,8 @@ class Progress:
     Parameters
     ----------
     step, total : int
-        Critic steps made and to be made. With matched points: random critics, in proportion to the iterations.
+        Critic steps made and to be made. With matched points, these are random critics, in proportion to the
+        iterations.
     metrics : dict
         The last record of the history.
     """
@@ -245,7 +247,7 @@ Trained = tuple[GeneratorModel, list[dict[str, float]]]
 def train_generator(
     records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> Trained:
-    """The model with its generator or matched points, and its history. Arguments are as `trained_state` has."""
+    """The model with a generator or matched points, and its history. Arguments are `trained_state`'s."""
     if isinstance(training.settings, MatchingSettings):
         return _match(records, plan, rng, training, training.settings)
     trained = trained_state(records, plan, rng, training, state)
@@ -265,7 +267,7 @@ def _match(
 ) -> Trained:
     """The model with points that match gradients at random critics, and the history of the matching."""
     load_tensorflow_quietly()
-    from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, coordinate_scale, matched
+    from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
 
     encoder, public = training.model.encoder, training.initial_rng
     critics = Critics.draw(plan.steps, encoder.layout.dim, settings, public)
@@ -288,8 +290,8 @@ def _match(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            "the noisy gradients were paid for before the interrupt, see the ledger, and were not kept. The fit "
-            "cannot go on: another one costs its budget again"
+            "the noisy gradients were paid for before the interrupt, see the ledger, and were not kept. The "
+            "fit cannot go on: another one costs its budget again"
         ) from None
     return dataclasses.replace(training.model, matched=points), history
 

@@ -35,7 +35,7 @@ def check_batch(options: FitOptions) -> None:
     """Refuse a batch size where every record is in each step."""
     if options.has_matching and options.batch_size is not None:
         raise InputError(
-            "batch_size must not be given without a base model, where each critic sees every record. Leave it "
+            "batch_size must not be given without a base model: each critic sees every record. Leave it "
             "out, or give training=TrainingSettings() for an alternating training"
         )
 

@@ -6,7 +6,7 @@ mechanism of Algorithm 1 (Pedersen 2022) with every record in the batch:
 
     ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
 
-with the centre ``c`` and the stds from `dpsynth.mechanism.allocation` and the public number of records ``B``.
+with the centre ``c`` and the stds from `dpsynth.mechanism.allocation`, and the public number of records B.
 Everything after it is post-processing. A Wasserstein critic tells two distributions apart only where the mean
 gradients at its weights differ. So points are moved until their mean gradients agree with ``R / B`` as closely
 as the noise allows: until the mean square of the differences, in units of the noise, is about 1.
@@ -37,7 +37,6 @@ from dpsynth.model.wgan.matched_points import MatchedPoints, reflected
 from dpsynth.model.wgan.networks import Weights
 from dpsynth.model.wgan.settings import MatchingSettings
 from dpsynth.model.wgan.step import TensorOps
-from dpsynth.table.encoder import Encoder
 from dpsynth.table.layout import Layout
 
 Floats = NDArray[np.float64]
@@ -102,19 +101,6 @@ def gradients(wide: Sequence[Any], count: int, x: Any, coefficients: Any) -> Any
     return tf.concat([tf.reshape(a, [count, -1]) for a in (first, bias, last)], axis=1)
 
 
-def coordinate_scale(encoder: Encoder, factor: float) -> NDArray[np.float32]:
-    """The public factor of each coordinate, shape (dim,): ``factor`` for the outcome's, 1 for all others."""
-    scale = np.ones(encoder.layout.dim, np.float32)
-    if encoder.schema.outcome is not None:
-        j = encoder.schema.names.index(encoder.schema.outcome)
-        at, group = encoder.coordinate[j], encoder.group[j]
-        if at is not None:
-            scale[at] = factor
-        if group is not None:
-            scale[slice(*group)] = factor
-    return scale
-
-
 @dataclass(frozen=True, eq=False)
 class Released:
     """Noisy mean gradients of all critics, and the noise in them: public.
@@ -147,8 +133,8 @@ class GradientRelease:
     def __post_init__(self) -> None:
         if self.plan.steps != len(self.critics.matrices) or self.plan.sampling_prob != 1.0:
             raise RunError(
-                f"{len(self.critics.matrices)} critics that see every record need a plan of as many steps with "
-                f"q = 1, got {self.plan.steps} steps with q = {self.plan.sampling_prob:g}"
+                f"{len(self.critics.matrices)} critics that see every record need a plan of as many steps "
+                f"with q = 1, got {self.plan.steps} steps with q = {self.plan.sampling_prob:g}"
             )
 
     def __call__(self, blocks: Iterable[NDArray[np.float32]], rng: np.random.Generator) -> Released:
@@ -184,11 +170,22 @@ class GradientRelease:
                 total += summed(wide, len(self.critics.matrices), tf.constant(x), tf.constant(here)).numpy()
         return total, rows
 
+    def contributions(self, points: NDArray[np.float32], t: int) -> Floats:
+        """``(g_i - c) / std`` of each record at critic t, shape (n, P): private, for audits."""
+        x = tf.constant((np.asarray(points, np.float32) - self.layout.center.astype(np.float32)) * self.scale)
+        weights = self.critics.weights(t)
+        _, inputs, deltas = critic_pass(weights, x, ACTIVATION)
+        first = np.einsum("ni,nj->nij", inputs[0], deltas[0]).reshape(len(points), -1)
+        centres, stds = self.centres_and_stds
+        each = np.concatenate([first, deltas[0], inputs[1]], axis=1).astype(np.float64)
+        return (each - centres[t]) / stds[t]
+
     @functools.cached_property
     def centres_and_stds(self) -> tuple[Floats, Floats]:
         """Centre of a record's gradient and std for noise multiplier 1 of each component, shape (T, P)."""
         domain = Domain.from_layout(self.layout, self.scale)
-        centres, stds = [], []
+        centres: list[Floats] = []
+        stds: list[Floats] = []
         for t in range(len(self.critics.matrices)):
             weights = [
                 (tf.constant(w), None if b is None else tf.constant(b)) for w, b in self.critics.weights(t)

@@ -1,4 +1,4 @@
-"""Points that match noisy gradients of random critics, sampled in NumPy."""
+"""Points that match noisy gradients of random critics, without TensorFlow: their scale and their samples."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsynth.table.encoder import Encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,3 +37,16 @@ def reflected(u: Any, xp: Any) -> Any:
     [0.25, 0.5, 0.75, 0.0]
     """
     return xp.maximum(1.0 - xp.abs(1.0 - xp.abs(u)), 0.0)
+
+
+def coordinate_scale(encoder: Encoder, factor: float) -> NDArray[np.float32]:
+    """The public factor of each coordinate, shape (dim,): ``factor`` for the outcome's, 1 for all others."""
+    scale = np.ones(encoder.layout.dim, np.float32)
+    if encoder.schema.outcome is not None:
+        j = encoder.schema.names.index(encoder.schema.outcome)
+        at, group = encoder.coordinate[j], encoder.group[j]
+        if at is not None:
+            scale[at] = factor
+        if group is not None:
+            scale[slice(*group)] = factor
+    return scale

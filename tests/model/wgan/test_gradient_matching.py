@@ -16,8 +16,8 @@ from dpsynth.errors import InputError, RunError
 from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import NOISE_SHAPES, Plan
 from dpsynth.model.wgan import gradient_matching
-from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, coordinate_scale, matched
-from dpsynth.model.wgan.matched_points import MatchedPoints
+from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
+from dpsynth.model.wgan.matched_points import MatchedPoints, coordinate_scale
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder
@@ -68,7 +68,7 @@ def table(n=600):
 
 
 def naive_gradient(critics, t, x):
-    """Gradient of critic t at one scaled point by automatic differentiation, without this package's layers."""
+    """Gradient of critic t at one scaled point by automatic differentiation."""
     flat = [tf.constant(a[t]) for a in (critics.matrices, critics.biases, critics.outputs)]
     with tf.GradientTape() as tape:
         tape.watch(flat)
@@ -223,7 +223,7 @@ def test_a_scaled_domain_holds_every_scaled_record():
             Domain.from_layout(LAYOUT, wrong)
 
 
-FAST = MatchingSettings(critic_width=8, points=2000, iterations=150)
+FAST = MatchingSettings(critic_width=8, points=1000, iterations=100)
 
 
 def fitted(**options):
@@ -236,9 +236,10 @@ def fitted(**options):
 
 @pytest.fixture(scope="module")
 def model():
-    return fitted()
+    return fitted(training_steps=16)
 
 
+@pytest.mark.slow
 def test_points_match_the_released_gradients():
     """Catches a solver that stops far from the released numbers: 1 is what their noise explains."""
     rng = np.random.default_rng(8)
@@ -246,7 +247,8 @@ def test_points_match_the_released_gradients():
     points = records(400, rng)
     released = release([points], rng)
     even = [np.full(stop - start, 1 / (stop - start)) for start, stop in LAYOUT.groups]
-    found, difference = matched(released, LAYOUT, even, FAST, np.random.default_rng(9))
+    settings = dataclasses.replace(FAST, points=2000, iterations=200)
+    found, difference = matched(released, LAYOUT, even, settings, np.random.default_rng(9))
     assert difference < 1.2
     again = found.sample(5000, 2, np.random.default_rng(10))
     codes = np.concatenate(
@@ -271,7 +273,7 @@ def test_points_match_the_released_gradients():
 def test_a_fit_without_a_base_model_keeps_associations(model):
     """Catches points that do not reach the samples, or lose the outcome: ward a is for the dead."""
     assert model.model_.matched is not None and model.model_.weights is None
-    assert model.history_[-1]["step"] == 150 and model.history_[-1]["difference"] < 1.2
+    assert model.history_[-1]["step"] == 100 and model.history_[-1]["difference"] < 1.5
     frame = model.sample(2000, random_state=1)
     died = frame["died"] == "yes"
     assert frame.loc[died, "age"].mean() > frame.loc[~died, "age"].mean() + 8
@@ -281,12 +283,12 @@ def test_a_fit_without_a_base_model_keeps_associations(model):
 def test_the_ledger_has_the_critics_as_steps(model):
     """Catches a cost of other steps than those that were made, and words of another training."""
     entry = model.ledger_.entries[-1]
-    assert entry.event.count == 32 and "Poisson" not in entry.detail
+    assert entry.event.count == 16 and "Poisson" not in entry.detail
     assert entry.sensitivity.startswith("proved for each random critic")
     assert model.ledger_.epsilon(model.delta_) <= 3.0
 
 
-@pytest.mark.parametrize("n", [0, 1, 1999, 2500])
+@pytest.mark.parametrize("n", [0, 1, 999, 2500])
 def test_any_number_is_sampled(model, n):
     """Catches a number of records that is bound to the number of points."""
     assert model.sample(n, random_state=0).shape == (n, 3)
