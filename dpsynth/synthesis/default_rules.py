@@ -14,6 +14,8 @@ from dpsynth.table.schema import Schema
 _STEPS_FROM = 10_000
 #: Random critics whose gradients are matched, without a base model.
 CRITICS = 32
+#: So many at most: their gradients are summed and matched together in memory.
+MOST_CRITICS = 128
 #: From so many on, steps get a part of the tables' share.
 _MANY_STEPS = 1000
 #: Noise of a pairwise statistic above which pairwise statistics are not released.

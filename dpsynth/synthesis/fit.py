@@ -40,7 +40,7 @@ from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Releases, Shares
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.planning import Blueprint, check_batch, choose_noise, draw_up, total_delta
+from dpsynth.synthesis.planning import Blueprint, check_matching, choose_noise, draw_up, total_delta
 from dpsynth.synthesis.studies import check_widening, fit_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
@@ -80,7 +80,7 @@ def plan_fit(
 
     Raises PrivacyError if the budget is too small for the run or for a study.
     """
-    check_batch(options)  # before the count costs budget
+    check_matching(options)  # before the count costs budget
     n, n_std, spent = _count(records, schema, options, rng, ledger)
     blueprint = draw_up(schema.modelled, n, options, n_std)
     releases = choose_noise(blueprint, options, spent)
@@ -290,8 +290,8 @@ def _match(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            "the noisy gradients were paid for before the interrupt, see the ledger, and were not kept. The "
-            "fit cannot go on: another one costs its budget again"
+            "the interrupt came after the noisy gradients had used privacy budget (see the ledger). They "
+            "were not kept, so the fit cannot go on. Another fit uses privacy budget again"
         ) from None
     return dataclasses.replace(training.model, matched=points), history
 
@@ -306,7 +306,7 @@ def trained_state(
 
     model, settings = training.model, training.settings
     if isinstance(settings, MatchingSettings):
-        raise InputError("matched points have no trained critic: give training=TrainingSettings()")
+        raise InputError("matched points have no trained WGAN critic: give training=TrainingSettings()")
     bank = None
     if model.base_model is not None:
         bank = model.base_model.sample_points(_BANK_ROWS, model.encoder, rng)

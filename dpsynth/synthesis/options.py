@@ -40,7 +40,7 @@ class ModelOptions(Section):
     def has_matching(self) -> bool:
         """Whether the critics' steps are gradients at random critics, which points match: by rule.
 
-        That is so without a base model, unless the settings of an alternating training are given.
+        It is true without a base model, unless the settings of an alternating training are given.
         """
         return not self.has_base_model and self.preset is None and self.training is None
 

@@ -31,11 +31,19 @@ class Blueprint:
     shares: Shares
 
 
-def check_batch(options: FitOptions) -> None:
-    """Refuse a batch size where every record is in each step."""
-    if options.has_matching and options.batch_size is not None:
+def check_matching(options: FitOptions) -> None:
+    """Refuse what only an alternating training can do: a batch size, or thousands of critics' steps."""
+    if not options.has_matching:
+        return
+    if options.training_steps != "auto" and options.training_steps > default_rules.MOST_CRITICS:
         raise InputError(
-            "batch_size must not be given without a base model: each critic sees every record. Leave it "
+            "training_steps is the number of random WGAN critics without a base model, at most "
+            f"{default_rules.MOST_CRITICS}, got {options.training_steps}. For an alternating training of so "
+            "many steps, give training=TrainingSettings() as well"
+        )
+    if options.batch_size is not None:
+        raise InputError(
+            "batch_size must not be given without a base model: each step reads every record. Leave it "
             "out, or give training=TrainingSettings() for an alternating training"
         )
 
@@ -54,7 +62,7 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
 
 def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
     """Plan a fit without records. ``n_std`` is the noise of a private number of records."""
-    check_batch(options)
+    check_matching(options)
     thesis = options.preset == "healthgan"
     training: TrainingSettings | MatchingSettings
     training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)

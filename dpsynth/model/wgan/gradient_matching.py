@@ -7,9 +7,10 @@ mechanism of Algorithm 1 (Pedersen 2022) with every record in the batch:
     ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
 
 with the centre ``c`` and the stds from `dpsynth.mechanism.allocation`, and the public number of records B.
-Everything after it is post-processing. A Wasserstein critic tells two distributions apart only where the mean
-gradients at its weights differ. So points are moved until their mean gradients agree with ``R / B`` as closely
-as the noise allows: until the mean square of the differences, in units of the noise, is about 1.
+Everything after it is post-processing. A critic finds a difference between two distributions only where
+the mean gradients at its weights differ. Therefore points are moved until their mean gradients agree with
+``R / B`` as closely as the noise allows. The mean square of the differences, in units of the noise, is then
+about 1.
 
 The outcome's coordinates are multiplied by a public factor before the critics see them, which gives the
 associations with the outcome more weight. The domain of the bounds is multiplied likewise.
@@ -133,7 +134,7 @@ class GradientRelease:
     def __post_init__(self) -> None:
         if self.plan.steps != len(self.critics.matrices) or self.plan.sampling_prob != 1.0:
             raise RunError(
-                f"{len(self.critics.matrices)} critics that see every record need a plan of as many steps "
+                f"{len(self.critics.matrices)} WGAN critics on every record need a plan of as many steps "
                 f"with q = 1, got {self.plan.steps} steps with q = {self.plan.sampling_prob:g}"
             )
 
@@ -246,7 +247,7 @@ def matched(
         left = float(state[3])
         if not np.isfinite(left):
             raise RunError(
-                f"the points diverged before iteration {stop}: the released gradients cannot be matched. "
+                f"the points diverged before iteration {stop}: the noisy gradients cannot be matched. "
                 "Please report this with the schema"
             )
         if on_chunk is not None:
