@@ -290,8 +290,8 @@ def _match(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            "the interrupt came after the noisy gradients had used privacy budget (see the ledger). They "
-            "were not kept, so the fit cannot go on. Another fit uses privacy budget again"
+            "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
+            "kept, so the fit cannot go on. Another fit uses privacy budget again"
         ) from None
     return dataclasses.replace(training.model, matched=points), history
 
