@@ -103,9 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     except console.Interrupted as problem:
         return _fail(str(problem), 130)
-    except (KeyboardInterrupt, typer.Abort) as problem:
-        said = str(problem.__cause__ or problem)  # Typer turns the former into the latter
-        return _fail(f"interrupted. {said}" if said else "interrupted", 130)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", 130)
     except (InputError, PrivacyError) as problem:
         return _fail(str(problem), 2)
     except DpsynthError as problem:
