@@ -26,13 +26,13 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary import Game, log_odds, shifts
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.trials import SURE
-from dpsynth.audits.adversary_setting import Setting, differing, largest, replacements
+from dpsynth.audits.adversary_setting import Setting, differing, largest, removals, replacements
 from dpsynth.checks import inside, whole
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.critic import Transcript
 from dpsynth.table.layout import Layout
 
@@ -261,7 +261,14 @@ def run_at_the_bound(
 
 
 def quick_attempts(
-    plan: Plan, training: TrainingSettings, layout: Layout, points: Floats, *, name: str, seed: int = 0
+    plan: Plan,
+    training: TrainingSettings | MatchingSettings,
+    layout: Layout,
+    points: Floats,
+    *,
+    name: str,
+    seed: int = 0,
+    scale: NDArray[np.float32] | None = None,
 ) -> tuple[Attempt, ...]:
     """Attack a simulated record at the bound over the whole plan, and a real one in its first steps.
 
@@ -272,7 +279,8 @@ def quick_attempts(
 
     A few trainings cannot show an advantage of a tenth. They do show which part of the bound a record moves a
     step by. The advantage is that of the plan with the noise divided by this part, as if later steps were
-    like the first. Its interval is Student's, of the part over trainings.
+    like the first. Its interval is Student's, of the part over trainings. Gradients at random critics have no
+    training: there the part is that of other critics, drawn anew. ``scale`` is their coordinates' factor.
     """
     if plan.noise_multiplier is None:
         return ()
@@ -294,16 +302,44 @@ def quick_attempts(
         level=SURE,
     )
     found = tuple(replace(attempt, internal=False) for attempt in simulated)
+    if isinstance(training, MatchingSettings):
+        if len(points) < 2:
+            return found
+        parts = _parts_of_critics(plan, training, layout, np.asarray(points, np.float64), scale, seed)
+        return (*found, _reckoned(whole, parts, profile.tv(), name, "sets of random critics"))
     steps = min(plan.steps, max(WATCHED_STEPS // training.critic_steps, 1) * training.critic_steps)
     if training.penalty == "data" or len(points) < 2 or steps % training.critic_steps:
         return found
     short = replace(whole, steps=steps)
     subject = critic_subject(name, np.asarray(points, np.float64), points, layout, training, short, plan)
     parts = np.array([np.mean(subject.play(run, run + 1, seed)["moved"]) for run in range(WATCHED)])
-    return (*found, _reckoned(whole, parts, profile.tv(), name))
+    return (*found, _reckoned(whole, parts, profile.tv(), name, "trainings"))
 
 
-def _reckoned(whole: Setting, parts: Floats, tv: float, name: str) -> Attempt:
+def _parts_of_critics(
+    plan: Plan,
+    training: MatchingSettings,
+    layout: Layout,
+    points: Floats,
+    scale: NDArray[np.float32] | None,
+    seed: int,
+) -> Floats:
+    """Part of the bound by which the record furthest from all others moves a gradient, by set of critics."""
+    from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease
+
+    factor = np.ones(layout.dim, np.float32) if scale is None else scale
+    few = replace(plan, steps=_INITIAL)
+    own = points[removals(points)[0].index][None].astype(np.float32)
+    parts = []
+    for number in range(WATCHED):
+        critics = Critics.draw(_INITIAL, layout.dim, training, np.random.default_rng([seed, number]))
+        release = GradientRelease(critics, layout, factor, few)
+        moved = [np.linalg.norm(release.contributions(own, t)) for t in range(_INITIAL)]
+        parts.append(float(np.mean(moved)))
+    return np.array(parts)
+
+
+def _reckoned(whole: Setting, parts: Floats, tv: float, name: str, sources: str) -> Attempt:
     from scipy.stats import t as student
 
     middle, level = float(parts.mean()), 0.95
@@ -316,7 +352,7 @@ def _reckoned(whole: Setting, parts: Floats, tv: float, name: str) -> Attempt:
         Estimate(value, lower, upper),
         tv,
         Estimate(0.0, 0.0, 0.0),
-        f"reckoned from {len(parts)} trainings on {name}: it moves a step by {middle:.0%} of the bound",
+        f"reckoned from {len(parts)} {sources} on {name}: it moves a step by {middle:.0%} of the bound",
         "a record that moves every step by the whole bound, always in the same direction",
         level,
     )

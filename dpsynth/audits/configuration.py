@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.trials import Audited, Declared
@@ -31,8 +32,9 @@ from dpsynth.audits.releases import (
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.matched_points import coordinate_scale
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis.fit import fit_releases, plan_fit, release_statistics
@@ -58,14 +60,17 @@ class Releases:
         Those that a ledger ran, with their bins and points.
     made_up : DataFrame
         Records for neighbours, farther out than those of the releases.
+    scale : array (dim,)
+        Public factor of each coordinate before critics of matched points see it, 1 for other critics.
     """
 
     releases: tuple[Any, ...]
     made_up: pd.DataFrame
     delta: float
     layout: Layout
-    training: TrainingSettings
+    training: TrainingSettings | MatchingSettings
     plan: Plan | None
+    scale: NDArray[np.float32]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,13 +96,16 @@ def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -
         model = fit_releases(records, plan, rng, ledger)
     else:  # nothing more is read, and reweighting takes time
         model, _ = release_statistics(records, plan, rng, ledger)
+    training = plan.blueprint.training
+    factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0
     return Releases(
         tuple(ledger.releases),
         uniform_records(schema, OTHERS + TRIED, rng),
         plan.blueprint.delta,
         model.encoder.layout,
-        plan.blueprint.training,
+        training,
         plan.releases.plan,
+        coordinate_scale(model.encoder, factor),
     )
 
 
@@ -117,14 +125,17 @@ def audit_one(
     name = found.names[place]
     if place == len(found.releases):
         load_tensorflow_quietly()
-        from dpsynth.audits.critic import audit_critic
+        from dpsynth.audits.critic import audit_critic, audit_matching
 
         assert found.plan is not None and found.plan.noise_multiplier is not None  # its name is there
         own = found.plan.noise_multiplier
         plan = replace(found.plan, noise_multiplier=min(own, most_noise))
-        audited = audit_critic(
-            found.layout, found.training, plan, delta=found.delta, trials=trials, rng=rng, steps=steps
-        )
+        layout, training = found.layout, found.training
+        options: dict[str, Any] = {"delta": found.delta, "trials": trials, "rng": rng, "steps": steps}
+        if isinstance(training, MatchingSettings):
+            audited = audit_matching(layout, found.scale, training, plan, **options)
+        else:
+            audited = audit_critic(layout, training, plan, **options)
         if own <= most_noise:
             return audited
         return replace(audited, about=f"{audited.about}, not its own {own:.4g}", own_noise=False)

@@ -7,12 +7,15 @@ them within the bounds of the noise. At each of them the record's gradient is th
 are those of `dpsynth.model.wgan.step`, compiled.
 
 With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
+
+`MatchingAudit` does the same with gradients of random critics (`dpsynth.model.wgan.gradient_matching`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +29,9 @@ from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan.gradient_matching import ACTIVATION, Critics, GradientRelease
 from dpsynth.model.wgan.networks import Weights, unflatten
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.model.wgan.step import State, Step
 from dpsynth.model.wgan.training import build_step, initial_state
 from dpsynth.table.layout import Layout
@@ -236,6 +240,90 @@ class CriticAudit:
         return Worst(critics, canaries, np.stack(stds), float(min(norms)))
 
 
+@dataclass(frozen=True, eq=False)
+class CanaryRelease(GradientRelease):
+    """A release in which each record's gradients are an auditor's, shape (T, P), instead of its own."""
+
+    canary: Floats
+
+    def sums(self, blocks: Iterable[NDArray[np.float32]]) -> tuple[Floats, int]:
+        """Sum of the records' gradients, and their number."""
+        rows = sum(map(len, blocks))
+        return rows * self.canary, rows
+
+
+class MatchingAudit:
+    """The audited release of gradients at random critics: canary in the table, or an empty table.
+
+    Noise and shape come from the plan. ``scale`` is that of the layout's coordinates, ``rng`` draws critics.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        scale: NDArray[np.float32],
+        settings: MatchingSettings,
+        plan: Plan,
+        rng: np.random.Generator,
+        *,
+        steps: int = STEPS,
+    ) -> None:
+        if plan.noise_multiplier is None:
+            raise InputError("noise_multiplier must be given: without noise nothing is declared")
+        self.plan = dataclasses.replace(plan, sampling_prob=1.0, expected_batch=BATCH, steps=steps)
+        critics = Critics.draw(steps, layout.dim, settings, rng)
+        canaries = [
+            farthest(
+                [(w.astype(np.float64), None if b is None else b.astype(np.float64)) for w, b in weights],
+                layout,
+                activation=ACTIVATION.kind,
+                slope=ACTIVATION.slope,
+                noise_shape=plan.noise_shape,
+                centred=plan.centred,
+                scale=scale.astype(np.float64),
+            )
+            for weights in map(critics.weights, range(steps))
+        ]
+        canary = np.stack([np.concatenate([np.ravel(g) for g in found.gradient]) for found in canaries])
+        self.release = CanaryRelease(critics, layout, scale, self.plan, canary)
+        self._offsets = np.stack([found.offset for found in canaries])
+        _, self._stds = self.release.centres_and_stds
+        self._centres = canary - self._offsets
+        self.attained = float(np.linalg.norm(self._offsets / self._stds, axis=1).min())
+
+    def scores(self, coins: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+        """Log-likelihood ratio of each run, with the record by its coin, shape of ``coins``."""
+        stds = float(self.plan.noise_multiplier or 0.0) * self._stds
+        directions = self._offsets / stds**2
+        half = 0.5 * float((self._offsets * directions).sum())
+        record = np.zeros((1, self.release.layout.dim), np.float32)
+        found = np.empty(len(coins))
+        for run, present in enumerate(coins):
+            means = self.release([record] if present else [], rng).means
+            # Without the record, the expected sum is the public batch times the centre.
+            found[run] = (BATCH * (means - self._centres) * directions).sum() - half
+        return found
+
+
+def audit_matching(
+    layout: Layout,
+    scale: NDArray[np.float32],
+    settings: MatchingSettings,
+    plan: Plan,
+    *,
+    delta: float,
+    trials: int,
+    rng: np.random.Generator,
+    steps: int = STEPS,
+) -> Audited:
+    """Audit the gradients at random critics with a plan's noise, by so many runs with or without a record."""
+    start = time.perf_counter()
+    audit = MatchingAudit(layout, scale, settings, plan, rng, steps=steps)
+    coins = rng.random(trials) < 0.5
+    scores = audit.scores(coins, rng)
+    return _judged(scores, coins, audit.plan, audit.attained, delta, time.perf_counter() - start)
+
+
 def audit_critic(
     layout: Layout,
     settings: TrainingSettings,
@@ -248,24 +336,30 @@ def audit_critic(
     sampling_prob: float = 1.0,
 ) -> Audited:
     """Audit the critic's steps with a plan's noise, by so many runs with the record or without it."""
-    from scipy.special import ndtr
-
     start = time.perf_counter()
     audit = CriticAudit(layout, settings, plan, rng, steps=steps, sampling_prob=sampling_prob)
     coins = rng.random(trials) < 0.5
     scores = audit.scores(coins, rng)
-    made, z = audit.plan, float(audit.plan.noise_multiplier or 0.0)
-    whole = sampling_prob == 1.0
-    error = float(ndtr(-0.5 * min(audit.worst.attained, 1.0) * np.sqrt(made.steps) / z))
+    return _judged(scores, coins, audit.plan, audit.worst.attained, delta, time.perf_counter() - start)
+
+
+def _judged(
+    scores: Floats, coins: NDArray[np.bool_], plan: Plan, attained: float, delta: float, seconds: float
+) -> Audited:
+    """Verdict on runs of a plan whose canary attains this part of the bound."""
+    from scipy.special import ndtr
+
+    z, q = float(plan.noise_multiplier or 0.0), plan.sampling_prob
+    error = float(ndtr(-0.5 * min(attained, 1.0) * np.sqrt(plan.steps) / z))
     return judge(
         "WGAN critic steps",
         scores,
         coins,
-        Declared(Profile([training_event(z, sampling_prob, made.steps)]), delta),
-        about=f"no record and one whose gradient is {audit.worst.attained:.3f} of the bound, "
-        f"{made.steps} steps, q = {sampling_prob:g}, z = {z:.4g}",
-        expected=(error, error) if whole else None,
-        gaussian=whole,
-        seconds=time.perf_counter() - start,
-        attained=audit.worst.attained,
+        Declared(Profile([training_event(z, q, plan.steps)]), delta),
+        about=f"no record and one whose gradient is {attained:.3f} of the bound, "
+        f"{plan.steps} steps, q = {q:g}, z = {z:.4g}",
+        expected=(error, error) if q == 1.0 else None,
+        gaussian=q == 1.0,
+        seconds=seconds,
+        attained=attained,
     )

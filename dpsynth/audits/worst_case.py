@@ -48,13 +48,16 @@ def farthest(
     slope: float,
     noise_shape: str,
     centred: bool,
+    scale: Floats | None = None,
 ) -> Farthest:
     """The gradient for which the proved sensitivity is attained.
 
-    ``weights`` are pairs W (n_in, n_out), b (n_out,) or None. The layout's records are centred.
+    ``weights`` are pairs W (n_in, n_out), b (n_out,) or None. The layout's records are centred, and
+    multiplied by ``scale`` (dim,) if it is given.
     """
-    inputs, deltas = _intervals(weights, layout, activation, slope)
-    radii = _radii(weights, layout, inputs, deltas)
+    factor = np.ones(layout.dim) if scale is None else np.asarray(scale, np.float64)
+    inputs, deltas = _intervals(weights, layout, activation, slope, factor)
+    radii = _radii(weights, _radius(layout, factor), inputs, deltas)
     gradient: list[Floats] = []
     centres: list[Floats] = []
     for (matrix, bias), x, delta, radius in zip(weights, inputs, deltas, radii, strict=True):
@@ -83,13 +86,13 @@ def farthest(
 
 
 def _intervals(
-    weights: Weights, layout: Layout, activation: str, slope: float
+    weights: Weights, layout: Layout, activation: str, slope: float, factor: Floats
 ) -> tuple[list[Interval], list[Interval]]:
     """Bounds of every layer's input and of the gradient with respect to its sum."""
-    inputs: list[Interval] = [(layout.lo, layout.hi)]
+    inputs: list[Interval] = [(layout.lo * factor, layout.hi * factor)]
     sums: list[Interval] = []
     for layer, (matrix, bias) in enumerate(weights[:-1]):
-        low, high = _first(matrix, layout) if layer == 0 else _times(inputs[-1], matrix)
+        low, high = _first(matrix * factor[:, None], layout) if layer == 0 else _times(inputs[-1], matrix)
         shift = 0.0 if bias is None else bias
         sums.append((low + shift, high + shift))
         inputs.append(_forward(sums[-1], activation, slope))
@@ -149,10 +152,19 @@ def _outer(x: Interval, delta: Interval) -> Interval:
     return corners.min(axis=0), corners.max(axis=0)
 
 
-def _radii(weights: Weights, layout: Layout, inputs: list[Interval], deltas: list[Interval]) -> list[float]:
+def _radius(layout: Layout, factor: Floats) -> float:
+    """Largest norm of a centred and scaled record: numbers at an end, and any one entry of a group."""
+    squared = float((0.5 * factor[: layout.n_numeric] @ factor[: layout.n_numeric]) / 2.0)
+    for start, stop in layout.groups:
+        entries = (np.eye(stop - start) - 1.0 / (stop - start)) * factor[start:stop]
+        squared += float((entries**2).sum(axis=1).max())
+    return math.sqrt(squared)
+
+
+def _radii(weights: Weights, radius: float, inputs: list[Interval], deltas: list[Interval]) -> list[float]:
     """Norm of each layer's gradient at most: ``sqrt(|x|^2 + 1) |delta|``, no 1 without a bias."""
     norms = [float(np.linalg.svd(matrix, compute_uv=False)[0]) for matrix, _ in weights]
-    x = layout.radius
+    x = radius
     xs: list[float] = []
     for (_, bias), bound, norm in zip(weights, inputs, norms, strict=True):
         x = min(x, _norm(bound))

@@ -68,16 +68,36 @@ class Domain:
         return int(self.lo.size)
 
     @classmethod
-    def from_layout(cls, layout: Layout) -> Domain:
-        """The domain of encoded records, as the critic sees them: ``point - layout.center``.
+    def from_layout(cls, layout: Layout, scale: NDArray[np.float32] | None = None) -> Domain:
+        """The domain of encoded records, as the critic sees them: ``(point - layout.center) * scale``.
 
-        The ends are moved outward by one float32 step, because the difference may round up or down.
+        ``scale`` (dim,) is public and greater than 0, 1 everywhere by default. The ends are moved outward by
+        one float32 step, because the difference may round up or down. So may the product.
+
+        Examples
+        --------
+        >>> domain = Domain.from_layout(Layout(1, ((1, 3),)), np.float32([1, 3, 3]))
+        >>> domain.hi.round(3).tolist(), round(domain.radius**2, 3)  # 1/4 + 9 (1 - 1/2)
+        ([0.5, 1.5, 1.5], 4.75)
         """
         center = np.asarray(layout.center, float)
         lo, hi = (0.0 - center).astype(np.float32), (1.0 - center).astype(np.float32)
         lo = np.nextafter(lo, np.float32(-np.inf))
         hi = np.nextafter(hi, np.float32(np.inf))
-        return cls(lo, hi, tuple(layout.groups), layout.radius * (1.0 + _RADIUS_SLACK))
+        if scale is None:
+            return cls(lo, hi, tuple(layout.groups), layout.radius * (1.0 + _RADIUS_SLACK))
+        factor = np.asarray(scale, np.float32)
+        if factor.shape != lo.shape or not (np.isfinite(factor).all() and (factor > 0).all()):
+            raise InputError(f"scale must be {lo.size} finite numbers greater than 0, got {scale!r:.80}")
+        squares = factor.astype(float) ** 2
+        squared = squares[: layout.n_numeric].sum() / 4.0
+        for start, stop in layout.groups:
+            # One entry of m is at 1 - 1/m and the others at -1/m, so the norm depends on which one it is.
+            away = center[start] ** 2 * squares[start:stop]
+            squared += (away.sum() - away + (1.0 - center[start]) ** 2 * squares[start:stop]).max()
+        lo = np.nextafter(lo * factor, np.float32(-np.inf))
+        hi = np.nextafter(hi * factor, np.float32(np.inf))
+        return cls(lo, hi, tuple(layout.groups), float(np.sqrt(squared)) * (1.0 + _RADIUS_SLACK))
 
     @classmethod
     def box(cls, lo: ArrayLike, hi: ArrayLike) -> Domain:

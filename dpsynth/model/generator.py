@@ -23,6 +23,7 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
+from dpsynth.model.wgan.matched_points import MatchedPoints
 from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
@@ -50,6 +51,7 @@ class GeneratorModel:
     ``schema``: of the released table, with its derived columns and constraints.
     ``weights``: the generator. None samples the base model, or independent columns if there is none.
     ``match_marginals``: whether samples are made to agree with the released marginals.
+    ``matched``: points that take the generator's place (`dpsynth.model.wgan.gradient_matching`).
     """
 
     schema: Schema
@@ -60,6 +62,7 @@ class GeneratorModel:
     latent_law: str
     match_marginals: bool = True
     studies: tuple[FittedStudy, ...] = ()
+    matched: MatchedPoints | None = None
 
     def __post_init__(self) -> None:
         record, arrays = self._released()
@@ -94,6 +97,8 @@ class GeneratorModel:
 
         Independent columns where no generator was trained.
         """
+        if self.matched is not None:
+            return self.matched.sample(n, self.encoder.layout.n_numeric, rng)
         if self.weights is None:
             return independent_points(self.encoder, n, rng)
         weights, layout = self.weights, self.encoder.layout
@@ -174,9 +179,10 @@ class GeneratorModel:
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Fine cells of n records and places within them, one of each a column."""
-        if self.weights is None and self.match_marginals:
+        untrained = self.weights is None and self.matched is None
+        if untrained and self.match_marginals:
             return matched_draws(self.base_model, self.encoder, n, rng)
-        if self.weights is None and self.base_model is not None:
+        if untrained and self.base_model is not None:
             cells = self.base_model.sample_cells(n, rng)
             return list(cells.T), [rng.random(n) for _ in cells.T]
         points = self.points(n, rng)
@@ -219,6 +225,8 @@ class GeneratorModel:
         if self.weights is not None:
             flat = [np.asarray(a) for a in flatten(self.weights)]
             arrays |= prefixed("generator", {f"{i:02d}": a for i, a in enumerate(flat)})
+        if self.matched is not None:
+            record["jitter"], arrays["matched_points"] = self.matched.jitter, self.matched.points
         return record, arrays
 
     @classmethod
@@ -235,6 +243,9 @@ class GeneratorModel:
         stored = under("generator", arrays)
         flat = [stored[key] for key in sorted(stored)]
         weights = unflatten(flat, output_bias=True) if flat else None
+        matched = (
+            MatchedPoints(arrays["matched_points"], float(record["jitter"])) if "jitter" in record else None
+        )
         return cls(
             schema,
             encoder,
@@ -244,6 +255,7 @@ class GeneratorModel:
             latent_law=str(record["latent_law"]),
             match_marginals=bool(record["match_marginals"]),
             studies=tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ())),
+            matched=matched,
         )
 
 

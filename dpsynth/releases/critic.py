@@ -48,6 +48,8 @@ class CriticRelease(Generic[Trained]):
     @property
     def detail(self) -> str:
         """The sampling, for the ledger."""
+        if self.plan.sampling_prob == 1.0:
+            return f"{self.plan.steps} steps, each with every record"
         return f"{self.plan.steps} Poisson-sampled steps, q = {self.plan.sampling_prob:.6g}"
 
     @property

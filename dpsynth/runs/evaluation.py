@@ -195,7 +195,9 @@ def attempts_on_releases(
         points = model.model_.encoder.transform(records, on_records).astype(np.float64)
         name = tables.schema.name or "the training records"
         seed = int(rng.integers(2**63))
-        yield from quick_attempts(found.plan, found.training, found.layout, points, name=name, seed=seed)
+        yield from quick_attempts(
+            found.plan, found.training, found.layout, points, name=name, seed=seed, scale=found.scale
+        )
 
 
 def _most_watched(dim: int) -> int:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 
 from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease, group_count
 from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
 #: From so many records on, where their number is public, critic steps improve the base model.
 _STEPS_FROM = 10_000
+#: Random critics whose gradients are matched, without a base model.
+CRITICS = 32
+#: So many at most: their gradients are summed and matched together in memory.
+MOST_CRITICS = 128
 #: From so many on, steps get a part of the tables' share.
 _MANY_STEPS = 1000
 #: Noise of a pairwise statistic above which pairwise statistics are not released.
@@ -77,6 +81,7 @@ def critic_steps(n: float | None, *, base_model: bool, pairwise_statistics: bool
 
     With pairwise statistics the WGAN critic is solved in one shot, and further steps made every table tested
     worse. Without them, steps improve a base model's samples on large tables. A private ``n`` is None.
+    Without a base model these are the steps of an alternating training (`CRITICS` are those of matching).
 
     >>> [critic_steps(36_000, base_model=True, pairwise_statistics=given) for given in (True, False)]
     [0, 4000]
@@ -148,8 +153,11 @@ def healthgan(schema: Schema) -> TrainingSettings:
     )
 
 
-def describe_sensitivity(settings: TrainingSettings, noise_shape: str) -> str:
+def describe_sensitivity(settings: TrainingSettings | MatchingSettings, noise_shape: str) -> str:
     """Source of a critic step's sensitivity, as one phrase for the ledger."""
+    if isinstance(settings, MatchingSettings):
+        bounds = "Theorem 3.1.1 and Lipschitz bounds"
+        return f"proved for each random critic from its public weights ({bounds}), {noise_shape}"
     if settings.clip_norm is not None:
         return f"per-record clipping at {settings.clip_norm:g}"
     penalty = ", plus the tight bound of Theorem 3.1.3" if settings.penalty == "data" else ""

@@ -19,6 +19,7 @@ import pandas as pd
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.ledger import Ledger
+from dpsynth.errors import InputError
 from dpsynth.files import storage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.base_model.network import BayesianNetwork
@@ -26,8 +27,9 @@ from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel, independent_points
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.wgan.matched_points import coordinate_scale
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.critic import CriticRelease
@@ -38,7 +40,7 @@ from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Releases, Shares
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
+from dpsynth.synthesis.planning import Blueprint, check_matching, choose_noise, draw_up, total_delta
 from dpsynth.synthesis.studies import check_widening, fit_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
@@ -78,6 +80,7 @@ def plan_fit(
 
     Raises PrivacyError if the budget is too small for the run or for a study.
     """
+    check_matching(options)  # before the count costs budget
     n, n_std, spent = _count(records, schema, options, rng, ledger)
     blueprint = draw_up(schema.modelled, n, options, n_std)
     releases = choose_noise(blueprint, options, spent)
@@ -119,8 +122,8 @@ def release_statistics(
         encoder,
         base_model,
         weights=None,
-        latent=training.latent,
-        latent_law=training.latent_law,
+        latent=training.latent if isinstance(training, TrainingSettings) else 0,
+        latent_law=training.latent_law if isinstance(training, TrainingSettings) else "normal",
         match_marginals=options.match_marginals and marginals is not None and not thesis,
     )
     return model, refinements
@@ -195,7 +198,8 @@ class Progress:
     Parameters
     ----------
     step, total : int
-        Critic steps made and to be made.
+        Critic steps made and to be made. With matched points, these are random critics, in proportion to the
+        iterations.
     metrics : dict
         The last record of the history.
     """
@@ -207,10 +211,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Training:
-    """The training of a generator, without its records, plan and noise.
+    """The training of a generator, or the matching of its points, without records, plan and noise.
 
     Parameters
     ----------
+    initial_rng : Generator
+        Public: of the initial weights, or of the random critics and the points.
     record : callable
         Returns the values that a checkpoint stores beside the model and the state.
     checkpoint : path, optional
@@ -218,7 +224,7 @@ class Training:
     """
 
     model: GeneratorModel
-    settings: TrainingSettings
+    settings: TrainingSettings | MatchingSettings
     initial_rng: np.random.Generator
     record: Callable[[], dict[str, Any]]
     checkpoint: str | Path | None = None
@@ -241,9 +247,53 @@ Trained = tuple[GeneratorModel, list[dict[str, float]]]
 def train_generator(
     records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> Trained:
-    """The model with a trained generator, and its history. Arguments are those of `trained_state`."""
+    """The model with a generator or matched points, and its history. Arguments are `trained_state`'s."""
+    if isinstance(training.settings, MatchingSettings):
+        return _match(records, plan, rng, training, training.settings)
     trained = trained_state(records, plan, rng, training, state)
     return dataclasses.replace(training.model, weights=trained.generator), trained.history
+
+
+# Records encoded at once.
+_ENCODED = 50_000
+
+
+def _match(
+    records: pd.DataFrame,
+    plan: Plan,
+    rng: np.random.Generator,
+    training: Training,
+    settings: MatchingSettings,
+) -> Trained:
+    """The model with points that match gradients at random critics, and the history of the matching."""
+    load_tensorflow_quietly()
+    from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
+
+    encoder, public = training.model.encoder, training.initial_rng
+    critics = Critics.draw(plan.steps, encoder.layout.dim, settings, public)
+    release = GradientRelease(
+        critics, encoder.layout, coordinate_scale(encoder, settings.outcome_scale), plan
+    )
+    starts = range(0, len(records), _ENCODED)
+    released = release((encoder.transform(records[i : i + _ENCODED], rng) for i in starts), rng)
+    history: list[dict[str, float]] = []
+
+    def on_chunk(iterations: int, difference: float) -> None:
+        history.append({"step": iterations, "difference": difference})
+        if training.progress is not None:
+            done = plan.steps * iterations // settings.iterations
+            training.progress(Progress(done, plan.steps, history[-1]))
+
+    try:
+        points, _ = matched(
+            released, encoder.layout, encoder.group_probabilities(), settings, public, on_chunk
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
+            "kept, so the fit cannot go on. Another fit uses privacy budget again"
+        ) from None
+    return dataclasses.replace(training.model, matched=points), history
 
 
 def trained_state(
@@ -255,6 +305,8 @@ def trained_state(
     from dpsynth.model.wgan.training import Trainer
 
     model, settings = training.model, training.settings
+    if isinstance(settings, MatchingSettings):
+        raise InputError("matched points have no trained WGAN critic: give training=TrainingSettings()")
     bank = None
     if model.base_model is not None:
         bank = model.base_model.sample_points(_BANK_ROWS, model.encoder, rng)

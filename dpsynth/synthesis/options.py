@@ -37,6 +37,14 @@ class ModelOptions(Section):
     random_state: int | None = Field(default=None, ge=0)
 
     @property
+    def has_matching(self) -> bool:
+        """Whether the critics' steps are gradients at random critics, which points match: by rule.
+
+        It is true without a base model, unless the settings of an alternating training are given.
+        """
+        return not self.has_base_model and self.preset is None and self.training is None
+
+    @property
     def certainly_no_steps(self) -> bool:
         """Whether no critic steps are made, whatever the number of records is."""
         if self.training_steps == "auto":
@@ -44,7 +52,9 @@ class ModelOptions(Section):
         return self.training_steps == 0
 
     def steps(self, n: float | None) -> int:
-        """Critic steps of a fit of ``n`` records, None if their number is private."""
+        """Critic steps, or random critics, of a fit of ``n`` records, None if their number is private."""
+        if self.training_steps == "auto" and self.has_matching:
+            return default_rules.CRITICS
         if self.training_steps == "auto":
             return default_rules.critic_steps(
                 n, base_model=self.has_base_model, pairwise_statistics=self.pairwise_statistics is not False

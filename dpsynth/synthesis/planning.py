@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth.accounting.contents import Stage
+from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.structure import Kind
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
@@ -26,8 +27,25 @@ class Blueprint:
 
     needs: Needs
     delta: float
-    training: TrainingSettings
+    training: TrainingSettings | MatchingSettings
     shares: Shares
+
+
+def check_matching(options: FitOptions) -> None:
+    """Refuse what only an alternating training can do: a batch size, or thousands of critics' steps."""
+    if not options.has_matching:
+        return
+    if options.training_steps != "auto" and options.training_steps > default_rules.MOST_CRITICS:
+        raise InputError(
+            "training_steps is the number of random WGAN critics without a base model, at most "
+            f"{default_rules.MOST_CRITICS}, got {options.training_steps}. For an alternating training of so "
+            "many steps, give training=TrainingSettings() as well"
+        )
+    if options.batch_size is not None:
+        raise InputError(
+            "batch_size must not be given without a base model: each step reads every record. Leave it "
+            "out, or give training=TrainingSettings() for an alternating training"
+        )
 
 
 def total_delta(schema: Schema, options: FitOptions) -> float:
@@ -44,9 +62,13 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
 
 def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
     """Plan a fit without records. ``n_std`` is the noise of a private number of records."""
+    check_matching(options)
     thesis = options.preset == "healthgan"
+    training: TrainingSettings | MatchingSettings
     training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)
     batch = min(n, options.batch_size or default_rules.batch_size(options.preset, n))
+    if options.has_matching:
+        training, batch = MatchingSettings(), n
     base_model: Kind | None = None
     if options.has_base_model and options.base_model != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
@@ -68,13 +90,14 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
                 known, options.epsilon, delta, usual_shares.neighbour_histogram
             )
         )
-    iterations = -(-steps // training.critic_steps)
+    round_of = training.critic_steps if isinstance(training, TrainingSettings) else 1
+    iterations = -(-steps // round_of)
     plan = None
     if iterations:
         plan = Plan(
             sampling_prob=batch / n,
             expected_batch=batch / n * n,
-            steps=iterations * training.critic_steps,
+            steps=iterations * round_of,
             noise_multiplier=None,
             noise_shape=options.noise_shape,
             centred=options.centred,

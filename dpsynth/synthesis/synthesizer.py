@@ -70,8 +70,9 @@ class DPWGANGP(BaseEstimator):
         Default: n_public^-1.5 (at most 1e-3), or 1e-6 if the schema has no public number of records.
     base_model : {"auto", "tan", "tree", "none"}
         The generator's input: a tree of private marginals without (``tree``) or with the outcome as a second
-        parent (``tan``). ``none``: latent noise only, as in Pedersen (2022). ``auto`` is ``tan`` if the
-        schema has an outcome, else ``tree``.
+        parent (``tan``). ``none``: points that match noisy gradients of random WGAN critics, or with
+        ``training`` the WGAN of Pedersen (2022), from latent noise only. ``auto`` is ``tan`` if the schema
+        has an outcome, else ``tree``.
     pairwise_statistics : bool or "auto"
         Whether the base model is reweighted to noisy pairwise statistics: a WGAN critic that is solved in one
         shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: if their noise is small
@@ -84,9 +85,11 @@ class DPWGANGP(BaseEstimator):
     training_steps : int or "auto"
         Steps of the WGAN critic, rounded up to whole generator iterations. 0 trains no generator. ``auto``
         makes them if they improve the samples (:func:`dpsynth.synthesis.default_rules.critic_steps`): without
-        a base model, or on a large table with ``pairwise_statistics=False``.
+        a base model, or on a large table with ``pairwise_statistics=False``. Without a base model and without
+        ``training`` it is the number of random WGAN critics, 32 by default and at most 128.
     batch_size : int, optional
-        Expected records in a Poisson sample. Default: a quarter of n, at most 2,048.
+        Expected records in a Poisson sample. Default: a quarter of n, at most 2,048. Refused with random WGAN
+        critics, which read every record.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
         Covariance of the noise (Theorem 3.1.2 is ``proportional``).
     centred : bool
@@ -100,7 +103,7 @@ class DPWGANGP(BaseEstimator):
     match_marginals : bool
         Whether samples are made to agree with the released marginals (post-processing, free of cost).
     training : TrainingSettings
-        Architecture and optimiser.
+        Architecture and optimiser of an alternating training.
     shares : Shares
         Division of the budget.
     preset : {"healthgan"}, optional
@@ -122,6 +125,7 @@ class DPWGANGP(BaseEstimator):
         Delta of this fit.
     history_ : list of dict
         Noise scale, noisy-gradient norm and WGAN critic's score of generated records, by training chunk.
+        With random WGAN critics: mean squared difference of the gradients, 1 is what their noise explains.
     model_ : GeneratorModel
     n_ : float
         Public or privately counted number of records.
@@ -262,7 +266,8 @@ class DPWGANGP(BaseEstimator):
         accept_n_public : bool
             Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
-            A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`.
+            A new folder where an interrupt (Ctrl-C) leaves a private checkpoint for `resume`. Matching of
+            points leaves none: it ends within minutes, and its noisy gradients are not kept.
         progress : callable, optional
             Called with a `Progress` after every chunk of critic steps. By default a bar is shown in a
             notebook or at a prompt, and nothing in a script.

@@ -10,16 +10,18 @@ import pytest
 import tensorflow as tf
 
 from dpsynth.audits import critic
-from dpsynth.audits.critic import CanaryStep, CriticAudit, audit_critic
+from dpsynth.audits.critic import CanaryStep, CriticAudit, MatchingAudit, audit_critic, audit_matching
 from dpsynth.audits.worst_case import farthest
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
+from dpsynth.model.wgan import gradient_matching
 from dpsynth.model.wgan.sensitivity import noise_scales
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.table.layout import Layout
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))
 SMALL = TrainingSettings(critic_hidden=(8, 6), generator_hidden=(5,), latent=3)
+MATCHING, OUTCOME = MatchingSettings(critic_width=8), np.float32([1, 1, 1, 1, 1, 3, 3])
 PLAN = Plan(sampling_prob=0.3, expected_batch=20.0, steps=50, noise_multiplier=2.0)
 DELTA = 1e-5
 
@@ -68,6 +70,34 @@ def test_sampled_steps_pass():
     loud = plan(noise_multiplier=0.7)
     result = audit_critic(LAYOUT, SMALL, loud, delta=DELTA, trials=4000, steps=20, sampling_prob=0.3, rng=rng)
     assert result.verdict == "pass" and result.tv.lower > 0.6 * result.declared["tv"], result.to_dict()
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("shape", ["spherical", "layerwise", "proportional", "optimal"])
+def test_gradients_at_random_critics_attain_the_bound_and_no_more(shape, centred):
+    """Catches bounds of scaled records that are too small: singular values and boxes in float64."""
+    made = plan(noise_shape=shape, centred=centred)
+    audit = MatchingAudit(LAYOUT, OUTCOME, MATCHING, made, np.random.default_rng(5), steps=6)
+    each = np.linalg.norm(audit._offsets / audit._stds, axis=1)
+    assert audit.attained >= 0.95 and each.max() <= 1.0
+
+
+def test_gradients_at_random_critics_pass_the_mark():
+    """Catches a release that gives away more than its plan declares: 4,000 runs, the canary or no record."""
+    rng = np.random.default_rng(6)
+    result = audit_matching(LAYOUT, OUTCOME, MATCHING, PLAN, delta=DELTA, trials=4000, steps=4, rng=rng)
+    assert result.verdict == "pass", result.to_dict()
+    assert result.attained >= 0.95
+    assert 0.8 * result.declared["epsilon"] <= result.gaussian_epsilon.lower <= result.declared["epsilon"]
+
+
+def test_an_audit_finds_gradients_with_too_little_noise(monkeypatch):
+    """Catches an audit of random critics that finds nothing: half of the declared noise."""
+    normals = gradient_matching.standard_normals
+    monkeypatch.setattr(gradient_matching, "standard_normals", lambda *a: 0.5 * normals(*a))
+    rng = np.random.default_rng(7)
+    result = audit_matching(LAYOUT, OUTCOME, MATCHING, PLAN, delta=DELTA, trials=2000, steps=4, rng=rng)
+    assert result.verdict == "contradicted", result.to_dict()
 
 
 SHAPES = ("spherical", "layerwise", "proportional", "optimal")

@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.attacks.trials import AWAKE
 from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
-from dpsynth.audits.configuration import Releases, releases_of
+from dpsynth.audits.configuration import Releases, audit_one, releases_of
 from dpsynth.audits.releases import (
     audit_in_one_run,
     audit_path,
@@ -85,6 +85,18 @@ def audited(release: GaussianRelease, made_up: pd.DataFrame, *, trials: int = TR
 def test_every_release_of_a_fit_is_audited():
     """Catches a reading that the auditor never sees: each that a fit posts is in the list, in its order."""
     assert found().names == NAMES
+
+
+def test_random_critics_are_audited_as_a_fit_has_them():
+    """Catches an audit of other critics, or of plain coordinates, where a fit has no base model."""
+    options = FitOptions(epsilon=2.0, delta=DELTA, base_model="none")
+    of = releases_of(SCHEMA, options, np.random.default_rng(0))
+    assert of.names[-1] == "WGAN critic steps" and of.plan.steps == 32 and of.plan.sampling_prob == 1.0
+    assert of.scale.max() == 3.0 and (of.scale == 1.0).any()
+    result = audit_one(
+        of, len(of.names) - 1, trials=1000, steps=4, rng=np.random.default_rng(1), most_noise=2.0
+    )
+    assert result.verdict == "pass" and result.attained >= 0.95 and not result.own_noise
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)

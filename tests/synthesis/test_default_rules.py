@@ -6,6 +6,7 @@ import pytest
 
 from dpsynth import DPWGANGP, Column, Schema, Shares
 from dpsynth.errors import InputError
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up
 
@@ -33,8 +34,9 @@ def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
         (100, {"pairwise_statistics": True}, True, 0),
         (3000, {"pairwise_statistics": False}, False, 0),
         (36_000, {"pairwise_statistics": False}, False, 4000),
-        (3000, {"base_model": "none"}, False, 1000),
-        (3000, {"base_model": "none", "pairwise_statistics": True}, False, 1000),
+        (3000, {"base_model": "none"}, False, 32),
+        (3000, {"base_model": "none", "training": TrainingSettings()}, False, 1000),
+        (3000, {"base_model": "none", "pairwise_statistics": True}, False, 32),
         (3000, {"training_steps": 12}, True, 12),
     ],
 )

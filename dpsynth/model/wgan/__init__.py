@@ -1,4 +1,4 @@
-"""The Wasserstein GAN of Algorithm 1 (Pedersen 2022): critic, generator, one step, the loop that repeats it.
+"""The Wasserstein GAN of Algorithm 1 (Pedersen 2022), and points that match gradients of random critics.
 
 ===================  =================================================================================
 `settings`           how both networks are built and trained
@@ -8,6 +8,8 @@
 `step`, `training`   one generator step, and the program that makes many of them
 `randomness`         where that program's random numbers come from
 `checkpoint`         what is kept, privately, of an interrupted run
+`gradient_matching`  noisy gradients at random critics, and the points that match them
+`matched_points`     those points, sampled without TensorFlow
 `recorded_training`  a run of which every step is recorded, for audits
 `quiet`              TensorFlow without its start-up messages
 ===================  =================================================================================

@@ -1,4 +1,4 @@
-"""How a critic and a generator are built and trained, as a frozen record without TensorFlow."""
+"""How critics and generators are built and fitted, as frozen records without TensorFlow."""
 
 from __future__ import annotations
 
@@ -103,3 +103,41 @@ class TrainingSettings:
         if not isinstance(values, dict):
             raise InputError(f"a mapping of training settings is required, got {values!r:.80}")
         return cls(**values)
+
+
+@options_record
+class MatchingSettings:
+    """Random critics, and the points that match their noisy mean gradients.
+
+    These are the settings of `dpsynth.model.wgan.gradient_matching`. All of them are public constants.
+
+    Parameters
+    ----------
+    critic_width : int
+        Width of each critic's only hidden layer, even.
+    bias_std : float
+        Standard deviation of the hidden layer's random biases.
+    outcome_scale : float
+        Factor by which the outcome's coordinates are multiplied before a critic sees them.
+    points : int
+        Number of points that are moved.
+    jitter : float
+        Standard deviation of the reflected normal noise on numeric coordinates, in matching and sampling.
+    iterations : int
+        Adam's iterations.
+    learning_rate : float
+        Adam's first rate.
+
+    Raises
+    ------
+    InputError
+        If a value is outside its range, naming it.
+    """
+
+    critic_width: int = Field(default=32, ge=2, multiple_of=2)
+    bias_std: float = Field(default=0.2, ge=0)
+    outcome_scale: float = Field(default=3.0, gt=0)
+    points: int = Field(default=2000, ge=1)
+    jitter: float = Field(default=0.1, ge=0)
+    iterations: int = Field(default=500, ge=1)
+    learning_rate: float = Field(default=0.05, gt=0)

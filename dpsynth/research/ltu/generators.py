@@ -32,7 +32,7 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.research.ltu.results import LowRate, PairsResult, pairs_result
 from dpsynth.synthesis import default_rules
@@ -227,6 +227,10 @@ class CriticTrainer:
         options = own.validate()
         if options.certainly_no_steps or options.studies:
             raise InputError("the synthesizer must have training_steps above 0 and no studies")
+        if options.has_matching:
+            raise InputError(
+                "the synthesizer trains no WGAN critic without a base model: give training=TrainingSettings()"
+            )
         schema = self.schema.with_n_public(len(frame))
         records = records_of(frame, schema, options, accept_n_public=True)
         ledger = Ledger()
@@ -236,7 +240,7 @@ class CriticTrainer:
         plan = plan_fit(records, schema, options, rng, ledger)
         released = fit_releases(records, plan, rng, ledger)
         releases, settings = plan.releases, plan.blueprint.training
-        if releases.plan is None:
+        if releases.plan is None or isinstance(settings, MatchingSettings):
             raise InputError("no budget is left for WGAN critic steps. Give more epsilon or fewer statistics")
         training = Training(released, settings, np.random.default_rng([seed]), dict)
 

@@ -82,13 +82,17 @@ def fit(
             opened(data, schema, csv_format, scheduler, workers) as (table, known),
         ):
             with progress.training_bar() as draw:
-                model.fit(
-                    table,
-                    schema=known,
-                    ledger=book,
-                    accept_n_public=accept_n_public,
-                    progress=draw,
-                )
+                try:
+                    model.fit(
+                        table,
+                        schema=known,
+                        ledger=book,
+                        accept_n_public=accept_n_public,
+                        progress=draw,
+                    )
+                except KeyboardInterrupt as problem:
+                    said = f". {problem}" if str(problem) else ""
+                    raise console.Interrupted(f"interrupted: no model was written{said}") from None
             model.save(out, replace=force)
     summary = model.ledger_.summary()
     lines = [*console.told(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]

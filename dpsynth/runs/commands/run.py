@@ -101,11 +101,12 @@ def run_configuration(
                 stages=stages,
                 log=console.say,
             )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as problem:
         if (folder := RunFolder(out)).interrupted:
             left = f"a private checkpoint is in {folder.checkpoint}. Continue with --resume"
         else:
             left = "no table was written" if journal_file(out).exists() else "nothing was written"
+            left += f". {problem}" if str(problem) else ""
         raise console.Interrupted(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.folder.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)

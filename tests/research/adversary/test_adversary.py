@@ -14,7 +14,7 @@ from dpsynth.audits.adversary_critic import quick_attempts
 from dpsynth.audits.adversary_setting import Setting
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.research.adversary import dp_sgd
 from dpsynth.research.adversary.dp_sgd import DpSgd, Records
 from dpsynth.research.adversary.playing import play
@@ -151,3 +151,13 @@ def test_a_quick_look_has_the_worst_case_and_this_table():
     assert 0.02 < real.found.value < real.proved == advantage.proved
     silent = Plan(sampling_prob=0.5, expected_batch=20.0, steps=100, noise_multiplier=None)
     assert quick_attempts(silent, training, LAYOUT, points, name="toy") == ()
+
+
+def test_a_quick_look_at_random_critics_has_this_table_too():
+    """Catches a run without a base model whose adversary plays trainings that the run does not have."""
+    points = np.hstack([RNG.random((40, 3)), np.eye(2)[RNG.integers(2, size=40)]])
+    plan = Plan(sampling_prob=1.0, expected_batch=40.0, steps=8, noise_multiplier=8.0)
+    found = quick_attempts(plan, MatchingSettings(), LAYOUT, points, name="toy", scale=np.ones(5, np.float32))
+    assert "sets of random critics" in found[-1].about and found[-1].internal
+    assert 0.02 < found[-1].found.value < found[-1].proved == pytest.approx(Profile([plan.event]).tv())
+    assert len(quick_attempts(plan, MatchingSettings(), LAYOUT, points[:1], name="toy")) == 2

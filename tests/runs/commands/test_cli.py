@@ -525,3 +525,23 @@ def test_console_script_is_quick_and_light() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert cli.__doc__ is not None and "Usage: dpsynth" in done.stdout
+
+
+def test_an_interrupt_of_the_matching_says_what_it_cost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Catches Ctrl-C without a checkpoint after which nobody knows that the budget is gone."""
+    from dpsynth.model.wgan import gradient_matching
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gradient_matching, "matched", interrupt)
+    Path("run.yaml").write_text(CONFIG.replace("base_model: tree, training_steps: 0", "base_model: none"))
+    for command in (
+        "run run.yaml --out a",
+        "fit --data good.csv --schema good.yaml --epsilon 3 --base-model none --out b",
+    ):
+        assert main(command.split()) == 130
+        said = capsys.readouterr().err
+        assert "interrupted" in said and "had used privacy budget before the interrupt" in said

@@ -1,0 +1,392 @@
+"""Noisy mean gradients of random critics, and the points that match them."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import dpsynth
+from dpsynth.errors import InputError, RunError
+from dpsynth.mechanism.domain import Domain
+from dpsynth.mechanism.plan import NOISE_SHAPES, Plan
+from dpsynth.model.wgan import gradient_matching
+from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
+from dpsynth.model.wgan.matched_points import MatchedPoints, coordinate_scale
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.table import Column, Schema
+from dpsynth.table.encoder import Encoder
+from dpsynth.table.layout import Layout
+
+LAYOUT = Layout(2, ((2, 5), (5, 7)))
+SCALE = np.float32([1, 1, 1, 1, 1, 3, 3])
+SMALL = MatchingSettings(critic_width=8)
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="ward", kind="categorical", categories=("a", "b", "c")),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    outcome="died",
+    n_public=600,
+)
+
+
+def records(n, rng):
+    """Encoded records: numbers anywhere or at a bound, one category of each group."""
+    points = np.zeros((n, LAYOUT.dim), np.float32)
+    numbers = rng.random((n, 2))
+    points[:, :2] = np.where(rng.random((n, 1)) < 0.5, np.round(numbers), numbers)
+    for start, stop in LAYOUT.groups:
+        points[np.arange(n), rng.integers(start, stop, n)] = 1
+    return points
+
+
+def release_of(critics=3, *, seed=0, settings=SMALL, scale=SCALE, layout=LAYOUT, **changes):
+    """A release of so many random critics."""
+    values = dict(sampling_prob=1.0, expected_batch=40.0, steps=critics, noise_multiplier=2.0) | changes
+    made = Critics.draw(critics, layout.dim, settings, np.random.default_rng(seed))
+    return GradientRelease(made, layout, scale, Plan(**values))
+
+
+def silent(**changes):
+    """Noise that adds nothing to float64 sums, with the multiplier of a private plan."""
+    return release_of(noise_multiplier=1e-12, **changes)
+
+
+def table(n=600):
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 91, n)
+    died = rng.random(n) < 1 / (1 + np.exp(-(age - 60) / 8))
+    ward = np.where(died, rng.choice(["a", "b"], n), rng.choice(["b", "c"], n))
+    return pd.DataFrame({"age": age, "ward": ward, "died": np.where(died, "yes", "no")})
+
+
+def naive_gradient(critics, t, x):
+    """Gradient of critic t at one scaled point by automatic differentiation."""
+    flat = [tf.constant(a[t]) for a in (critics.matrices, critics.biases, critics.outputs)]
+    with tf.GradientTape() as tape:
+        tape.watch(flat)
+        s = tf.linalg.matvec(flat[0], tf.constant(x), transpose_a=True) + flat[1]
+        pairs = tf.reshape(s, [-1, 2])
+        hidden = tf.concat([tf.reduce_max(pairs, axis=1), tf.reduce_min(pairs, axis=1)], axis=0)
+        score = tf.reduce_sum(hidden * flat[2])
+    return np.concatenate([g.numpy().ravel() for g in tape.gradient(score, flat)])
+
+
+def test_the_release_is_the_transcription():
+    """Catches gradients of another critic or another order, a wrong centre, scale or batch, a lost record."""
+    release, points = silent(), records(25, np.random.default_rng(1))
+    centres, _ = release.centres_and_stds
+    x = (points - LAYOUT.center.astype(np.float32)) * SCALE
+    blocks = [points[:7], points[7:7], points[7:]]
+    found = release(blocks, np.random.default_rng(2)).means
+    for t in range(3):
+        each = np.array([naive_gradient(release.critics, t, row) for row in x])
+        expected = ((each - centres[t]).sum(axis=0) + 40.0 * centres[t]) / 40.0
+        np.testing.assert_allclose(found[t], expected, atol=2e-6)
+
+
+def test_records_are_summed_over_blocks(monkeypatch):
+    """Catches rows that fill a block and count as records, and a block that is left out."""
+    points = records(50, np.random.default_rng(1))
+    whole, _ = release_of().sums([points])
+    monkeypatch.setattr(gradient_matching, "BLOCK", 16)
+    parts, count = release_of().sums([points])
+    assert count == 50
+    np.testing.assert_allclose(parts, whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", NOISE_SHAPES)
+@pytest.mark.parametrize("centred", [True, False])
+def test_one_record_moves_the_release_by_at_most_the_sensitivity(shape, centred):
+    """Catches noise too small for the scaled outcome or for the centre: the privacy claim itself.
+
+    Each of 100 records is added to a table, at 12 random critics. The bound must not be idle either: some
+    record comes near to it. A ball or an uncentred box is farther from the gradients there are.
+    """
+    release = silent(critics=12, noise_shape=shape, centred=centred)
+    _, stds = release.centres_and_stds
+    rng = np.random.default_rng(3)
+    base = records(5, rng)
+    without = release([base], rng).means
+    moved = []
+    for extra in records(100, rng):
+        with_it = release([base, extra[None]], rng).means
+        moved.append(np.linalg.norm((with_it - without) * 40.0 / stds, axis=1))
+    assert np.max(moved) <= 1.0 + 1e-5
+    assert np.max(moved) >= (0.5 if centred else 0.3)
+
+
+def test_the_bound_is_attained():
+    """Catches a sensitivity that is needlessly large: with one coordinate and no bias it is exact.
+
+    The gradient with respect to the last layer is ``[max, min](x W)``, with ``|x|`` at most 1/2.
+    """
+    release = silent(
+        critics=20,
+        settings=MatchingSettings(critic_width=2, bias_std=0.0),
+        scale=np.float32([3.0]),
+        layout=Layout(1),
+        noise_shape="spherical",
+    )
+    _, stds = release.centres_and_stds
+    rng = np.random.default_rng(4)
+    empty = release([], rng).means
+    moved = [
+        np.linalg.norm((release([np.float32([[u]])], rng).means - empty) * 40.0 / stds, axis=1)
+        for u in (0.0, 1.0)
+    ]
+    assert np.max(moved) <= 1.0 + 1e-5
+    assert np.max(moved) >= 0.95
+
+
+def test_adding_a_record_shows_nothing_but_its_gradient():
+    """Catches the private number of records in place of the public one, in the centre's term or the mean."""
+    release, rng = silent(), np.random.default_rng(5)
+    centres, _ = release.centres_and_stds
+    points = records(31, rng)
+    more, less = release([points], rng).means, release([points[1:]], rng).means
+    x = (points[0] - LAYOUT.center.astype(np.float32)) * SCALE
+    own = np.stack([naive_gradient(release.critics, t, x) for t in range(3)])
+    np.testing.assert_allclose(40.0 * (more - less), own - centres, atol=1e-5)
+
+
+def test_noise_has_its_stds_and_never_comes_twice():
+    """Catches noise of one critic in the next, of one call in the next, or of another size."""
+    release = release_of(critics=20, seed=1, noise_multiplier=3.0)
+    _, stds = release.centres_and_stds
+    rng = np.random.default_rng(6)
+    twice = [release([], rng) for _ in range(2)]
+    quiet = dataclasses.replace(release, plan=dataclasses.replace(release.plan, noise_multiplier=1e-12))
+    means = quiet([], rng).means
+    noise = np.stack([(found.means - means) * 40.0 / (3.0 * stds) for found in twice])
+    assert noise.std() == pytest.approx(1.0, abs=0.05)
+    np.testing.assert_allclose(twice[0].stds, 3.0 * stds / 40.0)
+    flat = noise.reshape(-1, noise.shape[-1])
+    correlation = np.corrcoef(flat) - np.eye(len(flat))
+    assert np.abs(correlation).max() < 0.5
+
+
+def test_critics_do_not_come_from_the_noise(monkeypatch):
+    """Catches public critics that show outputs of the generator that draws the noise."""
+    drawn, seen = [], []
+    draw, normals = Critics.draw.__func__, gradient_matching.standard_normals
+
+    def watched(cls, count, dim, settings, rng):
+        drawn.append(rng)
+        return draw(cls, count, dim, settings, rng)
+
+    def noise(rng, shape):
+        seen.append(rng)
+        return normals(rng, shape)
+
+    points = MatchedPoints(np.zeros((1, 6), np.float32), 0.1)
+    monkeypatch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
+    monkeypatch.setattr(Critics, "draw", classmethod(watched))
+    monkeypatch.setattr(gradient_matching, "standard_normals", noise)
+    fitted(training_steps=2)
+    assert drawn and seen and drawn[0] is not seen[0]
+
+
+def test_a_plan_of_another_release_is_refused():
+    """Catches more critics than the ledger pays for, and a sampled batch that none of them has."""
+    for changes in (dict(steps=2), dict(sampling_prob=0.5)):
+        with pytest.raises(RunError, match="3 WGAN critics on every record"):
+            release_of(**changes)
+
+
+def test_the_outcome_is_scaled():
+    """Catches a factor on another column, or on one of an outcome's two parts."""
+    stage = Column(name="stage", kind="ordinal", categories=("I", "II", "III"), missing=True)
+    columns = (*SCHEMA.columns, stage)
+    for outcome, expected in (("died", [1, 1, 1, 1, 1, 3, 3, 1, 1]), ("stage", [1, 3, 1, 1, 1, 1, 1, 3, 3])):
+        encoder = Encoder(Schema(columns=columns, outcome=outcome), None, numeric="minmax")
+        assert coordinate_scale(encoder, 3.0).tolist() == expected
+    assert coordinate_scale(Encoder(Schema(columns=columns), None, numeric="minmax"), 3.0).max() == 1
+
+
+def test_a_scaled_domain_holds_every_scaled_record():
+    """Catches a box or a radius without the scale, and a radius for the wrong entry of a group."""
+    rng = np.random.default_rng(7)
+    scale = np.float32([1, 7, 0.3, 2, 5, 3, 3])
+    domain = Domain.from_layout(LAYOUT, scale)
+    x = (records(2000, rng) - LAYOUT.center.astype(np.float32)) * scale
+    assert (x >= domain.lo).all() and (x <= domain.hi).all()
+    lengths = np.linalg.norm(x.astype(float), axis=1)
+    assert 0.999 * domain.radius <= lengths.max() <= domain.radius
+    for wrong in (np.ones(3), np.zeros(7), np.full(7, np.inf)):
+        with pytest.raises(InputError, match="scale must be 7 finite numbers greater than 0"):
+            Domain.from_layout(LAYOUT, wrong)
+
+
+FAST = MatchingSettings(critic_width=8, points=800, iterations=80)
+
+
+def fitted(**options):
+    patch = pytest.MonkeyPatch()
+    with patch.context() as context:
+        context.setattr("dpsynth.synthesis.planning.MatchingSettings", lambda: FAST)
+        model = dpsynth.DPWGANGP(**{"epsilon": 3.0} | options, base_model="none", random_state=0)
+        return model.fit(table(), schema=SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(training_steps=16)
+
+
+@pytest.mark.slow
+def test_points_match_the_released_gradients():
+    """Catches a solver that stops far from the released numbers: 1 is what their noise explains."""
+    rng = np.random.default_rng(8)
+    release = release_of(8, expected_batch=400.0, noise_multiplier=3.0)
+    points = records(400, rng)
+    released = release([points], rng)
+    even = [np.full(stop - start, 1 / (stop - start)) for start, stop in LAYOUT.groups]
+    settings = dataclasses.replace(FAST, points=2000, iterations=200)
+    found, difference = matched(released, LAYOUT, even, settings, np.random.default_rng(9))
+    assert difference < 1.2
+    again = found.sample(5000, 2, np.random.default_rng(10))
+    codes = np.concatenate(
+        [
+            np.eye(b - a)[
+                [
+                    np.searchsorted(np.cumsum(p), u)
+                    for p, u in zip(
+                        again[:, a:b], np.random.default_rng(11).random(5000) * 0.9999, strict=True
+                    )
+                ]
+            ]
+            for a, b in LAYOUT.groups
+        ],
+        axis=1,
+    )
+    assert (
+        np.abs(np.concatenate([again[:, :2], codes], axis=1).mean(axis=0) - points.mean(axis=0)).max() < 0.12
+    )
+
+
+def test_a_fit_without_a_base_model_keeps_associations(model):
+    """Catches points that do not reach the samples, or lose the outcome: ward a is for the dead."""
+    assert model.model_.matched is not None and model.model_.weights is None
+    assert model.history_[-1]["step"] == 80 and model.history_[-1]["difference"] < 1.5
+    frame = model.sample(2000, random_state=1)
+    died = frame["died"] == "yes"
+    assert frame.loc[died, "age"].mean() > frame.loc[~died, "age"].mean() + 8
+    assert (frame.loc[died, "ward"] == "a").mean() > (frame.loc[~died, "ward"] == "a").mean() + 0.15
+
+
+def test_the_ledger_has_the_critics_as_steps(model):
+    """Catches a cost of other steps than those that were made, and words of another training."""
+    entry = model.ledger_.entries[-1]
+    assert entry.event.count == 16 and "Poisson" not in entry.detail
+    assert entry.sensitivity.startswith("proved for each random critic")
+    assert model.ledger_.epsilon(model.delta_) <= 3.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": None},
+        {"categorical": "sdv"},
+        {"marginals": "none", "numeric": "minmax", "match_marginals": False},
+        {"noise_shape": "spherical", "centred": False},
+    ],
+    ids=str,
+)
+def test_every_encoding_and_noise_is_matched(options):
+    """Catches layouts without groups, a fit without noise, and other noise."""
+    model = fitted(**options)
+    differences = [record["difference"] for record in model.history_]
+    assert differences[-1] < 1.5 or model.ledger_.not_private
+    assert set(model.sample(300, random_state=0)["died"]) == {"no", "yes"}
+
+
+def test_a_private_number_of_records_sets_the_batch():
+    """Catches the table's length in place of the noisy count, which is all that a fit may know."""
+    with pytest.MonkeyPatch.context() as patch:
+        seen = []
+        call = GradientRelease.__call__
+
+        def watched(self, blocks, rng):
+            seen.append(self.plan.expected_batch)
+            return call(self, blocks, rng)
+
+        points = MatchedPoints(np.zeros((1, 6), np.float32), 0.1)
+        patch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
+        patch.setattr(GradientRelease, "__call__", watched)
+        schema = Schema(columns=SCHEMA.columns, outcome="died")
+        model = dpsynth.DPWGANGP(epsilon=1.0, base_model="none", training_steps=2, random_state=0)
+        model.fit(table(), schema=schema)
+    assert seen == [model.n_] and model.n_ != 600
+
+
+@pytest.mark.parametrize("n", [0, 1, 799, 2500])
+def test_any_number_is_sampled(model, n):
+    """Catches a number of records that is bound to the number of points."""
+    assert model.sample(n, random_state=0).shape == (n, 3)
+
+
+def test_points_stay_in_the_cube(model):
+    """Catches jitter that leaves the unit cube, and jitter on probabilities."""
+    wild = MatchedPoints(model.model_.matched.points, 0.9)
+    points = wild.sample(3000, 1, np.random.default_rng(0))
+    assert points.min() >= 0 and points.max() <= 1 and points.dtype == np.float32
+    np.testing.assert_allclose(points[:, 1:4].sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_a_saved_model_samples_the_same_without_tensorflow(model, tmp_path):
+    """Catches points that are not saved, and sampling that waits for TensorFlow."""
+    folder = model.save(tmp_path / "m")
+    script = (
+        "import sys, dpsynth; frame = dpsynth.load(sys.argv[1]).sample(50, random_state=3)\n"
+        "assert 'tensorflow' not in sys.modules; frame.to_csv(sys.argv[2], index=False)"
+    )
+    out = tmp_path / "frame.csv"
+    subprocess.run([sys.executable, "-c", script, str(folder), str(out)], check=True)
+    pd.testing.assert_frame_equal(pd.read_csv(out), model.sample(50, random_state=3), check_dtype=False)
+
+
+def test_the_recipe_is_chosen_by_rule():
+    """Catches matched points where settings of an alternating training were given, or a base model."""
+    options = dpsynth.DPWGANGP(base_model="none").validate()
+    assert options.has_matching and options.steps(600) == 32
+    for given in (
+        dict(base_model="none", training=TrainingSettings()),
+        dict(epsilon=None, base_model="none", preset="healthgan"),
+        dict(),
+        dict(training_steps=100),
+    ):
+        assert not dpsynth.DPWGANGP(**given).validate().has_matching
+    options = dpsynth.DPWGANGP(base_model="none", training=TrainingSettings()).validate()
+    assert options.steps(600) == 1000
+    assert dpsynth.DPWGANGP(marginals="none", numeric="minmax").validate().has_matching
+
+
+@pytest.mark.parametrize("given", [{"batch_size": 100}, {"training_steps": 1000}])
+def test_options_of_another_training_are_refused(given):
+    """Catches a batch size that is silently ignored, and a thousand critics in memory at once."""
+    with pytest.raises(InputError, match=rf"{next(iter(given))}.*training=TrainingSettings\(\)"):
+        fitted(**given)
+
+
+def test_an_interrupt_says_what_was_spent(monkeypatch):
+    """Catches an interrupt after which nobody knows that the budget is gone."""
+    seen = []
+
+    def stop(state):
+        seen.append(state)
+        raise KeyboardInterrupt
+
+    model = dpsynth.DPWGANGP(epsilon=3.0, base_model="none", training_steps=2, random_state=0)
+    monkeypatch.setattr("dpsynth.synthesis.planning.MatchingSettings", lambda: FAST)
+    with pytest.raises(KeyboardInterrupt, match=r"had used privacy budget.*cannot go on"):
+        model.fit(table(), schema=SCHEMA, progress=stop)
+    assert seen[0].total == 2 and model.ledger_.entries[-1].name == "WGAN critic steps"
