@@ -35,9 +35,9 @@ from dpsynth.mechanism.noise import standard_normals
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.critic import Activation, critic_pass, weighted_gradient
 from dpsynth.model.wgan.matched_points import MatchedPoints, reflected
-from dpsynth.model.wgan.networks import Weights
+from dpsynth.model.wgan.networks import Weights, unit_cube
 from dpsynth.model.wgan.settings import MatchingSettings
-from dpsynth.model.wgan.step import TensorOps
+from dpsynth.model.wgan.step import TensorOps, adam, adam_start
 from dpsynth.table.layout import Layout
 
 Floats = NDArray[np.float64]
@@ -47,8 +47,9 @@ ACTIVATION = Activation("maxmin")
 BLOCK = 2048
 # Iterations of one call of the program, so that progress is visible.
 _CHUNK = 50
-# Adam's decays, and the share of its iterations after which the rate falls.
-_BETA_1, _BETA_2, _FALLS = 0.9, 0.99, 0.5
+# Adam's decays, its least divisor (gradients of single points are small), and the share of its iterations
+# after which the rate falls.
+_BETAS, _EPSILON, _FALLS = (0.9, 0.99), 1e-12, 0.5
 # Least probability of a category at the start, and how far its logit favours one category.
 _LEAST, _EVEN = 1e-3, 0.5
 
@@ -238,13 +239,13 @@ def matched(
         "wide": [tf.constant(a) for a in released.critics.wide()],
     }
     start = _start(layout, probabilities, settings.points, rng)
-    state = (tf.constant(start), tf.zeros_like(start), tf.zeros_like(start), tf.zeros([]))
+    state = tf.nest.map_structure(tf.constant, (start, adam_start([start]), np.float32(0.0)))
     seed = tf.constant(rng.integers(2**31, size=1), tf.int32)
     program = _program(_Matching(layout, settings, count))
     for done in range(0, settings.iterations, _CHUNK):
         stop = min(done + _CHUNK, settings.iterations)
         state = program(state, targets, seed, tf.constant(done), tf.constant(stop))
-        left = float(state[3])
+        left = float(state[2])
         if not np.isfinite(left):
             raise RunError(
                 f"the points diverged before iteration {stop}: the noisy gradients cannot be matched. "
@@ -270,10 +271,8 @@ def _start(
 
 def _points(logits: Any, layout: Layout) -> Any:
     """Points of the unit cube: numeric coordinates, then group probabilities."""
-    k, sizes = layout.n_numeric, [stop - start for start, stop in layout.groups]
-    if not sizes:
-        return tf.sigmoid(logits)
-    return tf.concat([tf.sigmoid(logits[:, :k]), TensorOps.softmax(logits[:, k:], sizes)], axis=1)
+    k = layout.n_numeric
+    return unit_cube(logits[:, :k], logits[:, k:], layout, TensorOps)
 
 
 @dataclass(frozen=True)
@@ -285,17 +284,13 @@ class _Matching:
     count: int
 
     def __call__(self, state: Any, targets: dict[str, Any], seed: Any, done: Any, stop: Any) -> Any:
-        def body(i: Any, x: Any, first: Any, second: Any, _: Any) -> Any:
+        def body(i: Any, x: Any, moments: Any, _: Any) -> Any:
             with tf.GradientTape() as tape:
                 tape.watch(x)
                 left = self._difference(x, targets, tf.concat([seed, [i]], axis=0))
             gradient = tape.gradient(left, x)
-            rate = self._rate(i)
-            first = _BETA_1 * first + (1.0 - _BETA_1) * gradient
-            second = _BETA_2 * second + (1.0 - _BETA_2) * gradient * gradient
-            k = tf.cast(i + 1, tf.float32)
-            step = first / (1.0 - _BETA_1**k) / (tf.sqrt(second / (1.0 - _BETA_2**k)) + 1e-12)
-            return i + 1, x - rate * step, first, second, left
+            (x,), moments = adam([x], [gradient], moments, self._rate(i), _BETAS, _EPSILON)
+            return i + 1, x, moments, left
 
         _, *state = tf.while_loop(lambda i, *_: i < stop, body, (done, *state))
         return tuple(state)

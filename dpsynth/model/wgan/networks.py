@@ -81,6 +81,11 @@ def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layo
         # The centre of a group of m entries is 1 / m.
         even = layout.center[k:].astype(np.float32)
         logits = logits + xp.log((1.0 - _SMOOTHING) * base[:, k:] + _SMOOTHING * even)
+    return unit_cube(numeric, logits, layout, xp)
+
+
+def unit_cube(numeric: Any, logits: Any, layout: Layout, xp: Any) -> Any:
+    """Points of the unit cube: the sigmoid of each number, and a softmax for each one-hot group."""
     if not layout.groups:
         return xp.sigmoid(numeric)
     return xp.concat(

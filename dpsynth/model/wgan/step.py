@@ -59,19 +59,30 @@ class TensorOps:
 
 
 def adam(
-    values: list[Any], gradient: list[Any], moments: State, rate: float, settings: TrainingSettings
+    values: list[Any],
+    gradient: list[Any],
+    moments: State,
+    rate: Any,
+    betas: tuple[float, float],
+    epsilon: float = 1e-8,
 ) -> tuple[list[Any], State]:
     """One Adam update (Kingma and Ba 2015, algorithm 1) of a flat list of arrays."""
     count = moments["count"] + 1.0
-    b1, b2 = settings.beta_1, settings.beta_2
+    b1, b2 = betas
     first = [b1 * m + (1 - b1) * g for m, g in zip(moments["first"], gradient, strict=True)]
     second = [b2 * v + (1 - b2) * g * g for v, g in zip(moments["second"], gradient, strict=True)]
     scale_1, scale_2 = 1.0 - tf.pow(b1, count), 1.0 - tf.pow(b2, count)
     values = [
-        x - rate * (m / scale_1) / (tf.sqrt(v / scale_2) + 1e-8)
+        x - rate * (m / scale_1) / (tf.sqrt(v / scale_2) + epsilon)
         for x, m, v in zip(values, first, second, strict=True)
     ]
     return values, {"count": count, "first": first, "second": second}
+
+
+def adam_start(values: list[Any]) -> State:
+    """Averages of zero for the first update of `adam`, NumPy arrays."""
+    zeros = [np.zeros_like(v) for v in values]
+    return {"count": np.float32(0.0), "first": zeros, "second": [z.copy() for z in zeros]}
 
 
 @dataclass(frozen=True)
@@ -204,7 +215,7 @@ class Step:
             gradient,
             state["critic_adam"],
             self.settings.critic_learning_rate,
-            self.settings,
+            (self.settings.beta_1, self.settings.beta_2),
         )
         return {**state, "critic": self.constrain(critic), "critic_adam": moments}
 
@@ -257,9 +268,8 @@ class Step:
             points = self.generate(unflatten(flat, output_bias=True), bank, chunk, step, slot)
             loss = -tf.reduce_mean(critic_pass(critic, points, self.activation)[0])
         gradient = tape.gradient(loss, flat)
-        flat, moments = adam(
-            flat, gradient, state["generator_adam"], settings.generator_learning_rate, settings
-        )
+        betas = (settings.beta_1, settings.beta_2)
+        flat, moments = adam(flat, gradient, state["generator_adam"], settings.generator_learning_rate, betas)
         keep = settings.average
         average = [keep * a + (1.0 - keep) * g for a, g in zip(state["average"], flat, strict=True)]
         return {**state, "generator": flat, "generator_adam": moments, "average": average}

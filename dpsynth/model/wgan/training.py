@@ -23,7 +23,7 @@ from dpsynth.model.wgan.networks import Weights, flatten, glorot, unflatten
 from dpsynth.model.wgan.randomness import DrawShapes, GraphDraws, HostDraws
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.step import METRICS, State, Step
+from dpsynth.model.wgan.step import METRICS, State, Step, adam_start
 from dpsynth.table.layout import Layout
 
 # Floats drawn for one chunk (16 MiB; the first chunk is waited for, so not many), and generator steps at
@@ -62,16 +62,12 @@ def initial_state(
         generator[-1] = (np.zeros_like(matrix), bias)
     flat_c, flat_g = flatten(critic), flatten(generator)
 
-    def moments(values: list[Any]) -> State:
-        zeros = [np.zeros_like(v) for v in values]
-        return {"count": np.float32(0.0), "first": zeros, "second": [z.copy() for z in zeros]}
-
     return TrainingState(
         {
             "critic": flat_c,
-            "critic_adam": moments(flat_c),
+            "critic_adam": adam_start(flat_c),
             "generator": flat_g,
-            "generator_adam": moments(flat_g),
+            "generator_adam": adam_start(flat_g),
             "average": [g.copy() for g in flat_g],
         }
     )

@@ -32,7 +32,7 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.research.ltu.results import LowRate, PairsResult, pairs_result
 from dpsynth.synthesis import default_rules
@@ -240,7 +240,8 @@ class CriticTrainer:
         plan = plan_fit(records, schema, options, rng, ledger)
         released = fit_releases(records, plan, rng, ledger)
         releases, settings = plan.releases, plan.blueprint.training
-        if releases.plan is None or isinstance(settings, MatchingSettings):
+        assert isinstance(settings, TrainingSettings)  # others are refused above
+        if releases.plan is None:
             raise InputError("no budget is left for WGAN critic steps. Give more epsilon or fewer statistics")
         training = Training(released, settings, np.random.default_rng([seed]), dict)
 
