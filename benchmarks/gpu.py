@@ -7,7 +7,8 @@
 Batches 208, 2,048 and 32,768, critics of three hidden layers of 128, 512 and 2,048 (--batch, --width); 64
 numeric columns, spectral projection, optimal noise; the generator takes one step for two of the critic. On
 the processor NumPy draws the noise ahead, on an accelerator the program draws it in float64. The first call
-compiles and is not counted. Prints JSON lines, one a case, and ends with what could not be measured here.
+compiles and is not counted. Prints JSON lines, one a case, then tables of milliseconds a step, and ends with
+what could not be measured here.
 
 A GPU machine without TensorFlow runs the same program: TensorFlow hands out the HLO that it compiles, JAX
 turns it into StableHLO and compiles that for its first device. ``--export`` needs no GPU and ``--jax`` no
@@ -121,6 +122,19 @@ def in_jax(folder: Path, stem: str, repeats: int) -> dict[str, object]:
     return record | {"device": f"JAX {device}", "ms": float(np.median(times)), "largest_difference": off}
 
 
+def tables(found: list[dict[str, object]]) -> str:
+    """Milliseconds of a critic step against batch and width, a table for each device."""
+    import pandas as pd
+
+    frame = pd.DataFrame(found)
+    parts = [
+        f"{device}: milliseconds by batch (rows) and width (columns)\n"
+        + part.pivot_table(index="batch", columns="width", values="ms").round(3).to_string()
+        for device, part in frame.groupby("device")
+    ]
+    return "\n\n".join(parts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, nargs="+", default=[208, 2048, 32768])
@@ -130,9 +144,16 @@ def main() -> None:
     parser.add_argument("--jax", type=Path, help="run what --export wrote here")
     given = parser.parse_args()
     cases = [(batch, width) for batch in given.batch for width in given.width]
+    found = []
+
+    def keep(record: dict[str, object]) -> None:
+        print(json.dumps(record), flush=True)
+        found.append(record)
+
     if given.jax:
         for batch, width in cases:
-            print(json.dumps(in_jax(given.jax, f"{batch}x{width}", given.repeats)), flush=True)
+            keep(in_jax(given.jax, f"{batch}x{width}", given.repeats))
+        print(tables(found))
         return
     if given.export:
         for batch, width in cases:
@@ -143,8 +164,8 @@ def main() -> None:
     gpus = [gpu.name.removeprefix("/physical_device:") for gpu in tf.config.list_physical_devices("GPU")]
     for batch, width in cases:
         for device in ("/CPU:0", *(f"/{gpu}" for gpu in gpus[:1])):
-            record = {"batch": batch, "width": width} | in_tensorflow(batch, width, device, given.repeats)
-            print(json.dumps(record), flush=True)
+            keep({"batch": batch, "width": width} | in_tensorflow(batch, width, device, given.repeats))
+    print(tables(found))
     if not gpus:
         print("no GPU that TensorFlow can use: the processor alone was timed, and the script stands ready")
 

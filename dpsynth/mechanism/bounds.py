@@ -65,6 +65,17 @@ def spectral_norm_bound(matrix: Any, *, iterations: int = 5) -> Any:
     return scale * (tf.sqrt(largest + slack) * (1.0 + 8.0 * UNIT) + 2.0 * UNIT * np.sqrt(n_in * n_out))
 
 
+def norm_bound_nearby(matrix: Any, start: Any, bound: Any) -> Any:
+    """An upper bound of ``||W||_2`` from that of a matrix nearby: ``||V||_2 + ||W - V||_F`` (Weyl 1912).
+
+    It costs no product of matrices. ``start`` is V, ``bound`` an upper bound of its norm.
+    """
+    move = matrix - start
+    scale = tf.maximum(tf.reduce_max(tf.abs(move)), 2.0**-60)  # else squares underflow
+    moved = scale * tf.norm(move / scale) * (1.0 + gamma(move.shape[0] * move.shape[1]))
+    return (bound + moved) * (1.0 + 4.0 * UNIT)
+
+
 def bjorck(matrix: Any, *, steps: int) -> Any:
     """``W <- W (3/2 I - 1/2 W^T W)``: singular values in (0, sqrt 3) move towards 1.
 

@@ -15,6 +15,7 @@ from dpsynth.mechanism.bounds import (
     bjorck,
     gradient_bounds,
     layer_radii,
+    norm_bound_nearby,
     penalty_radii,
     project,
     published_penalty_radii,
@@ -61,6 +62,18 @@ def test_bound_is_above_the_norm_and_close(matrix, iterations):
     rank = min(matrix.shape)
     promised = rank ** (1 / 2 ** (iterations + 2)) * (1 + 4 * rank * (max(matrix.shape) + 8) * 2.0**-24)
     assert bound <= norm * promised * (1 + 1e-4) + 1e-15
+
+
+@given(matrices(), matrices(), st.sampled_from([0.0, 1e-7, 1e-3, 1.0]))
+@settings(max_examples=60, deadline=None)
+def test_the_norm_nearby_is_bounded(start, step, size):
+    """Catches a bound of a matrix that has moved which leaves out the move or its rounding."""
+    moved = (start + np.float32(size) * np.resize(step, start.shape)).astype(np.float32)
+    bound = spectral_norm_bound(tf.constant(start))
+    nearby = float(norm_bound_nearby(tf.constant(moved), tf.constant(start), bound))
+    assert nearby >= largest(moved)
+    move = np.linalg.norm(moved.astype(float) - start)
+    assert nearby <= (float(bound) + move * (1 + 4 * (start.size + 8) * 2.0**-24)) * (1 + 1e-5) + 1e-15
 
 
 @given(matrices(), st.sampled_from([0, 3]))

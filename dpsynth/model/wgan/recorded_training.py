@@ -114,13 +114,15 @@ class Watched:
     def _written_down(self, state: State, data: Any, bank: Any, chunk: dict[str, Any], limit: Any) -> Any:
         shapes, n_critic = self.step.draws.shapes, self.settings.critic_steps
 
-        def critic_loop(j: Any, state: State, i: Any, seen: Any) -> Any:
-            state, row = self._critic_step(state, data, bank, chunk, i, j)
-            return j + 1, state, i, tf.tensor_scatter_nd_update(seen, [tf.stack([i, j])], row[None])
-
         def loop(i: Any, state: State, seen: Any) -> Any:
-            start = (tf.constant(0), state, i, seen)
-            _, state, _, seen = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
+            started = self.step.starting_from(state)
+
+            def critic_loop(j: Any, state: State, seen: Any) -> Any:
+                state, row = self._critic_step(started, state, data, bank, chunk, i, j)
+                return j + 1, state, tf.tensor_scatter_nd_update(seen, [tf.stack([i, j])], row[None])
+
+            start = (tf.constant(0), state, seen)
+            _, state, seen = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
             return i + 1, self.step.updated_generator(state, bank, chunk, i), seen
 
         room = tf.zeros([shapes.steps, n_critic, 5, shapes.n_parameters])
@@ -128,10 +130,10 @@ class Watched:
         return state, seen
 
     def _critic_step(
-        self, state: State, data: Any, bank: Any, chunk: dict[str, Any], i: Any, j: Any
+        self, step: Step, state: State, data: Any, bank: Any, chunk: dict[str, Any], i: Any, j: Any
     ) -> tuple[State, Any]:
         """State after critic step j of generator step i, and the five rows of the transcript."""
-        step, batch = self.step, self.step.expected_batch
+        batch = step.expected_batch
         quiet = {**chunk, "noise": tf.zeros_like(chunk["noise"])}
 
         def total(index: Any) -> Any:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds import gradient_bounds, penalty_radii, spectral_norm_bound
+from dpsynth.mechanism.bounds import (
+    gradient_bounds,
+    norm_bound_nearby,
+    penalty_radii,
+    spectral_norm_bound,
+)
 from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.networks import Weights, flatten
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.step import NoiseScales
 from dpsynth.table.layout import Layout
+
+# Weights -> (centres, stds for z = 1), flat lists shaped like the critic's arrays.
+NoiseScales = Callable[[Weights], tuple[list[Any], list[Any]]]
 
 
 def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> NoiseScales:
@@ -54,20 +62,23 @@ class Clipped:
 
 @dataclass(frozen=True)
 class Proved:
-    """Scales from the bounds on the gradient at the given weights."""
+    """Scales from the bounds on the gradient at the given weights.
+
+    ``start``: matrices near those that will be asked for, and upper bounds of their spectral norms.
+    """
 
     layout: Layout
     settings: TrainingSettings
     noise_shape: str
     centred: bool
+    start: Sequence[tuple[Any, Any]] | None = None
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
         """Centres and stds, flat lists."""
         settings = self.settings
         # The critic always sees centred points; `centred` is about the released sum.
         domain = Domain.from_layout(self.layout)
-        spectral = settings.critic_constraint == "spectral"
-        norms = [tf.constant(1.0) if spectral else spectral_norm_bound(w) for w, _ in weights]
+        norms = self.norms(weights)
         bounds = gradient_bounds(
             weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
         )
@@ -75,3 +86,19 @@ class Proved:
         if settings.penalty == "data":
             extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]
         return allocate(bounds, self.noise_shape, centred=self.centred, extra_radii=extra)
+
+    def norms(self, weights: Weights) -> list[Any]:
+        """Upper bounds of the spectral norms of the critic's matrices."""
+        if self.settings.critic_constraint == "spectral":
+            return [tf.constant(1.0) for _ in weights]
+        if self.start is None:
+            return [spectral_norm_bound(w) for w, _ in weights]
+        return [norm_bound_nearby(w, v, b) for (w, _), (v, b) in zip(weights, self.start, strict=True)]
+
+
+def starting_from(scales: NoiseScales | None, weights: Weights) -> NoiseScales | None:
+    """The same scales, with the norms of these matrices found once for all critics near them."""
+    if not isinstance(scales, Proved):
+        return scales
+    norms = replace(scales, start=None).norms(weights)
+    return replace(scales, start=[(w, norm) for (w, _), norm in zip(weights, norms, strict=True)])

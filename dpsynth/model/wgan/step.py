@@ -15,9 +15,9 @@ one number for the whole run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -26,12 +26,11 @@ from dpsynth.mechanism.bounds import project
 from dpsynth.model.wgan.critic import Activation, critic_pass, squared_gradient_norms, weighted_gradient
 from dpsynth.model.wgan.networks import Weights, flatten, generator_pass, unflatten
 from dpsynth.model.wgan.randomness import HostDraws
+from dpsynth.model.wgan.sensitivity import NoiseScales, starting_from
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.table.layout import Layout
 
 State = dict[str, Any]
-# Weights -> (centres, stds for z = 1), flat lists shaped like the critic's arrays.
-NoiseScales = Callable[[Weights], tuple[list[Any], list[Any]]]
 METRICS = ("noise_std", "gradient_norm", "score_generated")
 
 
@@ -111,14 +110,21 @@ class Step:
     ) -> tuple[State, Any]:
         """State after one iteration and its `METRICS` (released quantities only), shape (3,)."""
 
+        started = self.starting_from(state)
+
         # A loop rather than n_c copies: the program compiles in a fraction of the time and runs as fast.
         def critic_loop(j: Any, state: State, _: Any) -> Any:
-            return j + 1, *self._critic_update(state, data, bank, chunk, step, j)
+            return j + 1, *started._critic_update(state, data, bank, chunk, step, j)
 
         n_critic = self.settings.critic_steps
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
         _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
         return self.updated_generator(state, bank, chunk, step), metrics
+
+    def starting_from(self, state: State) -> Self:
+        """This step with noise scales whose norms of matrices are found once, at the state's critic."""
+        weights = unflatten(state["critic"], output_bias=False)
+        return replace(self, noise_scales=starting_from(self.noise_scales, weights))
 
     def generate(self, weights: Weights, bank: Any, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
         """Generated points, centred, shape (batch, dim)."""

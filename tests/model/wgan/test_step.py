@@ -10,7 +10,7 @@ from scipy import stats
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.critic import critic_pass, squared_gradient_norms
 from dpsynth.model.wgan.networks import unflatten
-from dpsynth.model.wgan.sensitivity import noise_scales
+from dpsynth.model.wgan.sensitivity import noise_scales, starting_from
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS
 from dpsynth.model.wgan.training import Trainer, initial_state
@@ -168,6 +168,20 @@ def test_every_cell_has_noise_of_the_stated_scale():
     squares = (normals**2).sum(axis=0)
     assert min(stats.chi2(draws).cdf(squares).min(), stats.chi2(draws).sf(squares).min()) > 1e-6
     assert np.abs(np.corrcoef(normals.T) - np.eye(len(squares))).max() < 0.9
+
+
+def test_a_critic_that_has_moved_has_no_less_noise_than_it_needs():
+    """Catches norms that are found once an iteration and not widened by how far the critic has moved."""
+    trainer, settings, plan = trainer_of("penalty at records")
+    rng = np.random.default_rng(5)
+    arrays = [np.asarray(a) for a in started(trainer, rng)["critic"]]
+    start = unflatten(arrays, output_bias=False)
+    moved = unflatten([a + 0.3 * rng.random(a.shape, np.float32) for a in arrays], output_bias=False)
+    scales = noise_scales(LAYOUT, settings, plan)
+    near = starting_from(scales, start)
+    (here, exact), (there, least) = ([float(f(w)[1][0]) for f in (near, scales)] for w in (start, moved))
+    assert here == pytest.approx(exact, rel=1e-5)
+    assert there >= least > 1.05 * here
 
 
 def naive_steps(trainer, arrays, chunk, settings, plan, center):
