@@ -1,0 +1,273 @@
+"""From released tables of rows to the rows of synthetic patients who have their levels: post-processing.
+
+A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels: span, mean,
+standard deviation and trend exactly (until values are rounded and clipped), roughness as the nearest of several
+draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.table.column import Column
+from dpsynth.table.patients import (
+    SHARE_CLASSES,
+    Floats,
+    PatientSchema,
+    Standardised,
+    packed,
+)
+from dpsynth.table.values import category_codes
+from dpsynth.table.visit_tables import (
+    RATIOS,
+    RESIDUALS,
+    Ints,
+    VisitTable,
+    both_measured,
+    has_digits,
+    rows_since,
+    visit_tables,
+)
+
+#: Chains of a number of which the one of the nearest roughness is kept.
+_TRIES = 10
+#: Patients that are drawn at once, which bounds memory.
+_BLOCK = 20_000
+#: How far a value may move for the sake of its last digit, in steps.
+_NEAR = 2
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Conditional distributions of `dpsynth.table.visit_tables`, as arrays of their shapes."""
+
+    schema: PatientSchema
+    tables: Sequence[Floats]
+
+    @classmethod
+    def of(cls, schema: PatientSchema, noisy: Sequence[Floats], noise_std: float) -> Trajectories:
+        """Estimate the distributions from noisy tables."""
+        return cls(schema, [conditional(table, noise_std) for table in noisy])
+
+    def rows(self, levels: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+        """Rows of synthetic patients with these levels, in order, with the unit 1, 2, ... first."""
+        parts = [
+            _Drawing(self, levels.iloc[start : start + _BLOCK].reset_index(drop=True), rng).frame(start)
+            for start in range(0, max(len(levels), 1), _BLOCK)
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    @property
+    def named(self) -> Iterator[tuple[VisitTable, Floats]]:
+        """The tables with their descriptions."""
+        return zip(visit_tables(self.schema), self.tables, strict=True)
+
+    def table(self, kind: str, column: str = "") -> Floats:
+        """The distribution of this kind and column."""
+        return next(p for table, p in self.named if (table.kind, table.column) == (kind, column))
+
+
+def nonnegative(counts: Floats, total: Floats) -> Floats:
+    """Rows moved to the nearest nonnegative rows with these sums (Duchi et al. 2008)."""
+    falling = -np.sort(-counts, axis=-1)
+    shift = (np.cumsum(falling, axis=-1) - total[..., None]) / np.arange(1, counts.shape[-1] + 1)
+    last = np.maximum((falling > shift).sum(axis=-1, keepdims=True) - 1, 0)
+    return np.maximum(counts - np.take_along_axis(shift, last, axis=-1), 0.0)
+
+
+def distribution(counts: Floats) -> Floats:
+    """Nonnegative shares of noisy counts, sum 1."""
+    total = max(float(counts.sum()), 1.0)
+    return nonnegative(counts, np.asarray(total)) / total
+
+
+def conditional(noisy: Floats, noise_std: float) -> Floats:
+    """Distribution of the last axis given the others.
+
+    Each row of counts is shrunk towards the pooled one by the positive-part rule of James and Stein (1961).
+    """
+    size = noisy.shape[-1]
+    pooled = distribution(noisy.reshape(-1, size).sum(axis=0))
+    total = np.maximum(noisy.sum(axis=-1, keepdims=True), 1e-6)
+    away = ((noisy - total * pooled) ** 2).sum(axis=-1, keepdims=True)
+    shrink = np.minimum(1.0, noise_std**2 * max(size - 2, 1) / np.maximum(away, 1e-12))
+    shrink = np.where(total <= noise_std * np.sqrt(size), 1.0, shrink) if noise_std else 0.0
+    found = nonnegative((1 - shrink) * noisy + shrink * total * pooled, total[..., 0])
+    return found / np.maximum(found.sum(axis=-1, keepdims=True), 1e-12)
+
+
+def pick(probabilities: Floats, rng: np.random.Generator) -> Ints:
+    """One draw from each row."""
+    sums = np.cumsum(probabilities, axis=-1)
+    at = rng.random(sums.shape[:-1])[..., None] * sums[..., -1:]
+    return np.minimum((sums < at).sum(axis=-1), sums.shape[-1] - 1)
+
+
+def inside(bins: Ints, edges: Floats, density: Floats, rng: np.random.Generator) -> Floats:
+    """A value in each bin, by the straight line through the densities of the bins beside it."""
+    heights = density / np.diff(edges)
+    padded = np.r_[heights[0], heights, heights[-1]]
+    slope = np.clip((padded[2:] - padded[:-2]) / np.maximum(4 * heights, 1e-12), -0.95, 0.95)[bins]
+    u, flat = rng.random(bins.shape), np.abs(slope) < 1e-6
+    safe = np.where(flat, 1.0, slope)
+    place = np.where(flat, u, (safe - 1 + np.sqrt((1 - safe) ** 2 + 4 * safe * u)) / (2 * safe))
+    return edges[bins] + place * (edges[bins + 1] - edges[bins])
+
+
+class _Drawing:
+    """The rows of one block of patients."""
+
+    def __init__(self, model: Trajectories, levels: pd.DataFrame, rng: np.random.Generator) -> None:
+        self.model, self.levels, self.rng = model, levels, rng
+        self.schema = model.schema
+        self.count = levels["rows"].to_numpy(dtype=np.int64)
+        self.here = np.arange(self.schema.most) < self.count[:, None]
+
+    def number(self, name: str) -> Floats:
+        """A level. Where it is not defined, that of another patient."""
+        values = np.array(self.levels[name].to_numpy(dtype=np.float64, na_value=np.nan))
+        lacks = np.isnan(values)
+        known = values[~lacks]
+        if lacks.any():
+            values[lacks] = self.rng.choice(known, lacks.sum()) if len(known) else 0.0
+        return values
+
+    def frame(self, start: int) -> pd.DataFrame:
+        measured = self.measured()
+        times = self.times(measured)
+        data: dict[str, Any] = {self.schema.unit: np.repeat(np.arange(len(self.count)), self.count) + start + 1}
+        for name in self.schema.names:
+            column = self.schema.column(name)
+            if name in self.schema.per_patient:
+                values = self.levels[name].to_numpy()
+                data[name] = np.repeat(values, self.count)
+                continue
+            if name == self.schema.order:
+                data[name] = self.valued(column, times)
+                continue
+            has = self.here & measured.get(name, self.here)
+            drawn = self.numbers(column, has, times) if column.is_numeric else self.categories(column, has)
+            data[name] = self.valued(column, drawn)
+        frame = pd.DataFrame(data)
+        unit = frame.pop(self.schema.unit)
+        frame = self.schema.table.conform(frame).frame
+        frame.insert(0, self.schema.unit, unit)
+        return frame
+
+    def valued(self, column: Column, drawn: Floats) -> Any:
+        """Drawn numbers of all rows in order, as values of a column."""
+        flat = drawn[self.here]
+        if not column.is_numeric:
+            words = np.array([*column.categories, None], dtype=object)
+            return words[np.where(np.isnan(flat), len(column.categories), flat).astype(np.int64)]
+        lower, upper = column.bounds
+        if column.resolution is not None:
+            flat = lower + np.rint((flat - lower) / column.resolution) * column.resolution
+        return np.clip(flat, lower, upper)
+
+    def measured(self) -> dict[str, Any]:
+        """Which rows have a value of each variable that may be missing."""
+        found: dict[str, Any] = {}
+        other = np.zeros(self.here.shape, np.int64)
+        for column in self.schema.variables:
+            if not column.missing:
+                continue
+            p = self.model.table("measured", column.name)
+            shares = category_codes(self.schema.levels[f"{column.name} measured"], self.levels[f"{column.name} measured"])
+            own = np.zeros(self.here.shape, bool)
+            since = np.full(len(own), p.shape[0] - 1)
+            other = other if p.shape[2] > 1 else np.zeros_like(other)
+            for t in range(self.schema.most):
+                own[:, t] = pick(p[since, shares, other[:, t]], self.rng) == 1
+                since = rows_since(np.pad(own[:, : t + 1], ((0, 0), (0, 1))))[:, -1]
+            own &= self.here
+            # A patient of whom a share was drawn has at least one value, and one of whom none was drawn has none.
+            own[shares == 0] = False
+            own[shares == len(SHARE_CLASSES) - 1] = self.here[shares == len(SHARE_CLASSES) - 1]
+            lone = np.flatnonzero((shares > 0) & ~own.any(axis=1))
+            own[lone, (self.rng.random(len(lone)) * self.count[lone]).astype(np.int64)] = True
+            found[column.name] = own
+            other = own.astype(np.int64)
+        return found
+
+    def times(self, measured: dict[str, Any]) -> Floats:
+        """Values of the column that orders the rows."""
+        order = self.schema.column(self.schema.order)
+        lower, upper = order.bounds
+        step = order.resolution or 0.0
+        span = np.where(self.count > 1, self.number(f"{order.name} span"), 0.0)
+        first = np.minimum(self.number(f"{order.name} first"), upper - span)
+        p = self.model.table("gap")
+        pair = both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)
+        bins, last = np.zeros(self.here.shape, np.int64), np.full(len(span), p.shape[0] - 1)
+        for t in range(1, self.schema.most):
+            last = bins[:, t] = pick(p[last, pair[:, t]], self.rng)
+        density = p.mean(axis=(0, 1))
+        ratios = inside(bins, RATIOS, density, self.rng) * self.here
+        ratios[:, 0] = 0.0
+        gaps = ratios * (span / np.maximum(ratios.sum(axis=1), 1e-12))[:, None]
+        times = first[:, None] + np.cumsum(gaps, axis=1)
+        if step:
+            times = lower + np.rint((times - lower) / step) * step
+        return np.where(self.here, np.clip(times, lower, upper), np.nan)
+
+    def categories(self, column: Column, has: Any) -> Floats:
+        """Codes of a category's chain, NaN where there is no value."""
+        p = self.model.table("category", column.name)
+        size, modes = p.shape[-1], p.shape[1]
+        levels = self.schema.levels[f"{column.name} mode"]
+        mode = category_codes(levels, self.levels[levels.name])
+        mode = np.where(mode < 0, 0, mode) if modes > 1 else np.zeros(len(mode), np.int64)
+        codes, last = np.zeros(has.shape, np.int64), np.full(len(mode), size)
+        for t in range(self.schema.most):
+            last = codes[:, t] = pick(p[last, mode], self.rng)
+        return self.unpacked(codes.astype(np.float64), has)
+
+    def unpacked(self, values: Floats, has: Any) -> Floats:
+        """Values of the measured rows, which stand at the left, at the rows that have one."""
+        out = np.full(has.shape, np.nan)
+        place = np.maximum(np.cumsum(has, axis=1) - 1, 0)
+        out[has] = np.take_along_axis(values, place, axis=1)[has]
+        return out
+
+    def numbers(self, column: Column, has: Any, times: Floats) -> Floats:
+        """Values of a number's chain, moved to the patient's levels, NaN where there is none."""
+        name, n, most = column.name, len(self.count), self.schema.most
+        mean, sd = self.number(f"{name} mean"), self.number(f"{name} sd")
+        slope, rough = self.number(f"{name} trend"), self.number(f"{name} roughness")
+        (_, at) = packed(np.where(has, 0.0, np.nan), times)
+        clock, count = Standardised.of(at), has.sum(axis=1)
+        slope = np.where(count == 2, np.where(self.rng.random(n) < 0.5, -1.0, 1.0), slope)
+        slope = np.where(clock.sd > 1e-9, slope, 0.0)
+        p = self.model.table("residual", name)
+        density = p.mean(axis=0)
+        best, kept = np.full(n, np.inf), np.zeros((n, most))
+        absent = np.isnan(at)
+        for _ in range(_TRIES):
+            bins, last = np.zeros((n, most), np.int64), np.full(n, p.shape[0] - 1)
+            for t in range(most):
+                last = bins[:, t] = pick(p[last], self.rng)
+            left = np.where(absent, np.nan, inside(bins, RESIDUALS, density, self.rng))
+            left = Standardised.of(left).values
+            along = np.nansum(left * clock.values, axis=1) / np.maximum(count, 1)
+            left = Standardised.of(left - along[:, None] * clock.values).values
+            drawn = Standardised.of(slope[:, None] * clock.values + np.sqrt(1 - slope**2)[:, None] * left)
+            miss = np.abs(drawn.roughness - rough)
+            kept = np.where((miss < best)[:, None], drawn.values, kept)
+            best = np.minimum(best, miss)
+        values = self.unpacked(mean[:, None] + sd[:, None] * np.nan_to_num(kept), has)
+        return self.digits(column, values) if has_digits(column) else values
+
+    def digits(self, column: Column, values: Floats) -> Floats:
+        """Values moved by up to two steps, to last digits as often as they were released."""
+        lower, step = column.bounds[0], column.resolution or 1.0
+        shares = np.maximum(self.model.table("digit", column.name), 1e-6)
+        steps = np.rint((np.nan_to_num(values, nan=lower) - lower) / step)
+        near = steps[..., None] + np.arange(-_NEAR, _NEAR + 1)
+        chosen = steps + pick(shares[near.astype(np.int64) % 10], self.rng) - _NEAR
+        return np.where(np.isnan(values), np.nan, lower + chosen * step)

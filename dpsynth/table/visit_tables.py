@@ -1,0 +1,161 @@
+"""What each row of a history adds to its levels, as cells of public tables: missing values, gaps, residuals.
+
+Every table is a chain: the last axis is what a row shows, the others are what came before or is fixed for the
+patient.
+
+- *measured*: whether a variable has a value, given how many rows ago it last had one, the class of its share of
+  rows, and whether the variable before it has a value in this row.
+- *gap*: the time since the last row over the patient's mean gap, given the last such ratio, and whether the first
+  variable that may be missing has a value in each of the two rows.
+- *residual*: a number's distance from the patient's own line over time, in units of what is left around it,
+  given the last one.
+- *category*: given the last one and the patient's most frequent one.
+- *digit*: the last digit of a number that is recorded in many whole steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.table.column import Column
+from dpsynth.table.patients import (
+    SHARE_CLASSES,
+    Floats,
+    Histories,
+    PatientSchema,
+    Standardised,
+    packed,
+    share_class,
+    trend,
+)
+
+Ints = NDArray[np.int64]
+#: Ends of the intervals of gap ratios and of residuals.
+RATIOS: Floats = np.geomspace(1 / 300, 20, 19)
+RESIDUALS: Floats = np.linspace(-3.6, 3.6, 19)
+#: Rows since the last value: 0 for the row before, up to 5 or more, 6 for none yet.
+_SINCE = 7
+#: Values of a history below which its residuals say too little.
+_FEWEST_RESIDUALS = 5
+#: Whole steps of a column from which last digits are counted.
+_MANY_STEPS = 50
+#: Categories of a column above which a chain forgets the most frequent one.
+_MOST_CATEGORIES = 12
+
+
+@dataclass(frozen=True)
+class VisitTable:
+    """One table: ``kind`` as in the module's list, the variable (empty for gaps), and its shape."""
+
+    kind: str
+    column: str
+    shape: tuple[int, ...]
+
+
+def visit_tables(schema: PatientSchema) -> list[VisitTable]:
+    """The tables of a schema, in their order."""
+    absent = [column.name for column in schema.variables if column.missing]
+    tables = []
+    for k, name in enumerate(absent):
+        tables.append(VisitTable("measured", name, (_SINCE, len(SHARE_CLASSES), 1 + min(k, 1), 2)))
+    bins = len(RATIOS) - 1
+    tables.append(VisitTable("gap", "", (bins + 1, 4 if absent else 1, bins)))
+    for column in schema.variables:
+        if not column.is_numeric:
+            size = len(column.categories)
+            modes = size if size <= _MOST_CATEGORIES else 1
+            tables.append(VisitTable("category", column.name, (size + 1, modes, size)))
+            continue
+        bins = len(RESIDUALS) - 1
+        tables.append(VisitTable("residual", column.name, (bins + 1, bins)))
+        if has_digits(column):
+            tables.append(VisitTable("digit", column.name, (10,)))
+    return tables
+
+
+def has_digits(column: Column) -> bool:
+    """Whether last digits of the column's whole steps are counted."""
+    return column.n_values is not None and column.n_values > _MANY_STEPS
+
+
+def intervals(values: Floats, edges: Floats) -> Ints:
+    """Number of the interval of each value, -1 where it is missing. The outer intervals take what lies beyond."""
+    found = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    return np.where(np.isnan(values), -1, found)
+
+
+def before(bins: Ints, size: int) -> Ints:
+    """The bin of the row before, ``size`` for the first row."""
+    first = np.full((len(bins), 1), size)
+    return np.concatenate([first, bins[:, :-1]], axis=1)
+
+
+def rows_since(measured: NDArray[np.bool_]) -> Ints:
+    """For each row, how many rows before it the last value was, as a state of `visit_tables`."""
+    row = np.arange(measured.shape[1])
+    last = np.maximum.accumulate(np.where(measured, row, -1), axis=1)
+    last = before(last, -1)
+    return np.where(last < 0, _SINCE - 1, np.minimum(row - 1 - last, _SINCE - 2))
+
+
+def both_measured(measured: NDArray[np.bool_]) -> Ints:
+    """Whether a value is there in the row before and in this one, as a number below 4."""
+    return 2 * before(measured.astype(np.int64), 0) + measured
+
+
+def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Ints:
+    """Cell of each row of each history in a flattened table, -1 for none, shape (N, most)."""
+    here = np.arange(schema.most) < histories.rows[:, None]
+    absent = [column.name for column in schema.variables if column.missing]
+    measured = {name: ~np.isnan(histories.values[name]) for name in absent}
+    if table.kind == "measured":
+        own = measured[table.column]
+        shares = share_class(own.sum(axis=1) / histories.rows)
+        place = absent.index(table.column)
+        other = measured[absent[place - 1]].astype(np.int64) if place else np.zeros(here.shape, np.int64)
+        parents = (rows_since(own), np.broadcast_to(shares[:, None], here.shape), other)
+        return _flat(table, parents, np.where(here, own, -1))
+    if table.kind == "gap":
+        times = histories.values[schema.order]
+        gaps = np.diff(times, axis=1, prepend=np.nan)
+        mean = np.nansum(gaps, axis=1) / np.maximum(histories.rows - 1, 1)
+        ratios = intervals(gaps / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
+        last = np.where(np.arange(schema.most) == 1, len(RATIOS) - 1, before(ratios, len(RATIOS) - 1))
+        pair = both_measured(measured[absent[0]]) if absent else np.zeros(here.shape, np.int64)
+        return _flat(table, (last, pair), ratios)
+    values = histories.values[table.column]
+    if table.kind == "digit":
+        column = schema.column(table.column)
+        steps = np.rint((values - column.bounds[0]) / (column.resolution or 1.0))
+        return np.where(np.isnan(values), -1, np.nan_to_num(steps) % 10).astype(np.int64)
+    if table.kind == "category":
+        (own,) = packed(values)
+        codes = np.where(np.isnan(own), -1, own).astype(np.int64)
+        size, modes = table.shape[-1], table.shape[1]
+        counts = np.stack([(codes == code).sum(axis=1) for code in range(size)], axis=1)
+        mode = counts.argmax(axis=1) if modes > 1 else np.zeros(len(codes), np.int64)
+        return _flat(table, (before(codes, size), np.broadcast_to(mode[:, None], codes.shape)), codes)
+    own, at = packed(values, histories.values[schema.order])
+    left = residuals(Standardised.of(own), Standardised.of(at))
+    bins = intervals(left, RESIDUALS)
+    return _flat(table, (before(bins, len(RESIDUALS) - 1),), bins)
+
+
+def residuals(values: Standardised, times: Standardised) -> Floats:
+    """Standardised residuals around each history's line over time. NaN for histories of few or equal values."""
+    enough = (values.count >= _FEWEST_RESIDUALS) & values.moves
+    slope = trend(values, times)
+    left = values.values - slope[:, None] * times.values
+    left /= np.sqrt(np.maximum(1.0 - slope**2, 1e-3))[:, None]
+    return np.where(enough[:, None], left, np.nan)
+
+
+def _flat(table: VisitTable, parents: tuple[Ints, ...], bins: Ints) -> Ints:
+    known = bins >= 0
+    for parent in parents:
+        known &= parent >= 0
+    axes = tuple(np.where(known, axis, 0) for axis in (*parents, bins))
+    return np.where(known, np.ravel_multi_index(axes, table.shape), -1)
