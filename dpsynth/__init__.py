@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpsynth.studies.study import Study
     from dpsynth.synthesis.budget import Shares
     from dpsynth.synthesis.synthesizer import DPWGANGP, load
+    from dpsynth.table.patients import PatientSchema
     from dpsynth.table.schema import Column, Schema
     from dpsynth.table.schema_inference import infer_schema
 
@@ -31,6 +32,7 @@ _HOMES = {
     "infer_schema": "dpsynth.table.schema_inference",
     "Schema": "dpsynth.table.schema",
     "Column": "dpsynth.table.schema",
+    "PatientSchema": "dpsynth.table.patients",
     "TrainingSettings": "dpsynth.model.wgan.settings",
     "Shares": "dpsynth.synthesis.budget",
     "Study": "dpsynth.studies.study",
@@ -45,6 +47,7 @@ _HOMES = {
 __all__ = [
     "DPWGANGP",
     "Column",
+    "PatientSchema",
     "Schema",
     "Shares",
     "Study",

@@ -23,6 +23,7 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.study_samples.fitted_study import FittedStudy
+from dpsynth.model.trajectories import Trajectories
 from dpsynth.model.wgan.matched_points import MatchedPoints
 from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
 from dpsynth.table.derived import add_derived
@@ -52,6 +53,7 @@ class GeneratorModel:
     ``weights``: the generator. None samples the base model, or independent columns if there is none.
     ``match_marginals``: whether samples are made to agree with the released marginals.
     ``matched``: points that take the generator's place (`dpsynth.model.wgan.gradient_matching`).
+    ``trajectories``: where patients have several rows. The schema is then that of their levels.
     """
 
     schema: Schema
@@ -63,6 +65,7 @@ class GeneratorModel:
     match_marginals: bool = True
     studies: tuple[FittedStudy, ...] = ()
     matched: MatchedPoints | None = None
+    trajectories: Trajectories | None = None
 
     def __post_init__(self) -> None:
         record, arrays = self._released()
@@ -164,9 +167,13 @@ class GeneratorModel:
 
         if where:
             limits = {"least": min(SMALLEST_BLOCK, most), "most": most}
-            yield from fulfilling(constrained, sizes, where, rng, found, **limits)
+            frames = fulfilling(constrained, sizes, where, rng, found, **limits)
         else:
-            yield from map(constrained, sizes)
+            frames = map(constrained, sizes)
+        done = 0
+        for frame in frames:
+            yield frame if self.trajectories is None else self.trajectories.rows(frame, rng, done)
+            done += len(frame)
 
     def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
@@ -225,6 +232,9 @@ class GeneratorModel:
         if self.weights is not None:
             flat = [np.asarray(a) for a in flatten(self.weights)]
             arrays |= prefixed("generator", {f"{i:02d}": a for i, a in enumerate(flat)})
+        if self.trajectories is not None:
+            record["patients"], tables = self.trajectories.to_state()
+            arrays |= prefixed("trajectories", tables)
         if self.matched is not None:
             record["jitter"], arrays["matched_points"] = self.matched.jitter, self.matched.points
         return record, arrays
@@ -256,6 +266,11 @@ class GeneratorModel:
             match_marginals=bool(record["match_marginals"]),
             studies=tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ())),
             matched=matched,
+            trajectories=(
+                Trajectories.from_state(record["patients"], under("trajectories", arrays))
+                if "patients" in record
+                else None
+            ),
         )
 
 

@@ -54,13 +54,24 @@ class Trajectories:
         """Estimate the distributions from noisy tables."""
         return cls(schema, [conditional(table, noise_std) for table in noisy])
 
-    def rows(self, levels: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-        """Rows of synthetic patients with these levels, in order, with the unit 1, 2, ... first."""
+    def rows(self, levels: pd.DataFrame, rng: np.random.Generator, before: int = 0) -> pd.DataFrame:
+        """Rows of synthetic patients with these levels, in order. The unit counts on from ``before``."""
         parts = [
-            _Drawing(self, levels.iloc[start : start + _BLOCK].reset_index(drop=True), rng).frame(start)
+            _Drawing(self, levels.iloc[start : start + _BLOCK].reset_index(drop=True), rng).frame(
+                before + start
+            )
             for start in range(0, max(len(levels), 1), _BLOCK)
         ]
         return pd.concat(parts, ignore_index=True)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Floats]]:
+        """JSON-able record and arrays."""
+        return self.schema.to_dict(), {f"{k:03d}": table for k, table in enumerate(self.tables)}
+
+    @classmethod
+    def from_state(cls, record: dict[str, Any], arrays: dict[str, Floats]) -> Trajectories:
+        """Inverse of `to_state`."""
+        return cls(PatientSchema.from_dict(record), [arrays[key] for key in sorted(arrays)])
 
     @property
     def named(self) -> Iterator[tuple[VisitTable, Floats]]:
@@ -140,7 +151,9 @@ class _Drawing:
     def frame(self, start: int) -> pd.DataFrame:
         measured = self.measured()
         times = self.times(measured)
-        data: dict[str, Any] = {self.schema.unit: np.repeat(np.arange(len(self.count)), self.count) + start + 1}
+        data: dict[str, Any] = {
+            self.schema.unit: np.repeat(np.arange(len(self.count)), self.count) + start + 1
+        }
         for name in self.schema.names:
             column = self.schema.column(name)
             if name in self.schema.per_patient:
@@ -178,7 +191,9 @@ class _Drawing:
             if not column.missing:
                 continue
             p = self.model.table("measured", column.name)
-            shares = category_codes(self.schema.levels[f"{column.name} measured"], self.levels[f"{column.name} measured"])
+            shares = category_codes(
+                self.schema.levels[f"{column.name} measured"], self.levels[f"{column.name} measured"]
+            )
             own = np.zeros(self.here.shape, bool)
             since = np.full(len(own), p.shape[0] - 1)
             other = other if p.shape[2] > 1 else np.zeros_like(other)
@@ -203,7 +218,9 @@ class _Drawing:
         span = np.where(self.count > 1, self.number(f"{order.name} span"), 0.0)
         first = np.minimum(self.number(f"{order.name} first"), upper - span)
         p = self.model.table("gap")
-        pair = both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)
+        pair = (
+            both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)
+        )
         bins, last = np.zeros(self.here.shape, np.int64), np.full(len(span), p.shape[0] - 1)
         for t in range(1, self.schema.most):
             last = bins[:, t] = pick(p[last, pair[:, t]], self.rng)

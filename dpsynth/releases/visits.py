@@ -8,31 +8,17 @@ all rows. Divided by the number of rows instead, a patient would have length 1 a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from dpsynth.releases.gaussian import Array, GaussianRelease
-from dpsynth.releases.records import FrameRecords, Records
-from dpsynth.table.patients import Histories, PatientSchema, levels_of
+from dpsynth.releases.records import Records
+from dpsynth.table.patients import Histories, PatientSchema
 from dpsynth.table.visit_tables import Ints, VisitTable, cells, visit_tables
-
-#: Patients that are counted at once, which bounds memory.
-_BLOCK = 20_000
-
-
-class PatientRecords(FrameRecords):
-    """Histories in memory. Each patient is one record, whose columns are the levels."""
-
-    def __init__(self, histories: Histories, schema: PatientSchema) -> None:
-        super().__init__(levels_of(histories, schema))
-        self._histories = histories
-
-    def histories(self) -> Histories:
-        """The histories themselves."""
-        self._check_open()
-        return self._histories
 
 
 def weighted_counts(cell: Ints, size: int) -> Array:
@@ -45,16 +31,12 @@ def weighted_counts(cell: Ints, size: int) -> Array:
     >>> weighted_counts(np.array([[0, 0, 0, 0], [0, 1, -1, -1]]), 2).round(3).tolist()
     [1.707, 0.707]
     """
-    total = np.zeros(size)
-    for start in range(0, len(cell), _BLOCK):
-        part = cell[start : start + _BLOCK]
-        there = part >= 0
-        # The squared length is the number of ordered pairs of rows in one cell.
-        pairs = (part[:, :, None] == part[:, None, :]) & there[:, :, None] & there[:, None, :]
-        length = np.sqrt(np.maximum(pairs.sum(axis=(1, 2)), 1))
-        weights = np.broadcast_to(1.0 / length[:, None], part.shape)
-        total += np.bincount(part[there], weights[there], minlength=size)
-    return total
+    there = cell >= 0
+    patient, _ = np.nonzero(there)
+    own, count = np.unique(patient * size + cell[there], return_counts=True)
+    patient, where = own // size, own % size
+    length = np.sqrt(np.bincount(patient, count**2))
+    return np.bincount(where, count / length[patient], minlength=size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,22 +60,21 @@ class VisitsRelease(GaussianRelease[list[Array]]):
     def sensitivity(self) -> str:
         """In words, for the ledger."""
         number = len(self.tables)
-        return f"sqrt({number}) (a patient with all rows adds a vector of length 1 to each of {number} tables)"
+        return (
+            f"sqrt({number}) (a patient with all rows adds a vector of length 1 to each of {number} tables)"
+        )
 
     def query(self, records: Records) -> Sequence[Array]:
         """Exact sums: a private quantity, never to be shown."""
-        if not isinstance(records, PatientRecords):
-            raise TypeError("tables of rows need the histories of patients")
-        histories = records.histories()
-        exact = []
-        for table in self.tables:
-            own = cells(table, histories, self.schema)
-            exact.append(weighted_counts(own, int(np.prod(table.shape))).reshape(table.shape))
-        return exact
+        return records.sums(self._sums)
+
+    def _sums(self, frame: pd.DataFrame) -> list[Array]:
+        histories = Histories.from_frame(frame, self.schema)
+        return [
+            weighted_counts(cells(table, histories, self.schema), math.prod(table.shape)).reshape(table.shape)
+            for table in self.tables
+        ]
 
     def finish(self, noisy: Sequence[Array]) -> list[Array]:
         """The noisy tables, in the order of `tables`."""
         return list(noisy)
-
-
-__all__ = ["PatientRecords", "VisitsRelease", "weighted_counts"]

@@ -30,7 +30,9 @@ from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease
 from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.structure import Kind
+from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.study import Study
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class Shares:
         and the nearest-neighbour histogram.
     studies : float
         For all pre-specified regressions together, in equal parts. The others and training share the rest.
+    visits : float
+        For the tables of rows, where patients have several rows. The others share the rest.
 
     Raises
     ------
@@ -65,12 +69,15 @@ class Shares:
     pairwise_statistics: float = 0.1
     neighbour_histogram: float = 0.1
     studies: float = 0.3
+    visits: float = 0.3
 
     @model_validator(mode="after")
     def _leave_something(self) -> Self:
         for name, share in vars(self).items():
             if not 0 < share < 1:
                 raise ValueError(f"shares.{name} must be greater than 0 and less than 1, got {share:g}")
+        if self.studies + self.visits >= 1:
+            raise ValueError("shares.studies and shares.visits must add to less than 1")
         if self.total >= 1:
             raise ValueError(f"shares must add to less than 1, got {self.total:g}")
         return self
@@ -107,6 +114,8 @@ class Needs:
         Plan of the critic steps, before their noise is chosen. None: no steps.
     pairwise_statistics, neighbour_histogram : bool
         Whether these are released, which requires a base model.
+    visits : PatientSchema, optional
+        The patients' rows, of which tables are released too.
     """
 
     schema: Schema
@@ -118,6 +127,7 @@ class Needs:
     neighbour_histogram: bool = False
     studies: tuple[Study, ...] = ()
     n_std: float = 0.0
+    visits: PatientSchema | None = None
 
     def releases(
         self, noise: Mapping[str, float], selection: float | None = None, *, stage: Stage | None = None
@@ -152,7 +162,10 @@ class Needs:
             )
             for study in self.studies
         )
-        return Releases(marginals, base_model, pairs, histogram, self.plan, stage, studies)
+        visits = None
+        if self.visits is not None:
+            visits = VisitsRelease(noise_multiplier=noise.get("visits"), stage=stage, schema=self.visits)
+        return Releases(marginals, base_model, pairs, histogram, self.plan, stage, studies, visits)
 
 
 @dataclass(frozen=True)
@@ -169,6 +182,7 @@ class Releases:
     plan: Plan | None
     stage: Stage | None = None
     studies: tuple[StudyReleases, ...] = ()
+    visits: VisitsRelease | None = None
 
     @property
     def events(self) -> list[DpEvent]:
@@ -182,6 +196,7 @@ class Releases:
         events += [] if self.base_model is None else self.base_model.events
         events += [] if self.pairwise_statistics is None else [self.pairwise_statistics.event]
         events += [] if self.neighbour_histogram is None else [self.neighbour_histogram.event]
+        events += [] if self.visits is None else [self.visits.event]
         return [*events, *(event for study in self.studies for event in study.events)]
 
 
@@ -210,8 +225,10 @@ def divided(needs: Needs, shares: Shares) -> dict[str, float]:
     if needs.plan is not None:
         parts |= {STEPS: 1.0 - sum(parts.values())}
     total = sum(parts.values())  # without steps, the parts share everything
-    left = 1.0 - shares.studies if needs.studies else 1.0
+    left = 1.0 - bool(needs.studies) * shares.studies - bool(needs.visits) * shares.visits
     parts = {name: left * share / total for name, share in parts.items()}
+    if parts and needs.visits:
+        parts["visits"] = shares.visits
     return parts | ({"study": shares.studies / len(needs.studies)} if needs.studies and parts else {})
 
 

@@ -11,13 +11,14 @@ import pandas as pd
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError, OwnerWarning
-from dpsynth.mechanism.noise import describe_generator
+from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.marginals import Marginals
+from dpsynth.table.patients import Histories, PatientSchema
 from dpsynth.table.schema import Schema
 
 # Share of n_public by which the number of rows may differ from it.
@@ -34,13 +35,28 @@ def conformed(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def records_of(
-    frame: pd.DataFrame | PartitionedRecords, schema: Schema, options: FitOptions, *, accept_n_public: bool
+    frame: pd.DataFrame | PartitionedRecords,
+    schema: Schema,
+    options: FitOptions,
+    *,
+    accept_n_public: bool,
+    visits: PatientSchema | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Records:
     """Records after every check, the cheapest first, before any budget is used.
+
+    With ``visits``, ``frame`` holds several rows for each patient, and ``schema`` describes their levels.
+    ``rng`` then chooses rows, where the schema asks for random ones.
 
     Raises InputError for no records, or for parts with critic steps or another schema. Raises DataError if
     they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
+    if visits is not None:
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError("frame must be a pandas DataFrame where patients have several rows")
+        own = Histories.of(frame, visits, rng or secure_generator()).to_frame(visits)
+        check_rows(len(own), schema, accept=accept_n_public, of="patients")
+        return FrameRecords(own)
     if isinstance(frame, pd.DataFrame):
         own = conformed(schema, frame)
         check_rows(len(own), schema, accept=accept_n_public)
@@ -60,8 +76,10 @@ def records_of(
     return frame
 
 
-def rows_of(frame: pd.DataFrame | PartitionedRecords) -> int:
-    """The exact number of records: confidential."""
+def rows_of(frame: pd.DataFrame | PartitionedRecords, visits: PatientSchema | None) -> int:
+    """The exact number of records, or of patients with several rows: confidential."""
+    if visits is not None and isinstance(frame, pd.DataFrame):
+        return int(frame[visits.unit].nunique())
     return len(frame) if isinstance(frame, pd.DataFrame) else frame.table.rows
 
 
@@ -78,7 +96,7 @@ def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: flo
     )
 
 
-def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
+def check_rows(rows: int, schema: Schema, *, accept: bool, of: str = "rows") -> None:
     """Refuse fewer than two rows, or a number far from ``n_public``, before any budget is used.
 
     Everything is scaled to ``n_public``. A part drawn record by record differs from its expected number n by
@@ -87,14 +105,14 @@ def check_rows(rows: int, schema: Schema, *, accept: bool) -> None:
     The warning also comes from half of that difference on.
     """
     if rows < 2:
-        raise DataError(f"the table to fit must have at least 2 rows, got {rows} (confidential)")
+        raise DataError(f"the table to fit must have at least 2 {of}, got {rows} (confidential)")
     if schema.n_public is None:
         return
     n = schema.n_public
     tolerance = max(_N_TOLERANCE * n, 4 * math.sqrt(n))
     if abs(rows - n) <= tolerance / 2:
         return
-    said = f"n_public is {n:,}, but the table to fit has {rows:,} rows (confidential)"
+    said = f"n_public is {n:,}, but the table to fit has {rows:,} {of} (confidential)"
     if abs(rows - n) > tolerance and not accept:
         raise DataError(
             f"{said}, and every count is scaled to n_public. Give the number for these rows (of a training "

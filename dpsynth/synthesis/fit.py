@@ -27,6 +27,7 @@ from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel, independent_points
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.trajectories import Trajectories
 from dpsynth.model.wgan.matched_points import coordinate_scale
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
@@ -44,6 +45,7 @@ from dpsynth.synthesis.planning import Blueprint, check_matching, choose_noise, 
 from dpsynth.synthesis.studies import check_widening, fit_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -74,7 +76,12 @@ class Refinements:
 
 
 def plan_fit(
-    records: Records, schema: Schema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
+    records: Records,
+    schema: Schema,
+    options: FitOptions,
+    rng: np.random.Generator,
+    ledger: Ledger,
+    visits: PatientSchema | None = None,
 ) -> FitPlan:
     """Count the records if their number is not public, and choose all other noise.
 
@@ -82,7 +89,7 @@ def plan_fit(
     """
     check_matching(options)  # before the count costs budget
     n, n_std, spent = _count(records, schema, options, rng, ledger)
-    blueprint = draw_up(schema.modelled, n, options, n_std)
+    blueprint = draw_up(schema.modelled, n, options, n_std, visits)
     releases = choose_noise(blueprint, options, spent)
     check_widening(options.studies, releases.studies, schema, n)
     return FitPlan(schema, options, n, blueprint, releases)
@@ -94,7 +101,10 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     model = dataclasses.replace(_refined(model, refinements, rng), schema=plan.schema)
     studies, planned = plan.options.studies, plan.releases.studies
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
-    return dataclasses.replace(model, studies=fitted)
+    visits, trajectories = plan.releases.visits, None
+    if visits is not None:
+        trajectories = Trajectories.of(visits.schema, ledger.run(visits, records, rng), visits.noise_std)
+    return dataclasses.replace(model, studies=fitted, trajectories=trajectories)
 
 
 def release_statistics(

@@ -14,6 +14,7 @@ from dpsynth.releases.structure import Kind
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
@@ -60,8 +61,13 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
     return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
 
 
-def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
-    """Plan a fit without records. ``n_std`` is the noise of a private number of records."""
+def draw_up(
+    schema: Schema, n: float, options: FitOptions, n_std: float = 0.0, visits: PatientSchema | None = None
+) -> Blueprint:
+    """Plan a fit without records. ``n_std`` is the noise of a private number of records.
+
+    With ``visits``, ``schema`` is that of the patients' levels.
+    """
     check_matching(options)
     thesis = options.preset == "healthgan"
     training: TrainingSettings | MatchingSettings
@@ -113,6 +119,7 @@ def draw_up(schema: Schema, n: float, options: FitOptions, n_std: float = 0.0) -
         neighbour_histogram=refinable and histogram,
         studies=options.studies,
         n_std=n_std,
+        visits=visits,
     )
     shares = options.shares or default_rules.shares(steps, needs.neighbour_histogram)
     return Blueprint(needs, delta, training, shares)

@@ -44,6 +44,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.studies import check_studies, planned_widening
 from dpsynth.table.io import write_table
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema, require_reviewed
 from dpsynth.table.where import Where, combinations, parse_where
@@ -240,7 +241,7 @@ class DPWGANGP(BaseEstimator):
         frame: pd.DataFrame | PartitionedRecords,
         y: None = None,
         *,
-        schema: Schema,
+        schema: Schema | PatientSchema,
         ledger: Ledger | None = None,
         accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
@@ -257,8 +258,9 @@ class DPWGANGP(BaseEstimator):
             larger than memory. They are counted and summed, without critic steps.
         y : None
             Ignored.
-        schema : Schema
-            Public description of the table.
+        schema : Schema or PatientSchema
+            Public description of the table. With a PatientSchema a patient may have several rows, and the
+            guarantee is for a patient with all rows.
         ledger : Ledger, optional
             Ledger of earlier releases about the same table, to which this fit is added. By default the ledger
             of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is written
@@ -291,28 +293,33 @@ class DPWGANGP(BaseEstimator):
             nearly flattens some columns.
         """
         options = self.validate()
+        visits = schema if isinstance(schema, PatientSchema) else None
+        schema = schema.levels if isinstance(schema, PatientSchema) else schema
         if not isinstance(schema, Schema):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
+        if visits is not None and not options.certainly_no_steps:
+            raise InputError("training_steps must be 0, with a base model, where patients have several rows")
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         check_studies(options.studies, schema)
-        records = records_of(frame, schema, options, accept_n_public=accept_n_public)
+        # A second fit reads the same records again, so it adds to the ledger that is there.
+        earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
+        ledger = earlier if earlier is not None else Ledger()
+        rng = self._generator(len(ledger.entries))
+        records = records_of(frame, schema, options, accept_n_public=accept_n_public, visits=visits, rng=rng)
         if checkpoint is not None and not options.certainly_no_steps:
             load_tensorflow_quietly()
             from dpsynth.model.wgan.checkpoint import check_target
 
             check_target(checkpoint)
-        # A second fit reads the same records again, so it adds to the ledger that is there.
-        earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
-        ledger = self.ledger_ = earlier if earlier is not None else Ledger()
-        rng = self._generator(len(ledger.entries))
+        self.ledger_ = ledger
         record_provenance(ledger, schema, options, rng, unreviewed)
 
         try:
-            plan = plan_fit(records, schema, options, rng, ledger)
+            plan = plan_fit(records, schema, options, rng, ledger, visits)
             self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
-            tell_few_records(rows_of(frame), releases.marginals, options.epsilon)
+            tell_few_records(rows_of(frame, visits), releases.marginals, options.epsilon)
             history: list[dict[str, float]] = []
             with shown(progress, training_bar) as tell:
                 model = fit_releases(records, plan, rng, ledger)

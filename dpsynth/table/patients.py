@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, m
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.files.yaml_text import one_sentence
+from dpsynth.files.yaml_text import load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import numeric_values
@@ -114,6 +115,58 @@ class PatientSchema(BaseModel):
             raise ValueError(f"the column {clash!r} has the name of a level, rename it")
         return self
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as lists, mappings, text and numbers, as in a YAML file."""
+        facts = {"name": self.name, "description": self.description, "unit": self.unit}
+        facts |= {
+            "n_public": self.n_public,
+            "rows": {"most": self.most, "order": self.order, "keep": self.keep},
+        }
+        columns = self.table.to_dict()["columns"]
+        for column in columns:
+            column |= {"per": "patient"} if column["name"] in self.per_patient else {}
+        return {key: value for key, value in facts.items() if value is not None} | {"columns": columns}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PatientSchema:
+        """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
+        rows, columns = data.get("rows"), data.get("columns", ())
+        if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep"}:
+            raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
+        wrong = [
+            c for c in columns if isinstance(c, Mapping) and c.get("per", "row") not in ("row", "patient")
+        ]
+        if wrong:
+            raise SchemaError(f"column {wrong[0].get('name')!r}: per must be 'row' or 'patient'")
+        plain = [{k: v for k, v in c.items() if k != "per"} if isinstance(c, Mapping) else c for c in columns]
+        fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
+        own = [c["name"] for c in columns if c.get("per") == "patient"]
+        return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, per_patient=own)
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> PatientSchema:
+        """Read a schema from a YAML file, or from YAML text (text of more than one line).
+
+        Raises
+        ------
+        SchemaError
+            If the file cannot be read or does not hold a schema.
+
+        Examples
+        --------
+        >>> PatientSchema.from_yaml('''
+        ... unit: id
+        ... rows: {most: 5, order: day}
+        ... columns:
+        ...   - {name: day, kind: integer, lower: 0, upper: 365}
+        ...   - {name: age, kind: integer, lower: 18, upper: 99, per: patient}
+        ... ''').levels.names
+        ('age', 'rows', 'day first', 'day span')
+        """
+        if isinstance(source, str) and "\n" in source:
+            return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
+        return read_yaml(source, cls.from_dict, error=SchemaError)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order."""
@@ -153,7 +206,10 @@ class PatientSchema(BaseModel):
         for column in self.variables:
             columns += _levels_of_variable(column)
         return Schema(
-            columns=tuple(columns), n_public=self.n_public, unit=f"one {self.unit} with all rows"
+            columns=tuple(columns),
+            n_public=self.n_public,
+            name=self.name,
+            unit=f"one patient ({self.unit}) with all rows, of which at most {self.most} are used",
         )
 
 
@@ -205,7 +261,9 @@ class Histories:
             raise DataError(f"the table lacks the column {schema.unit!r}, which identifies patients")
         empty = frame[schema.unit].isna().to_numpy()
         if empty.any():
-            raise DataError(f"row {int(empty.argmax()) + 1}: {schema.unit!r} is missing, but identifies patients")
+            raise DataError(
+                f"row {int(empty.argmax()) + 1}: {schema.unit!r} is missing, but identifies patients"
+            )
         table = schema.table.conform(frame).frame
         patient = pd.factorize(frame[schema.unit])[0]
         time = table[schema.order].to_numpy(dtype=np.float64)
@@ -228,6 +286,24 @@ class Histories:
         own = table[list(schema.per_patient)].groupby(patient).first() if schema.per_patient else None
         patients = pd.DataFrame(index=range(len(counts))) if own is None else own.reset_index(drop=True)
         return cls(values, np.minimum(counts, schema.most), patients)
+
+    def to_frame(self, schema: PatientSchema) -> pd.DataFrame:
+        """One row for each patient: the levels, and the values of each row beside them, as `from_frame` reads."""
+        rows = {
+            f"{name}@{place}": numbers[:, place]
+            for name, numbers in self.values.items()
+            for place in range(schema.most)
+        }
+        return pd.concat([levels_of(self, schema), pd.DataFrame(rows)], axis=1)
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, schema: PatientSchema) -> Histories:
+        """The histories of such a frame, without the columns that have one value for each patient."""
+        values = {
+            name: frame[[f"{name}@{place}" for place in range(schema.most)]].to_numpy(dtype=np.float64)
+            for name in schema.rows.names
+        }
+        return cls(values, (~np.isnan(values[schema.order])).sum(axis=1), frame.iloc[:, :0])
 
 
 def _ranks(group: NDArray[np.int64], keys: Floats) -> NDArray[np.int64]:

@@ -39,9 +39,11 @@ from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogramRelea
 from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
+from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.families import Linear
 from dpsynth.studies.study import Study
+from dpsynth.table.patients import Histories, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -159,11 +161,47 @@ def critic() -> CriticRelease:
     )
 
 
+VISITS = PatientSchema(
+    unit="id",
+    order="day",
+    most=6,
+    columns=(
+        Column(name="day", kind="integer", lower=0, upper=365),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="lab", kind="integer", lower=0, upper=99, missing=True),
+        Column(name="grade", kind="categorical", categories=("a", "b", "c"), missing=True),
+        Column(name="weight", kind="continuous", lower=30, upper=200),
+    ),
+    per_patient=("sex",),
+)
+
+
+def visits(n: int, seed: int = 0) -> pd.DataFrame:
+    """One to nine rows of each of n patients, most of them with values that repeat."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(1, 10, n)
+    who = np.repeat(np.arange(n), rows)
+    m = len(who)
+    lab = np.where(rng.random(m) < 0.2, np.nan, rng.integers(0, 3, m) * 20)
+    grade = np.array(["a", "b", "c", None], dtype=object)[rng.choice(4, m, p=[0.6, 0.2, 0.1, 0.1])]
+    sex = np.array(["F", "M"])[rng.integers(0, 2, n)]
+    days, weight = rng.integers(0, 366, m), rng.integers(60, 63, m)
+    return pd.DataFrame(
+        {"id": who, "day": days, "sex": sex[who], "lab": lab, "grade": grade, "weight": weight.astype(float)}
+    )
+
+
+def patients(n: int, seed: int = 0) -> pd.DataFrame:
+    frame = visits(n, seed)
+    return Histories.of(frame, VISITS, np.random.default_rng(0)).to_frame(VISITS)
+
+
 @dataclass(frozen=True)
 class Case:
     make: Callable[[], object]
     sensitivity: float | None = None  # independently known; None where the release is no Gaussian query
     slack: float = 1e-6  # of the record that is farthest, where no record can be drawn that is as far as any
+    table: Callable[..., pd.DataFrame] = table
 
 
 CASES = {
@@ -187,6 +225,9 @@ CASES = {
     "logistic information": Case(lambda: information("logistic"), 1.0),
     "cox information": Case(lambda: information("cox"), 1.0),
     "life table": Case(life_table, 1.0),
+    "tables of rows": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(7), table=patients
+    ),
     "critic": Case(critic),
 }
 # a release is frozen, and a test that changes one makes a copy
@@ -218,7 +259,7 @@ def noises(release: GaussianRelease, frame: pd.DataFrame, rng: np.random.Generat
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_sensitivity_bounds_every_neighbour(name):
     """A sensitivity below what one record does to the counts; by brute force, and tight."""
-    release, frame = CASES[name].make(), table(40, seed=1)
+    release, frame = CASES[name].make(), CASES[name].table(40, seed=1)
     full = read(release, frame)
     moved = [np.linalg.norm(full - read(release, frame.drop(index=row))) for row in frame.index]
     case = CASES[name]
@@ -235,7 +276,7 @@ def test_the_event_describes_the_noise(name):
     The sensitivity is the independently known one. Each cell by itself: pooled with all others, the cell of
     missing values would not be missed.
     """
-    release, frame, rng = CASES[name].make(), table(300), np.random.default_rng(1)
+    release, frame, rng = CASES[name].make(), CASES[name].table(300), np.random.default_rng(1)
     times = max(60, 2000 // len(read(release, frame)))
     scale = release.event.noise_multiplier * CASES[name].sensitivity
     draws = noises(release, frame, rng, times) / scale
@@ -253,7 +294,7 @@ def test_the_event_describes_the_noise(name):
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_noise_is_the_generators_own_in_float64(name):
     """Noise of a seed that nobody gave, or in float32, which ends between 5 and 6 standard deviations."""
-    release, frame = CASES[name].make(), table(50)
+    release, frame = CASES[name].make(), CASES[name].table(50)
     (drawn,) = noises(release, frame, np.random.default_rng(12), 1)
     expected = Z * release.l2_sensitivity * np.random.default_rng(12).standard_normal(len(drawn))
     np.testing.assert_allclose(drawn, expected, rtol=1e-9, atol=1e-11)
@@ -275,7 +316,7 @@ class Far(np.random.Generator):
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_noise_is_not_cut(name):
     """Noise that ends at 3.5 or 5 standard deviations: a number that is farther off excludes a table."""
-    release, frame = CASES[name].make(), table(50)
+    release, frame = CASES[name].make(), CASES[name].table(50)
     drawn = noises(release, frame, Far(), len(Far.tails)) / (Z * release.l2_sensitivity)
     expected = np.resize(Far.tails, drawn.shape)
     np.testing.assert_allclose(drawn, expected, rtol=1e-9, atol=1e-9)
@@ -284,7 +325,7 @@ def test_noise_is_not_cut(name):
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_what_is_released_is_made_of_noisy_counts(name, monkeypatch):
     """A release that looks at the records once more, or that is made of counts without noise."""
-    release, records = CASES[name].make(), FrameRecords(table(50))
+    release, records = CASES[name].make(), FrameRecords(CASES[name].table(50))
     reads, finished = [], []
     for reading in ("_counts", "_size", "_sums", "_frame"):
         read_it = getattr(FrameRecords, reading)
@@ -382,11 +423,11 @@ class Silent(FrameRecords):
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_is_read_that_is_not_posted(name):
     """A reading before its entry, or without one; and records that stay open after the release."""
-    release, records = CASES[name].make(), FrameRecords(table(60))
+    release, records = CASES[name].make(), FrameRecords(CASES[name].table(60))
     with pytest.raises(PrivacyError, match=r"can only be read through Ledger\.run"):
         release(records, np.random.default_rng(0))
     ledger = Ledger()
-    silent = Silent(table(60))
+    silent = Silent(CASES[name].table(60))
     with pytest.raises(Stopped):
         ledger.run(release, silent, np.random.default_rng(0))
     assert not silent._open
@@ -410,7 +451,7 @@ def test_what_cannot_be_posted_is_not_read(name):
     stage = Stage.begin(1e-6)
     release = replace(CASES[name].make(), stage=stage)
     ledger = Ledger()
-    ledger.run(release, FrameRecords(table(60)), np.random.default_rng(0))
+    ledger.run(release, FrameRecords(CASES[name].table(60)), np.random.default_rng(0))
     ledger.end_stage()
     with pytest.raises((PrivacyError, Stopped)) as refused:
         ledger.run(release, Silent(table(60)), np.random.default_rng(0))
