@@ -1,8 +1,8 @@
 """From released tables of rows to the rows of synthetic patients who have their levels: post-processing.
 
-A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels: span, mean,
-standard deviation and trend exactly (until values are rounded and clipped), roughness as the nearest of several
-draws.
+A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels. Span,
+mean, standard deviation and trend are met exactly, until values are rounded and clipped. Of several chains
+the one of the nearest roughness is kept.
 """
 
 from __future__ import annotations
@@ -191,9 +191,8 @@ class _Drawing:
             if not column.missing:
                 continue
             p = self.model.table("measured", column.name)
-            shares = category_codes(
-                self.schema.levels[f"{column.name} measured"], self.levels[f"{column.name} measured"]
-            )
+            level = self.schema.levels[f"{column.name} measured"]
+            shares = category_codes(level, self.levels[level.name])
             own = np.zeros(self.here.shape, bool)
             since = np.full(len(own), p.shape[0] - 1)
             other = other if p.shape[2] > 1 else np.zeros_like(other)
@@ -201,7 +200,7 @@ class _Drawing:
                 own[:, t] = pick(p[since, shares, other[:, t]], self.rng) == 1
                 since = rows_since(np.pad(own[:, : t + 1], ((0, 0), (0, 1))))[:, -1]
             own &= self.here
-            # A patient of whom a share was drawn has at least one value, and one of whom none was drawn has none.
+            # The drawn class decides whether there is any value at all, and whether each row has one.
             own[shares == 0] = False
             own[shares == len(SHARE_CLASSES) - 1] = self.here[shares == len(SHARE_CLASSES) - 1]
             lone = np.flatnonzero((shares > 0) & ~own.any(axis=1))
@@ -270,12 +269,12 @@ class _Drawing:
             for t in range(most):
                 last = bins[:, t] = pick(p[last], self.rng)
             left = np.where(absent, np.nan, inside(bins, RESIDUALS, density, self.rng))
-            left = Standardised.of(left).values
-            along = np.nansum(left * clock.values, axis=1) / np.maximum(count, 1)
-            left = Standardised.of(left - along[:, None] * clock.values).values
-            drawn = Standardised.of(slope[:, None] * clock.values + np.sqrt(1 - slope**2)[:, None] * left)
+            left = Standardised.of(left).scores
+            along = np.nansum(left * clock.scores, axis=1) / np.maximum(count, 1)
+            left = Standardised.of(left - along[:, None] * clock.scores).scores
+            drawn = Standardised.of(slope[:, None] * clock.scores + np.sqrt(1 - slope**2)[:, None] * left)
             miss = np.abs(drawn.roughness - rough)
-            kept = np.where((miss < best)[:, None], drawn.values, kept)
+            kept = np.where((miss < best)[:, None], drawn.scores, kept)
             best = np.minimum(best, miss)
         values = self.unpacked(mean[:, None] + sd[:, None] * np.nan_to_num(kept), has)
         return self.digits(column, values) if has_digits(column) else values

@@ -1,9 +1,9 @@
 """Noisy tables of what each row of a patient's history adds to the patient's levels.
 
 A patient with many rows would move a table of counts by as many. Here a patient adds the vector of their own
-counts divided by its Euclidean length (0 without rows). Every patient then has length 1 in each table, whatever
-their number of rows, and k tables together have L2 sensitivity sqrt(k) under adding or removing one patient with
-all rows. Divided by the number of rows instead, a patient would have length 1 at most, and less signal.
+counts divided by its Euclidean length (0 without rows). Every patient then has length 1 in each table,
+whatever their number of rows. So k tables together have L2 sensitivity sqrt(k) under adding or removing one
+patient with all rows. Divided by the number of rows instead, a patient would add less signal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def weighted_counts(cell: Ints, size: int) -> Array:
     own, count = np.unique(patient * size + cell[there], return_counts=True)
     patient, where = own // size, own % size
     length = np.sqrt(np.bincount(patient, count**2))
-    return np.bincount(where, count / length[patient], minlength=size)
+    return np.bincount(where, count / length[patient], minlength=size).astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)

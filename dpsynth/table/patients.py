@@ -1,9 +1,9 @@
 """Tables with several rows for each patient: their public description, their histories, and their levels.
 
-The patient is the privacy unit. A history is one patient's rows in order, at most ``most`` of them. Levels are
-numbers that a patient's own rows determine: how many rows, over which time, and for each variable its mean,
-spread, trend and roughness, or its most frequent category. Levels make a table with one row per patient. A
-chain of rows forgets a patient after a few rows, a level does not.
+The patient is the privacy unit. A history is one patient's rows in order, at most ``most`` of them. Levels
+are numbers that a patient's own rows determine: how many rows, over which time, and for each variable its
+mean, spread, trend and roughness, or its most frequent category. Levels make a table with one row per
+patient. A chain of rows forgets a patient after a few rows. A level does not.
 
 Examples
 --------
@@ -102,8 +102,8 @@ class PatientSchema(BaseModel):
         order = self.column(self.order)
         if not order.is_numeric or order.missing or order.special or self.order in self.per_patient:
             raise ValueError(
-                f"order {self.order!r} must be a numeric column that changes from row to row, is never missing "
-                "and has no special codes"
+                f"order {self.order!r} must be a numeric column that changes from row to row, is never "
+                "missing and has no special codes"
             )
         for column in self.columns:
             if column.derived is not None:
@@ -117,7 +117,7 @@ class PatientSchema(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, as in a YAML file."""
-        facts = {"name": self.name, "description": self.description, "unit": self.unit}
+        facts: dict[str, Any] = {"name": self.name, "description": self.description, "unit": self.unit}
         facts |= {
             "n_public": self.n_public,
             "rows": {"most": self.most, "order": self.order, "keep": self.keep},
@@ -239,12 +239,12 @@ def _levels_of_variable(column: Column) -> list[Column]:
 class Histories:
     """Rows of N patients in order, as arrays of shape (N, most), NaN where there is no value.
 
-    ``values``: by column that changes from row to row. Categories are numbers from 0.
+    ``numbers``: by column that changes from row to row. Categories are numbers from 0.
     ``rows``: rows of each patient, shape (N,).
     ``patients``: columns with one value for each patient, N rows.
     """
 
-    values: Mapping[str, Floats]
+    numbers: Mapping[str, Floats]
     rows: NDArray[np.int64]
     patients: pd.DataFrame
 
@@ -252,8 +252,8 @@ class Histories:
     def of(cls, frame: pd.DataFrame, schema: PatientSchema, rng: np.random.Generator) -> Histories:
         """Histories of a table of rows.
 
-        Of patients with more than ``most`` rows some are kept, by a rule that reads no other patient. A column
-        per patient has the value of the patient's first row that has one.
+        Of patients with more than ``most`` rows some are kept, by a rule that reads no other patient. A
+        column per patient has the value of the patient's first row that has one.
 
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
         """
@@ -288,10 +288,10 @@ class Histories:
         return cls(values, np.minimum(counts, schema.most), patients)
 
     def to_frame(self, schema: PatientSchema) -> pd.DataFrame:
-        """One row for each patient: the levels, and the values of each row beside them, as `from_frame` reads."""
+        """One row for each patient: the levels, and beside them the values of each row, for `from_frame`."""
         rows = {
             f"{name}@{place}": numbers[:, place]
-            for name, numbers in self.values.items()
+            for name, numbers in self.numbers.items()
             for place in range(schema.most)
         }
         return pd.concat([levels_of(self, schema), pd.DataFrame(rows)], axis=1)
@@ -327,7 +327,7 @@ def packed(values: Floats, *others: Floats) -> list[Floats]:
 class Standardised:
     """Values of each history (N, most) with mean 0 and standard deviation 1, and what they were."""
 
-    values: Floats
+    scores: Floats
     mean: Floats
     sd: Floats
     count: NDArray[np.int64]
@@ -349,13 +349,13 @@ class Standardised:
     @property
     def roughness(self) -> Floats:
         """Mean absolute step from one value to the next."""
-        steps = np.nansum(np.abs(np.diff(self.values, axis=1)), axis=1)
+        steps = np.nansum(np.abs(np.diff(self.scores, axis=1)), axis=1)
         return steps / np.maximum(self.count - 1, 1)
 
 
 def trend(values: Standardised, times: Standardised) -> Floats:
     """Correlation of values and times, for each history."""
-    products = np.nansum(values.values * times.values, axis=1) / np.maximum(values.count, 1)
+    products = np.nansum(values.scores * times.scores, axis=1) / np.maximum(values.count, 1)
     return np.clip(products, -1.0, 1.0)
 
 
@@ -366,7 +366,7 @@ def share_class(share: Floats) -> NDArray[np.int64]:
 
 def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
     """The table with one row for each patient, conformed to ``schema.levels``."""
-    rows, times = histories.rows, histories.values[schema.order]
+    rows, times = histories.rows, histories.numbers[schema.order]
     order = schema.column(schema.order)
     columns: dict[str, Any] = {name: histories.patients[name] for name in schema.per_patient}
     columns["rows"] = rows
@@ -374,7 +374,7 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
     span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
     columns[f"{order.name} span"] = np.where(rows > 1, span, np.nan)
     for column in schema.variables:
-        columns |= _variable(column, histories.values[column.name], times, rows)
+        columns |= _variable(column, histories.numbers[column.name], times, rows)
     return schema.levels.conform(pd.DataFrame(columns)).frame
 
 

@@ -3,10 +3,10 @@
 Every table is a chain: the last axis is what a row shows, the others are what came before or is fixed for the
 patient.
 
-- *measured*: whether a variable has a value, given how many rows ago it last had one, the class of its share of
-  rows, and whether the variable before it has a value in this row.
-- *gap*: the time since the last row over the patient's mean gap, given the last such ratio, and whether the first
-  variable that may be missing has a value in each of the two rows.
+- *measured*: whether a variable has a value, given how many rows ago it last had one, the class of its share
+  of rows, and whether the variable before it has a value in this row.
+- *gap*: the time since the last row over the patient's mean gap, given the last such ratio, and whether the
+  first variable that may be missing has a value in each of the two rows.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around it,
   given the last one.
 - *category*: given the last one and the patient's most frequent one.
@@ -82,7 +82,7 @@ def has_digits(column: Column) -> bool:
 
 
 def intervals(values: Floats, edges: Floats) -> Ints:
-    """Number of the interval of each value, -1 where it is missing. The outer intervals take what lies beyond."""
+    """Interval of each value, -1 where it is missing. The outer intervals take what lies beyond."""
     found = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     return np.where(np.isnan(values), -1, found)
 
@@ -110,7 +110,7 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
     """Cell of each row of each history in a flattened table, -1 for none, shape (N, most)."""
     here = np.arange(schema.most) < histories.rows[:, None]
     absent = [column.name for column in schema.variables if column.missing]
-    measured = {name: ~np.isnan(histories.values[name]) for name in absent}
+    measured = {name: ~np.isnan(histories.numbers[name]) for name in absent}
     if table.kind == "measured":
         own = measured[table.column]
         shares = share_class(own.sum(axis=1) / histories.rows)
@@ -119,36 +119,34 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
         parents = (rows_since(own), np.broadcast_to(shares[:, None], here.shape), other)
         return _flat(table, parents, np.where(here, own, -1))
     if table.kind == "gap":
-        times = histories.values[schema.order]
+        times = histories.numbers[schema.order]
         gaps = np.diff(times, axis=1, prepend=np.nan)
         mean = np.nansum(gaps, axis=1) / np.maximum(histories.rows - 1, 1)
         ratios = intervals(gaps / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
         last = np.where(np.arange(schema.most) == 1, len(RATIOS) - 1, before(ratios, len(RATIOS) - 1))
         pair = both_measured(measured[absent[0]]) if absent else np.zeros(here.shape, np.int64)
         return _flat(table, (last, pair), ratios)
-    values = histories.values[table.column]
+    values = histories.numbers[table.column]
     if table.kind == "digit":
         column = schema.column(table.column)
         steps = np.rint((values - column.bounds[0]) / (column.resolution or 1.0))
         return np.where(np.isnan(values), -1, np.nan_to_num(steps) % 10).astype(np.int64)
     if table.kind == "category":
-        (own,) = packed(values)
-        codes = np.where(np.isnan(own), -1, own).astype(np.int64)
+        codes = np.nan_to_num(packed(values)[0], nan=-1.0).astype(np.int64)
         size, modes = table.shape[-1], table.shape[1]
         counts = np.stack([(codes == code).sum(axis=1) for code in range(size)], axis=1)
         mode = counts.argmax(axis=1) if modes > 1 else np.zeros(len(codes), np.int64)
         return _flat(table, (before(codes, size), np.broadcast_to(mode[:, None], codes.shape)), codes)
-    own, at = packed(values, histories.values[schema.order])
-    left = residuals(Standardised.of(own), Standardised.of(at))
+    left = residuals(*map(Standardised.of, packed(values, histories.numbers[schema.order])))
     bins = intervals(left, RESIDUALS)
     return _flat(table, (before(bins, len(RESIDUALS) - 1),), bins)
 
 
 def residuals(values: Standardised, times: Standardised) -> Floats:
-    """Standardised residuals around each history's line over time. NaN for histories of few or equal values."""
+    """Standardised residuals around each history's line over time, NaN for few or equal values."""
     enough = (values.count >= _FEWEST_RESIDUALS) & values.moves
     slope = trend(values, times)
-    left = values.values - slope[:, None] * times.values
+    left = values.scores - slope[:, None] * times.scores
     left /= np.sqrt(np.maximum(1.0 - slope**2, 1e-3))[:, None]
     return np.where(enough[:, None], left, np.nan)
 
