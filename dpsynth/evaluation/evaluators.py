@@ -27,6 +27,7 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.subgroups import compare_subgroups
 from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
 #: called with a question and the part of the work on it that is done, in [0, 1]
@@ -55,7 +56,7 @@ def evaluate(
     synthetic: pd.DataFrame,
     *,
     train: pd.DataFrame,
-    schema: Schema,
+    schema: Schema | PatientSchema,
     test: pd.DataFrame | None = None,
     declared: Sequence[Estimates] = (),
     progress: Stages | None = None,
@@ -73,8 +74,9 @@ def evaluate(
         not.
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
-    schema : Schema
-        Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata.
+    schema : Schema or PatientSchema
+        Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata. Of patients with
+        several rows their levels are compared (:meth:`dpsynth.PatientSchema.patient_table`).
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them, utility is not measured, and
         memorisation cannot be distinguished from coincidence.
@@ -118,6 +120,10 @@ def evaluate(
     (3, True)
     """
     settings = Settings.of(**options)
+    if isinstance(schema, PatientSchema):
+        table, schema = schema.patient_table, schema.levels
+        synthetic, train = table(synthetic), table(train)
+        test = None if test is None else table(test)
     settings.check(schema)
     tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
     with shown(progress, stage_bar) as stages:

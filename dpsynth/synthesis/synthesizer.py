@@ -506,6 +506,8 @@ class DPWGANGP(BaseEstimator):
     ) -> Iterator[pd.DataFrame]:
         """The tables of `sample_many`, one at a time. Bad arguments are refused before the first."""
         self._check_fitted()
+        if self.model_.trajectories is not None:
+            raise InputError("tables to combine cannot be drawn where patients have several rows")
         whole("m", m, 2)
         n = max(round(self.n_), 1) if n_samples is None else n_samples
         seed = checked_seed(seed)

@@ -191,6 +191,25 @@ class PatientSchema(BaseModel):
         """The columns that may change from row to row, without the one that orders the rows."""
         return tuple(column for column in self.rows.columns if column.name != self.order)
 
+    def patient_table(self, frame: pd.DataFrame, *, random_state: int | None = None) -> pd.DataFrame:
+        """Return the levels of each patient of a table of rows: one row per patient, as ``levels`` describes.
+
+        They are functions of the rows without noise: of private rows, confidential.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, shape (rows, columns)
+            With the unit's column.
+        random_state : int, optional
+            Seed of the choice of rows, where ``keep`` is random.
+
+        Raises
+        ------
+        DataError
+            If a row lacks its unit, or if the table does not fit the schema.
+        """
+        return levels_of(Histories.of(frame, self, np.random.default_rng(random_state)), self)
+
     @property
     def levels(self) -> Schema:
         """The schema of the table with one row for each patient."""

@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 from scipy import stats
+from visits import VISITS, visits
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.contents import Stage
@@ -43,7 +44,7 @@ from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.families import Linear
 from dpsynth.studies.study import Study
-from dpsynth.table.patients import Histories, PatientSchema
+from dpsynth.table.patients import Histories
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -158,36 +159,6 @@ def critic() -> CriticRelease:
     plan = Plan(sampling_prob=0.1, expected_batch=30.0, steps=20, noise_multiplier=Z)
     return CriticRelease(
         plan=plan, sensitivity="proved each step", train=lambda frame, plan, rng: (len(frame), plan)
-    )
-
-
-VISITS = PatientSchema(
-    unit="id",
-    order="day",
-    most=6,
-    columns=(
-        Column(name="day", kind="integer", lower=0, upper=365),
-        Column(name="sex", kind="binary", categories=("F", "M")),
-        Column(name="lab", kind="integer", lower=0, upper=99, missing=True),
-        Column(name="grade", kind="categorical", categories=("a", "b", "c"), missing=True),
-        Column(name="weight", kind="continuous", lower=30, upper=200),
-    ),
-    per_patient=("sex",),
-)
-
-
-def visits(n: int, seed: int = 0) -> pd.DataFrame:
-    """One to nine rows of each of n patients, most of them with values that repeat."""
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(1, 10, n)
-    who = np.repeat(np.arange(n), rows)
-    m = len(who)
-    lab = np.where(rng.random(m) < 0.2, np.nan, rng.integers(0, 3, m) * 20)
-    grade = np.array(["a", "b", "c", None], dtype=object)[rng.choice(4, m, p=[0.6, 0.2, 0.1, 0.1])]
-    sex = np.array(["F", "M"])[rng.integers(0, 2, n)]
-    days, weight = rng.integers(0, 366, m), rng.integers(60, 63, m)
-    return pd.DataFrame(
-        {"id": who, "day": days, "sex": sex[who], "lab": lab, "grade": grade, "weight": weight.astype(float)}
     )
 
 

@@ -1,0 +1,83 @@
+"""Fits of patients with several rows: what is asked, posted, saved and refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from visits import VISITS, visits
+
+import dpsynth
+from dpsynth.accounting.gaussian import analytic_sigma
+from dpsynth.errors import DataError, InputError
+
+FRAME = visits(300, seed=4)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(
+        FRAME, schema=VISITS.model_copy(update={"n_public": 300})
+    )
+
+
+def test_the_guarantee_is_of_a_patient_with_all_rows(model):
+    """Catches a ledger that speaks of rows, a release that is not posted, and a cost above the target."""
+    told = str(model.guarantee())
+    assert "one patient (id) with all rows, of which at most 6 are used" in told
+    assert "tables of rows" in [entry.name for entry in model.ledger_.entries]
+    assert 2.95 < model.ledger_.profile().epsilon(1e-5) <= 3.0
+
+
+def test_tables_of_rows_have_their_share(model):
+    """Catches noise of another share than was asked, far from the Gaussian limit."""
+    entry = next(entry for entry in model.ledger_.entries if entry.name == "tables of rows")
+    expected = analytic_sigma(3.0, 1e-5) / np.sqrt(0.3)
+    assert entry.event.noise_multiplier == pytest.approx(expected, rel=0.1)
+
+
+def test_samples_are_patients(model, tmp_path):
+    """Catches samples of rows, identifiers that repeat, and a model that differs after it is saved."""
+    sample = model.sample(40, random_state=0)
+    assert sample["id"].nunique() == 40 and list(sample.columns) == ["id", *VISITS.names]
+    assert sample.groupby("id").size().max() <= VISITS.most
+    assert len(sample[["id", "sex"]].drop_duplicates()) == 40
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(dpsynth.load(tmp_path / "model").sample(40, random_state=0), sample)
+
+
+def test_a_private_number_counts_patients():
+    """Catches a noisy count of rows."""
+    found = dpsynth.DPWGANGP(epsilon=50.0, delta=1e-5).fit(FRAME, schema=VISITS)
+    assert found.n_ == pytest.approx(300, abs=15)
+
+
+def test_an_evaluation_compares_patients(model):
+    """Catches measures of rows."""
+    found = dpsynth.evaluate(
+        model.sample(200, random_state=0), train=FRAME, schema=VISITS, seed=0, reference=False
+    )
+    assert found["train_records"].value == 300 and found["synthetic_records"].value == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "frame", "error", "message"),
+    [
+        ({"base_model": "none"}, FRAME, InputError, "training_steps must be 0"),
+        ({"training_steps": 100}, FRAME, InputError, "training_steps must be 0"),
+        ({}, FRAME.drop(columns="id"), DataError, "lacks the column 'id'"),
+        ({}, FRAME[FRAME["id"] < 100], DataError, "100 patients"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_before_anything_is_spent(options, frame, error, message):
+    """Catches budget that is spent on a fit that must fail."""
+    model = dpsynth.DPWGANGP(epsilon=1.0, **options)
+    with pytest.raises(error, match=message):
+        model.fit(frame, schema=VISITS.model_copy(update={"n_public": 300}))
+    assert not hasattr(model, "ledger_")
+
+
+def test_tables_to_combine_are_refused(model):
+    """Catches tables of levels in place of rows."""
+    with pytest.raises(InputError, match="several rows"):
+        model.sample_many(2)

@@ -1,0 +1,142 @@
+"""Histories and levels of patients with several rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from visits import VISITS, visits
+
+from dpsynth.errors import DataError, SchemaError
+from dpsynth.table.patients import SHARE_CLASSES, Histories, PatientSchema
+from dpsynth.table.schema import Column
+
+DAY = Column(name="day", kind="integer", lower=0, upper=365)
+LAB = Column(name="lab", kind="integer", lower=0, upper=99, missing=True)
+
+
+def kept(frame, schema):
+    """The rows that are used, patient by patient, in plain pandas."""
+    parts = [part.sort_values("day", kind="stable") for _, part in frame.groupby("id")]
+    cut = pd.DataFrame.tail if schema.keep == "last" else pd.DataFrame.head
+    return [cut(part, schema.most) for part in parts]
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_levels_are_those_of_each_patients_own_rows(keep):
+    """Catches rows of another patient, rows beyond the cap, a wrong divisor, time out of order."""
+    schema, frame = VISITS.model_copy(update={"keep": keep}), visits(80, seed=1)
+    found = schema.patient_table(frame)
+    for k, rows in enumerate(kept(frame, schema)):
+        level = found.iloc[k]
+        lab, day = rows["lab"].to_numpy(), rows["day"].to_numpy(float)
+        has = ~np.isnan(lab)
+        assert (level["rows"], level["day first"], level["sex"]) == (len(rows), day[0], rows["sex"].iloc[0])
+        assert pd.isna(level["day span"]) if len(rows) == 1 else level["day span"] == day[-1] - day[0]
+        share = has.mean()
+        classes = [share == 0, share <= 0.2, share <= 0.5, share < 1, True]
+        assert level["lab measured"] == SHARE_CLASSES[classes.index(True)]
+        assert pd.isna(level["lab mean"]) if not has.any() else level["lab mean"] == lab[has].mean()
+        assert pd.isna(level["lab sd"]) == (has.sum() < 2)
+        if has.sum() >= 2:
+            assert level["lab sd"] == pytest.approx(lab[has].std(), abs=0.03)  # a step is .0495
+        if has.sum() >= 3 and lab[has].std() and day[has].std():
+            assert level["lab trend"] == pytest.approx(np.corrcoef(lab[has], day[has])[0, 1])
+            scores = (lab[has] - lab[has].mean()) / lab[has].std()
+            assert level["lab roughness"] == pytest.approx(min(np.abs(np.diff(scores)).mean(), 2.2))
+        counts = rows["grade"].value_counts()
+        if len(counts):
+            assert counts[level["grade mode"]] == counts.max()
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_what_is_kept_of_a_patient_reads_no_other(keep):
+    """Catches a cap that depends on the rows of others."""
+    schema, frame = VISITS.model_copy(update={"keep": keep}), visits(30, seed=2)
+    whole = schema.patient_table(frame)
+    for name in (0, 7, 29):
+        alone = schema.patient_table(frame[frame["id"] == name])
+        pd.testing.assert_frame_equal(alone, whole.iloc[[name]].reset_index(drop=True))
+
+
+def test_random_rows_are_chosen_patient_by_patient():
+    """Catches fewer rows than there are, rows of one rank for all patients, or a choice that is no choice."""
+    schema = VISITS.model_copy(update={"keep": "random"})
+    frame = pd.DataFrame({"id": np.repeat(np.arange(400), 9), "day": np.tile(np.arange(9), 400)})
+    frame = frame.assign(sex="F", lab=1, grade="a", weight=70.0)
+    histories = Histories.of(frame, schema, np.random.default_rng(0))
+    assert (histories.rows == schema.most).all()
+    times = histories.numbers["day"]
+    assert (np.diff(times, axis=1) > 0).all()
+    chosen = np.bincount(times.astype(int).ravel(), minlength=9) / 400
+    assert np.abs(chosen - 6 / 9).max() < 0.1
+
+
+def test_a_frame_of_records_gives_the_histories_back():
+    """Catches columns of rows that change places, or rows that are lost."""
+    histories = Histories.of(visits(40), VISITS, np.random.default_rng(0))
+    again = Histories.from_frame(histories.to_frame(VISITS), VISITS)
+    np.testing.assert_array_equal(histories.rows, again.rows)
+    for name, numbers in histories.numbers.items():
+        np.testing.assert_array_equal(numbers, again.numbers[name])
+
+
+def test_a_schema_survives_its_file(tmp_path):
+    """Catches a field that is lost on the way to YAML and back."""
+    from dpsynth.files.yaml_text import dump_yaml
+
+    schema = VISITS.model_copy(update={"keep": "last", "n_public": 500, "name": "visits"})
+    path = tmp_path / "visits.yaml"
+    path.write_text(dump_yaml(schema.to_dict()))
+    assert PatientSchema.from_yaml(path) == schema
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"unit": "day"}, "the unit 'day' identifies patients"),
+        ({"order": "date"}, "'date' is not a column"),
+        ({"order": "lab"}, "order 'lab' must be a numeric column"),
+        ({"per_patient": ("day",)}, "order 'day' must be a numeric column that changes"),
+        ({"most": 1}, "most"),
+        ({"columns": (DAY, LAB.model_copy(update={"special": (-1.0,)}))}, "special codes"),
+        ({"columns": (DAY, LAB.model_copy(update={"name": "rows"}))}, "'rows'"),
+    ],
+)
+def test_a_wrong_schema_is_refused(fields, message):
+    """Catches a schema that would fail later, after budget is spent."""
+    given = {"unit": "id", "order": "day", "most": 5, "columns": (DAY, LAB)}
+    with pytest.raises(SchemaError, match=message):
+        PatientSchema(**given | fields)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "message"),
+    [
+        ("unit: id\ncolumns: []\n", "rows must be a mapping"),
+        (
+            "unit: id\nrows: {most: 3, order: day}\ncolumns:\n"
+            "  - {name: day, kind: integer, lower: 0, upper: 9, per: week}\n",
+            "per must be 'row' or 'patient'",
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused(yaml, message):
+    """Catches a traceback in place of one sentence."""
+    with pytest.raises(SchemaError, match=message):
+        PatientSchema.from_yaml(yaml)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.drop(columns="id"), "lacks the column 'id'"),
+        (lambda frame: frame.assign(id=frame["id"].where(frame["id"] > 0)), "row 1: 'id' is missing"),
+        (lambda frame: frame.drop(columns="lab"), "lab"),
+        (lambda frame: frame.assign(day=None), "day"),
+    ],
+)
+def test_a_wrong_table_is_refused(change, message):
+    """Catches a row without a patient, or a table of other columns."""
+    with pytest.raises(DataError, match=message):
+        VISITS.patient_table(change(visits(5)))
