@@ -139,13 +139,17 @@ class _Drawing:
         self.count = levels["rows"].to_numpy(dtype=np.int64)
         self.here = np.arange(self.schema.most) < self.count[:, None]
 
-    def number(self, name: str) -> Floats:
-        """A level. Where it is not defined, that of another patient."""
+    def number(self, name: str, beside: Floats | None = None) -> Floats:
+        """A level. Where it is not defined, that of a patient nearby in ``beside``, else of any patient."""
         values = np.array(self.levels[name].to_numpy(dtype=np.float64, na_value=np.nan))
-        lacks = np.isnan(values)
-        known = values[~lacks]
-        if lacks.any():
-            values[lacks] = self.rng.choice(known, lacks.sum()) if len(known) else 0.0
+        known = np.flatnonzero(~np.isnan(values))
+        if not len(known):
+            return np.zeros(len(values))
+        key = self.rng.random(len(values)) if beside is None else beside
+        known = known[np.argsort(key[known], kind="stable")]
+        lacks = np.flatnonzero(np.isnan(values))
+        place = np.minimum(np.searchsorted(key[known], key[lacks]), len(known) - 1)
+        values[lacks] = values[known[place]]
         return values
 
     def frame(self, start: int) -> pd.DataFrame:
@@ -254,8 +258,8 @@ class _Drawing:
     def numbers(self, column: Column, has: Any, times: Floats) -> Floats:
         """Values of a number's chain, moved to the patient's levels, NaN where there is none."""
         name, n, most = column.name, len(self.count), self.schema.most
-        mean, sd = self.number(f"{name} mean"), self.number(f"{name} sd")
-        slope, rough = self.number(f"{name} trend"), self.number(f"{name} roughness")
+        mean = self.number(f"{name} mean")
+        sd, slope, rough = (self.number(f"{name} {of}", mean) for of in ("sd", "trend", "roughness"))
         (_, at) = packed(np.where(has, 0.0, np.nan), times)
         clock, count = Standardised.of(at), has.sum(axis=1)
         slope = np.where(count == 2, np.where(self.rng.random(n) < 0.5, -1.0, 1.0), slope)
