@@ -31,6 +31,17 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "SelfComposedDpEvent": ("event", "count"),
     "ComposedDpEvent": ("events",),
 }
+_WORDS = {
+    "NoOpDpEvent": "no cost",
+    "NonPrivateDpEvent": "not private",
+    "GaussianDpEvent": "Gaussian noise, multiplier {e.noise_multiplier:.6g}",
+    "LaplaceDpEvent": "Laplace noise, multiplier {e.noise_multiplier:.6g}",
+    "EpsilonDeltaDpEvent": "({e.epsilon:.6g}, {e.delta:.6g})-DP mechanism",
+    "ApproxTvDpEvent": "({e.epsilon:.6g}, {e.delta:.6g})-DP mechanism of total variation {e.tv:.6g}",
+    "BoundedRangeDpEvent": "exponential mechanism, epsilon {e.epsilon:.6g}",
+    "PoissonSampledDpEvent": "{inner}, on Poisson batches with probability {e.sampling_probability:.6g}",
+    "SelfComposedDpEvent": "{e.count} x [{inner}]",
+}
 
 
 def event_class(name: str) -> type[DpEvent]:
@@ -196,10 +207,8 @@ def check_event(event: DpEvent) -> None:
                 check_event(inner)
         elif field == "count":
             whole(label, value)
-        elif field == "noise_multiplier":
-            in_range(label, value, 0.0, math.inf)
-        elif field == "epsilon":
-            in_range(label, value, 0.0, math.inf, high_open=True)
+        elif field in ("noise_multiplier", "epsilon"):
+            in_range(label, value, 0.0, math.inf, high_open=field == "epsilon")
         else:
             in_range(label, value, 0.0, 1.0)
 
@@ -259,25 +268,7 @@ def describe_event(event: DpEvent) -> str:
     '1000 x [Gaussian noise, multiplier 1.1, on Poisson batches with probability 0.01]'
     """
     name = kind_of(event)
-    match name:
-        case "GaussianDpEvent":
-            return f"Gaussian noise, multiplier {event.noise_multiplier:.6g}"
-        case "LaplaceDpEvent":
-            return f"Laplace noise, multiplier {event.noise_multiplier:.6g}"
-        case "EpsilonDeltaDpEvent":
-            return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism"
-        case "ApproxTvDpEvent":
-            return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism of total variation {event.tv:.6g}"
-        case "BoundedRangeDpEvent":
-            return f"exponential mechanism, epsilon {event.epsilon:.6g}"
-        case "PoissonSampledDpEvent":
-            inner = describe_event(event.event)
-            return f"{inner}, on Poisson batches with probability {event.sampling_probability:.6g}"
-        case "SelfComposedDpEvent":
-            return f"{event.count} x [{describe_event(event.event)}]"
-        case "ComposedDpEvent":
-            return " + ".join(describe_event(inner) for inner in event.events) or "nothing"
-        case "NonPrivateDpEvent":
-            return "not private"
-        case _:
-            return "no cost"
+    if name == "ComposedDpEvent":
+        return " + ".join(describe_event(inner) for inner in event.events) or "nothing"
+    inner = describe_event(event.event) if "event" in _FIELDS[name] else ""
+    return _WORDS[name].format(e=event, inner=inner)

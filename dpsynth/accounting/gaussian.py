@@ -86,20 +86,19 @@ class GaussianLoss:
     def fnr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Smallest false negative rate at a false positive rate: Phi(Phi^{-1}(1 - fpr) - mu)."""
         # Dong, Roth and Su 2019, Definition 2.6
-        from scipy.special import ndtr, ndtri
-
-        if math.isinf(self.mu):
-            return np.zeros_like(fpr, dtype=float) if np.ndim(fpr) else 0.0
-        value = ndtr(-ndtri(np.asarray(fpr, dtype=float)) - self.mu)
-        return value if np.ndim(fpr) else float(value)
+        return self._rate(fpr, -1.0)
 
     def tpr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Largest true positive rate at a false positive rate, exact where ``1 - fnr`` has no digits left."""
+        return self._rate(fpr, 1.0)
+
+    def _rate(self, fpr: float | np.ndarray, sign: float) -> float | np.ndarray:
         from scipy.special import ndtr, ndtri
 
-        if math.isinf(self.mu):
-            return np.ones_like(fpr, dtype=float) if np.ndim(fpr) else 1.0
-        value = ndtr(ndtri(np.asarray(fpr, dtype=float)) + self.mu)
+        rates = np.asarray(fpr, dtype=float)
+        # at rate 0 the sum would be no number
+        reached = np.full(rates.shape, np.inf) if math.isinf(self.mu) else ndtri(rates) + self.mu
+        value = ndtr(sign * reached)
         return value if np.ndim(fpr) else float(value)
 
     def exceedance(self, epsilon: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypedDict
+from typing import Any
 
 from dpsynth.accounting.events import training_event
 from dpsynth.accounting.guarantee import round_up
@@ -11,32 +11,8 @@ from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, inside, whole
 
-
-class Measures(TypedDict):
-    """Privacy measures of a profile, see :func:`measures_of`."""
-
-    adjacency: str
-    delta: float
-    prior: float
-    fpr: float
-    epsilon: float
-    tv: float
-    advantage: float
-    attack_accuracy_bound: float
-    mu: float
-    advantage_at_fpr: float
-    tpr_at_fpr: float
-    ppv_at_fpr: float
-    belief_bound: float
-    belief_exceedance: float
-
-
-class TrainingMeasures(Measures):
-    """:class:`Measures` of a training run, with its parameters."""
-
-    noise_multiplier: float
-    sampling_prob: float
-    steps: int
+#: numbers by name, as :func:`measures_of` lists them
+Measures = dict[str, Any]
 
 
 def from_parameters(
@@ -48,7 +24,7 @@ def from_parameters(
     adjacency: str = ADD_REMOVE,
     prior: float = 0.5,
     fpr: float = 0.01,
-) -> TrainingMeasures:
+) -> Measures:
     """Privacy of a training run of noisy sums over Poisson batches.
 
     Parameters
@@ -109,8 +85,9 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
     Returns
     -------
     dict
-        :class:`Measures`: ``attack_accuracy_bound`` is for ``prior``, ``belief_exceedance`` the probability
-        that ``belief_bound`` is exceeded.
+        ``adjacency``, ``delta``, ``prior``, ``fpr``, ``epsilon``, ``tv``, ``advantage``,
+        ``attack_accuracy_bound`` (for ``prior``), ``mu``, ``advantage_at_fpr``, ``tpr_at_fpr``,
+        ``ppv_at_fpr``, ``belief_bound`` and ``belief_exceedance`` (the probability that this is exceeded).
 
     Raises
     ------

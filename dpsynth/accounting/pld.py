@@ -10,12 +10,17 @@ from __future__ import annotations
 import functools
 import math
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.accounting.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, Pld, Pmf
+from dpsynth.accounting.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom
 from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.normal_form import NormalForm
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import PLDPmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 #: Deltas below this are lost in the rounding of the FFT (about 1e-16 a point) and in dp_accounting's
 #: truncation of tails (1e-15 a composition), so no claim is made there.
@@ -39,8 +44,8 @@ _STRETCH = 200.0
 class Tail:
     """The upper tail of a privacy loss on a grid."""
 
-    def __init__(self, pmf: Pmf, interval: float) -> None:
-        dense = pmf.to_dense_pmf()
+    def __init__(self, pmf: PLDPmf, interval: float) -> None:
+        dense = pmf.to_dense_pmf()  # which gives no public access to its numbers
         self.interval = interval
         self.lower = int(dense._lower_loss)
         self.infinite = float(dense._infinity_mass)
@@ -284,14 +289,14 @@ def _slack(count: int) -> tuple[int, float]:
 
 
 @functools.lru_cache(maxsize=32)
-def _repeated(atom: Atom, count: int, interval: float) -> Pld:
+def _repeated(atom: Atom, count: int, interval: float) -> PrivacyLossDistribution:
     with np.errstate(all="ignore"):  # dp_accounting takes logarithms of probabilities that may be 0
         pld = atom.pld(interval)
         return pld if count == 1 else pld.self_compose(count)
 
 
 @functools.lru_cache(maxsize=8)
-def _composed(form: NormalForm, interval: float) -> Pld:
+def _composed(form: NormalForm, interval: float) -> PrivacyLossDistribution:
     plds = [_repeated(atom, count, interval) for atom, count in _all_atoms(form)]
     return functools.reduce(lambda one, other: one.compose(other), plds)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any, TypedDict
+from typing import Any
 
 from dpsynth.accounting.contents import Contents, Entry, Stage
 from dpsynth.accounting.events import describe_event, event_from_dict, event_to_dict
@@ -142,42 +142,8 @@ def _check_fields(record: Mapping[str, Any]) -> None:
         raise DataError(f"the ledger is about {record['unit']!r}, but this package accounts for {UNIT!r}")
 
 
-class StageCost(TypedDict):
-    """The cost that one stage adds to the sum."""
-
-    epsilon: float
-    delta: float
-    tv: float
-
-
-class EntryCost(TypedDict):
-    """One entry: its words, its cost alone, and the cost of all entries up to it."""
-
-    name: str
-    stage: int
-    event: str
-    sensitivity: str
-    detail: str
-    epsilon_alone: float
-    epsilon_cumulative: float
-
-
-class Summary(TypedDict):
-    """See :meth:`Ledger.summary`."""
-
-    epsilon: float
-    delta: float
-    tv: float
-    advantage: float
-    attack_accuracy_bound: float
-    adjacency: str
-    unit: str
-    not_private: bool
-    seeded: bool
-    excluded: list[str]
-    guarantee: str
-    stages: list[StageCost]
-    entries: list[EntryCost]
+#: costs of a ledger by name, see :meth:`Ledger.summary`
+Summary = dict[str, Any]
 
 
 def summary_of(contents: Contents, delta: float) -> Summary:
@@ -201,7 +167,7 @@ def summary_of(contents: Contents, delta: float) -> Summary:
     }
 
 
-def _entry(contents: Contents, place: int, delta: float) -> EntryCost:
+def _entry(contents: Contents, place: int, delta: float) -> dict[str, Any]:
     entry = contents.entries[place]
     return {
         "name": entry.name,

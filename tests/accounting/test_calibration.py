@@ -122,7 +122,7 @@ OTHERS = [
 @pytest.mark.parametrize(
     "target",
     [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in OTHERS)],
-    ids=lambda t: t.describe(),
+    ids=str,
 )
 def test_training_runs_meet_the_target_and_hardly_more(target):
     """A root on the wrong side, or noise more than 1e-3 above the smallest."""
