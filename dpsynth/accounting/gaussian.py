@@ -77,8 +77,8 @@ class GaussianLoss:
             low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
         return high
 
-    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of a list of epsilons, the same in both directions."""
+    def deltas(self, epsilons: list[float]) -> list[float]:
+        """:meth:`delta` at each of a list of epsilons."""
         if not 0.0 < self.mu < math.inf:
             return [self.delta(epsilon) for epsilon in epsilons]
         return gaussian_deltas(self.mu, np.asarray(epsilons)).tolist()

@@ -78,7 +78,7 @@ class Tail:
         return result[::-1]
 
     def deltas(self, epsilons: np.ndarray) -> np.ndarray:
-        """Hockey-stick divergence at each of an array of epsilons of any order and sign."""
+        """Hockey-stick divergence at each of an array of epsilons of any order."""
         points = np.asarray(epsilons, dtype=float) / self.interval
         # the last grid point at or below epsilon; index 0 is the point in front of the grid
         index = np.clip(np.floor(points) - self.lower + 1, 0, self._mass.size)
@@ -125,7 +125,7 @@ class NoPrivacy:
         """Infinite, but for ``delta`` = 1."""
         return 0.0 if delta == 1.0 else math.inf
 
-    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
+    def deltas(self, epsilons: list[float]) -> list[float]:
         """Always 1."""
         return [1.0] * len(epsilons)
 
@@ -167,17 +167,11 @@ class NumericLoss:
         """Smallest delta at ``epsilon`` (at least 0), at least :data:`DELTA_FLOOR` unless exactly known."""
         return self.deltas([epsilon])[0]
 
-    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of a list of epsilons, in one pass over the grid.
-
-        ``direction`` is "member" for the loss of a record's presence, "non-member" for its absence, or "any"
-        for the larger. The first two take negative epsilons as well.
-        """
+    def deltas(self, epsilons: list[float]) -> list[float]:
+        """:meth:`delta` at each of a list of epsilons: the larger of presence and absence."""
         points = np.asarray(epsilons, dtype=float)
-        values = np.max([tail.deltas(points) for tail in self._directed(direction)], axis=0)
-        # P(S) - e^epsilon Q(S) is at most tv, and for negative epsilon 1 - e^epsilon + e^epsilon tv
-        factor = np.exp(np.minimum(points, 0.0))
-        values = np.clip(values, DELTA_FLOOR, np.minimum(1.0, 1 - factor + factor * self._tv_bound))
+        values = np.max([tail.deltas(points) for tail in self._tails], axis=0)
+        values = np.clip(values, DELTA_FLOOR, min(1.0, self._tv_bound))
         bounded = points >= self._pure_epsilon
         return [float(v) for v in np.where(bounded, np.minimum(values, self._pure_delta), values)]
 
@@ -222,11 +216,6 @@ class NumericLoss:
         points = math.ceil(min(reach, _LARGEST_LOSS) / self._interval) + 1
         stride = math.ceil(points / _CURVE_POINTS)
         return np.arange(0, points + stride, stride) * self._interval
-
-    def _directed(self, direction: str) -> tuple[Tail, ...]:
-        if direction == "any":
-            return self._tails
-        return self._tails[:1] if direction == "member" else self._tails[-1:]
 
 
 def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | NumericLoss | NoPrivacy:
