@@ -20,13 +20,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpsynth.datasets import preparations
 from dpsynth.datasets.data_card import Card, cards_folder
+from dpsynth.datasets.preparations import PREPARATIONS
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
 from dpsynth.files.yaml_text import read_text, stems
 from dpsynth.table.column import Column
-from dpsynth.table.io import read_csv_text
+from dpsynth.table.csv_cells import text_frame
+from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.io import reading
 
 DATA_DIR = "DPSYNTH_DATA_DIR"
 
@@ -182,7 +184,9 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
         read = _from_scikit_learn if found.source == "scikit-learn" else _from_statsmodels
         return table_of(found, read(found))
     path = require_file(found, data_dir)
-    return table_of(found, read_csv_text(path, _as_in_file(found)), path)
+    with reading(path):
+        cells, _ = text_frame(path, _as_in_file(found), CsvFormat())
+    return table_of(found, cells, path)
 
 
 def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
@@ -194,7 +198,7 @@ def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
     made = raw
     if found.preparation is not None:
         try:
-            made = preparations.prepared(found.preparation, raw)
+            made = PREPARATIONS[found.preparation](raw)
         except DataError as problem:
             raise DataError(f"{what}: {problem}") from None
     absent = [source for source in (*found.leaking, *found.sources.values()) if source not in made.columns]

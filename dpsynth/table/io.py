@@ -62,23 +62,13 @@ def read_cells(
 ) -> tuple[pd.DataFrame, Path | CsvFile]:
     """Read all columns of a file as they are, with the file, so that :meth:`Schema.check` can name a line.
 
-    With ``columns`` the cells of a CSV file are those of :func:`read_csv_text`, otherwise those of
-    :func:`read_table` without a schema.
+    The cells of a CSV file are text, None where empty. With ``columns``, ``NA``, ``nan``, ``null`` and the
+    like are absent too, unless one of them is a declared category of its column.
     """
     source = Path(path)
     parquet = _suffix(source, _READABLE) == ".parquet"
     with reading(source):
         return (pd.read_parquet(source), source) if parquet else text_frame(source, columns, csv_format)
-
-
-def read_csv_text(path: str | Path, columns: Iterable[Column]) -> pd.DataFrame:
-    """Read a CSV file's cells as text, None where a value is absent.
-
-    An empty cell is absent, and so are ``NA``, ``nan``, ``null`` and the like unless one of them is a
-    declared category of its column.
-    """
-    with reading(Path(path)):
-        return text_frame(Path(path), columns, _GUESSED)[0]
 
 
 def write_table(

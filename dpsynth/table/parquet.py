@@ -36,11 +36,8 @@ class RowGroup:
     file_size: int
 
 
-@dataclass(frozen=True)
-class Part:
-    """Row groups that are read together."""
-
-    groups: tuple[RowGroup, ...]
+#: row groups that are read together
+Part = tuple[RowGroup, ...]
 
 
 class ParquetTable:
@@ -70,7 +67,7 @@ class ParquetTable:
     ...     for name in "ab":
     ...         pd.DataFrame({"age": range(5)}).to_parquet(f"{folder}/{name}.parquet", row_group_size=2)
     ...     table = ParquetTable(folder)
-    ...     table.rows, [(group.first, group.rows) for part in table.parts for group in part.groups]
+    ...     table.rows, [(group.first, group.rows) for part in table.parts for group in part]
     (10, [(0, 2), (2, 2), (4, 1), (0, 2), (2, 2), (4, 1)])
     """
 
@@ -121,7 +118,7 @@ def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
     DataError names file, column and row of what does not fit, or a file that has changed since it was opened.
     """
     modelled = schema.modelled
-    for group in part.groups:
+    for group in part:
         first = group.first
         for frame in _batches(group, schema):
             try:
@@ -165,11 +162,11 @@ def _joined(groups: Iterable[RowGroup]) -> Iterator[Part]:
     held: list[RowGroup] = []
     for group in groups:
         if held and sum(other.rows for other in held) + group.rows > PART_ROWS:
-            yield Part(tuple(held))
+            yield tuple(held)
             held = []
         held.append(group)
     if held:
-        yield Part(tuple(held))
+        yield tuple(held)
 
 
 def _batches(group: RowGroup, schema: Schema) -> Iterator[pd.DataFrame]:

@@ -26,12 +26,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.column import Columns
 from dpsynth.table.truth import (
     Bools,
     Operand,
@@ -45,6 +45,9 @@ from dpsynth.table.truth import (
     negated,
 )
 
+if TYPE_CHECKING:
+    from dpsynth.table.schema import Schema
+
 _TOKEN = re.compile(
     r"""\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])
     |(?P<operator><=|>=|==|!=|<|>|=)|(?P<bracket>[(),])|(?P<sign>[-+])
@@ -56,14 +59,14 @@ _TOKEN = re.compile(
 _LONGEST = 150
 
 
-def read_rule(text: str, schema: Columns) -> tuple[Reading, frozenset[str]]:
+def read_rule(text: str, schema: Schema) -> tuple[Reading, frozenset[str]]:
     """Read a rule and the columns that it names, or raise ValueError saying what is wrong."""
     parser = _Parser(text, schema)
     return parser.rule_to_the_end(), frozenset(parser.named)
 
 
 class _Parser:
-    def __init__(self, text: str, schema: Columns) -> None:
+    def __init__(self, text: str, schema: Schema) -> None:
         self.schema = schema
         self.tokens = list(_tokens(text))
         self.place = 0
@@ -204,7 +207,7 @@ class Rule:
         return self.truth(frame)[0]
 
 
-def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
+def parse_rule(text: str, schema: Schema, what: str = "constraint") -> Rule:
     """Read a rule. An error's sentence begins with ``what`` it is.
 
     Examples

@@ -22,9 +22,9 @@ from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
-from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
+from dpsynth.table.conform import Conformed, conformed
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.derived import Formula, formulas
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.where import combinations
 
@@ -281,28 +281,11 @@ class Schema(BaseModel):
         >>> schema.conform(pd.DataFrame({"age": [17, 40, 102]})).clipped
         {'age': 2}
         """
-        given, absent = self._given(frame)
-        conformed = conform_frame(given, frame, extras=self._extras, path=path)
-        if not absent:
-            return conformed
-        return Conformed(add_derived(conformed.frame, absent, self.columns), conformed.clipped)
+        return conformed(self, frame, path, clip=True)
 
     def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
         """Do what :meth:`conform` does, but leave values outside the bounds as they are."""
-        given, absent = self._given(frame)
-        checked = check_frame(given, frame, extras=self._extras, path=path)
-        return add_derived(checked, absent, self.columns) if absent else checked
-
-    @property
-    def _extras(self) -> Extras:
-        return Extras(self.ignored, self.missing_words, others=self.other_columns == "ignore")
-
-    def _given(self, frame: pd.DataFrame) -> tuple[tuple[Column, ...], tuple[tuple[Column, Formula], ...]]:
-        """The columns to look for in a frame, and the derived ones that it lacks."""
-        has = {str(name) for name in frame.columns}
-        absent = tuple(entry for entry in self.formulas if entry[0].name not in has)
-        computed = {column.name for column, _ in absent}
-        return tuple(column for column in self.columns if column.name not in computed), absent
+        return conformed(self, frame, path, clip=False).frame
 
     def digest(self) -> str:
         """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
