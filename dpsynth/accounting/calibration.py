@@ -237,20 +237,9 @@ class TargetAfter(Target):
 def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:
     """Read a target such as ``tv=0.1``, ``epsilon=3``, ``advantage=0.1@fpr=0.01``.
 
-    Parameters
-    ----------
-    text : str
-        ``name=value`` with name epsilon, tv, attack-accuracy, advantage or belief. An advantage may be
-        followed by ``@fpr=rate``, an attack accuracy or a belief by ``@prior=share``.
-    delta : float
-        For epsilon and belief.
-    prior : float
-        For attack accuracy and belief, if the text has none.
-
-    Raises
-    ------
-    InputError
-        If the text is none of these, or a number is out of range.
+    Names are epsilon, tv, attack-accuracy, advantage and belief. An attack accuracy or a belief may be
+    followed by ``@prior=share``, which replaces ``prior``. ``delta`` is for epsilon and belief. Raises
+    InputError for other text, and for a number out of range.
 
     Examples
     --------
@@ -373,16 +362,8 @@ def calibrate_training(
 ) -> float:
     """Return the smallest noise multiplier of a training run that meets a target.
 
-    Parameters
-    ----------
-    target : Target
-        For the run and ``earlier`` together.
-    sampling_prob, steps
-        See :func:`~dpsynth.accounting.training_event`.
-    earlier : sequence of DpEvent
-        Everything else that read the table.
-    adjacency : {"add/remove", "replace-one"}
-        See :class:`Profile`.
+    The target is for the run and ``earlier``, everything else that read the table. ``sampling_prob`` and
+    ``steps`` are those of :func:`~dpsynth.accounting.training_event`.
 
     Examples
     --------

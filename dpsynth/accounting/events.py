@@ -3,6 +3,8 @@
 An event is one of dp_accounting's ``DpEvent`` classes or of :mod:`dpsynth.accounting.epsilon_delta`. The
 table ``_FIELDS`` lists all events that this package accounts for. Any other is refused by name, never
 guessed. Noise multipliers, epsilons and deltas of an event are always those **under add/remove one record**.
+Epsilons are finite, noise multipliers greater than 0 and possibly infinite, counts at least 1. Arguments out
+of range or NaN raise InputError by name.
 
 dp_accounting is imported inside the functions, because it takes most of a second to load.
 """
@@ -66,20 +68,8 @@ def kind_of(event: DpEvent) -> str:
 
 
 def gaussian_event(noise_multiplier: float, count: int = 1) -> DpEvent:
-    """Event of ``count`` Gaussian mechanisms whose noise std is ``noise_multiplier`` times the sensitivity.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Greater than 0, in units of the add/remove L2 sensitivity. It may be infinite.
-    count : int
-        How many times the mechanism is applied, at least 1.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-    """
+    """Event of ``count`` Gaussian mechanisms whose noise std is ``noise_multiplier`` times the L2
+    sensitivity."""
     event = event_class("GaussianDpEvent")(positive("noise_multiplier", noise_multiplier))
     return _repeated(event, whole("count", count))
 
@@ -88,11 +78,6 @@ def epsilon_delta_event(epsilon: float, delta: float = 0.0, count: int = 1) -> D
     """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP under add/remove one record.
 
     An exponential mechanism is one with ``delta=0``, but costs less: see :func:`exponential_mechanism_event`.
-
-    Raises
-    ------
-    InputError
-        If epsilon is negative or infinite, delta is outside [0, 1], count is below 1, or one is NaN.
 
     Examples
     --------
@@ -108,11 +93,6 @@ def approx_tv_event(epsilon: float, tv: float, delta: float = 0.0, count: int = 
     """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP with total variation at most ``tv``.
 
     It describes the staircase mechanism exactly (Ghazi and Issa 2024, appendix K-2).
-
-    Raises
-    ------
-    InputError
-        If epsilon is negative or infinite, delta or tv is outside [0, 1], count is below 1, or one is NaN.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     delta = in_range("delta", delta, 0.0, 1.0)
@@ -126,29 +106,13 @@ def exponential_mechanism_event(epsilon: float, count: int = 1) -> DpEvent:
     The scores have sensitivity 1 under add/remove one record. Each mechanism is (epsilon, 0)-DP. Its losses
     lie within some interval of length epsilon (Durfee and Rogers 2019). So many of them cost, in squares,
     about a third of the worst (epsilon, 0)-DP mechanisms.
-
-    Raises
-    ------
-    InputError
-        If epsilon is negative or infinite, count is below 1, or one is NaN.
-
-    Examples
-    --------
-    >>> exponential_mechanism_event(0.25, count=3)
-    SelfComposedDpEvent(event=BoundedRangeDpEvent(epsilon=0.25), count=3)
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     return _repeated(event_class("BoundedRangeDpEvent")(epsilon), whole("count", count))
 
 
 def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
-    """Event of ``count`` Laplace mechanisms whose scale is ``noise_multiplier`` times the L1 sensitivity.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-    """
+    """Event of ``count`` Laplace mechanisms whose scale is ``noise_multiplier`` times the L1 sensitivity."""
     event = event_class("LaplaceDpEvent")(positive("noise_multiplier", noise_multiplier))
     return _repeated(event, whole("count", count))
 
@@ -156,27 +120,9 @@ def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
 def training_event(noise_multiplier: float, sampling_prob: float, steps: int) -> DpEvent:
     """Event of a training run: ``steps`` noisy sums over Poisson batches.
 
-    The noise std of every step is ``noise_multiplier`` times that step's add/remove sensitivity, so the
-    multiplier is constant and sensitivities may depend on earlier outputs.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Greater than 0. It may be infinite.
-    sampling_prob : float
-        Probability with which each record joins a batch, in (0, 1].
-    steps : int
-        Number of noisy sums, at least 1.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-
-    Examples
-    --------
-    >>> training_event(1.0, 0.01, 1000).count
-    1000
+    Each record joins a batch with probability ``sampling_prob``, in (0, 1]. The noise std of every step is
+    ``noise_multiplier`` times that step's add/remove sensitivity, so the multiplier is constant and
+    sensitivities may depend on earlier outputs.
     """
     sampling_prob = in_range("sampling_prob", sampling_prob, 0.0, 1.0, low_open=True)
     step = gaussian_event(noise_multiplier)

@@ -129,14 +129,8 @@ def analytic_sigma(epsilon: float, delta: float) -> float:
     """Least Gaussian noise std over L2 sensitivity that is (epsilon, delta)-DP.
 
     Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15. Infinite if no
-    finite noise suffices. (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0. At infinity no noise is needed.
-    delta : float
-        In [0, 1). At 0 no finite noise suffices.
+    finite noise suffices, as for ``delta`` 0. ``epsilon`` is at least 0 and may be infinite, ``delta`` is in
+    [0, 1). (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
     """
     from scipy.special import erfinv, ndtri
 

@@ -35,7 +35,8 @@ class Profile:
     """Composed privacy cost of events.
 
     All results are upper bounds up to rounding. Below ``delta = 1e-12``, epsilon of a numerically composed
-    profile is infinite unless the loss is bounded. Unsampled Gaussians alone are exact at any delta.
+    profile is infinite unless the loss is bounded. Unsampled Gaussians alone are exact at any delta. A number
+    out of range or NaN raises InputError. An event that cannot be accounted for raises PrivacyError.
 
     Parameters
     ----------
@@ -47,13 +48,6 @@ class Profile:
         see :mod:`dpsynth.accounting.normal_form`.
     coarseness : float
         1 for results to report, larger for quicker, more pessimistic ones.
-
-    Raises
-    ------
-    PrivacyError
-        If an event is unknown, naming it, or cannot be accounted for under this adjacency.
-    InputError
-        If a number in an event, or an argument of any method, is out of range or NaN.
 
     Examples
     --------
@@ -219,25 +213,17 @@ class Profile:
     def largest_exceedance(self, epsilon: float) -> float:
         """Bound the probability that any observer's odds grow by more than e^epsilon.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-
-        Returns
-        -------
-        float
-            Valid for every record, in whichever of the two tables is true. Valid for every function of the
-            outputs, and if later steps depend on earlier outputs.
+        It is valid for every record, in whichever of the two tables is true, for every function of the
+        outputs, and if later steps depend on earlier outputs.
 
         Notes
         -----
         Let S be the outcomes after which the odds have grown by more: ``P(S) > e^epsilon Q(S)``. For every x
         below epsilon, ``P(S) - e^x Q(S) <= delta(x)``. It follows that ``P(S) (1 - e^(x - epsilon)) <=
         delta(x)``. The result is the least of these bounds over a grid of x. The infimum is where the ROC
-        curve leaves the line ``tpr = e^epsilon fpr``. Observers who only see if a Gaussian output lies in
-        one tail come as close to it as they like. Only delta is used. It holds for adaptive steps (Zhu, Dong
-        and Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
+        curve leaves the line ``tpr = e^epsilon fpr``. Observers who only see if a Gaussian output lies in one
+        tail come as close to it as they like. Only delta is used. It holds for adaptive steps (Zhu, Dong and
+        Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
 
         Examples
         --------
