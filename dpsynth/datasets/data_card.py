@@ -22,14 +22,9 @@ _RAW = "https://raw.githubusercontent.com"
 
 
 class Origin(BaseModel):
-    """The source of a data set.
+    """The source of a data set: a file in a public repository of GitHub, or its address ``download``.
 
-    Attributes
-    ----------
-    repository, commit, path : str, optional
-        The file in a public repository of GitHub.
-    member, archive_sha256 : str, optional
-        If that file is a zip archive: the member that is the data set, and the archive's checksum.
+    If that file is a zip archive, ``member`` is the data set, and ``archive_sha256`` the archive's checksum.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -111,17 +111,9 @@ def names() -> tuple[str, ...]:
 
 
 def card(name: str) -> Card:
-    """Return the card of a data set.
+    """Return the card of a data set: one of :func:`names`, or the path of a card of one's own (``.yaml``).
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`names`, or the path of a card of one's own, which ends with ``.yaml``.
-
-    Raises
-    ------
-    DataError
-        If there is none of that name, it needs credentials and has no card, or it is not a valid card.
+    Raises DataError if there is none, it needs credentials and has no card, or it is not a valid card.
 
     Examples
     --------
@@ -151,27 +143,13 @@ def credentials_needed(what: str, licence: str, page: str | None) -> str:
 
 
 def load(name: str, *, data_dir: str | Path | None = None) -> Table:
-    """Load a data set.
+    """Load a data set: one of :func:`names`, or the path of a card of one's own (``.yaml``).
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`names`, or the path of a card of one's own, which ends with ``.yaml``.
-    data_dir : path, optional
-        The folder of the data files. The default is the one that ``DPSYNTH_DATA_DIR`` names, then the cache
-        folder of ``dpsynth data fetch``. Nothing is downloaded.
-
-    Returns
-    -------
-    Table
-        The frame has the schema's columns and canonical dtypes. Values outside the public bounds stay as they
-        were recorded. They are clipped and rounded when records are encoded.
-
-    Raises
-    ------
-    DataError
-        If there is no such data set, the file is not found, the checksum differs, or the file does not fit
-        the schema.
+    ``data_dir`` is the folder of the data files, by default the one that ``DPSYNTH_DATA_DIR`` names, then the
+    cache folder of ``dpsynth data fetch``. Nothing is downloaded. The frame has the schema's columns and
+    canonical dtypes. Values outside the public bounds stay as they were recorded. They are clipped and
+    rounded when records are encoded. Raises DataError if there is no such data set or file, the checksum
+    differs, or the file does not fit the schema.
 
     Examples
     --------

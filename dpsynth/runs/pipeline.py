@@ -57,7 +57,9 @@ def run(
     """Carry out a run and write its folder (:class:`~dpsynth.runs.run_folder.RunFolder`).
 
     Errors outside the records are found before the records are read. The training half is read by ``fit``
-    (every statistic is in the ledger) and by the evaluation, whose numbers are internal.
+    (every statistic is in the ledger) and by the evaluation, whose numbers are internal. Raises InputError if
+    the configuration, the data or the schema is wrong, ``out`` must not be written to or is in use, or there
+    is nothing to resume. Raises PrivacyError if the guarantee asked for cannot be given.
 
     Parameters
     ----------
@@ -76,14 +78,6 @@ def run(
         Go on although ``n_public`` is far from the number of rows.
     evaluate : bool
         Whether the table is judged now, as far as the configuration says.
-
-    Raises
-    ------
-    InputError
-        If the configuration, the data or the schema is wrong. If ``out`` must not be written to or is in use,
-        or there is nothing to resume.
-    PrivacyError
-        If the guarantee asked for cannot be given.
     """
     folder = RunFolder(Path(out))
     out = folder.path

@@ -33,14 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Conformed:
-    """A frame that fits its schema.
+    """A frame that fits its schema, and the number of values outside the bounds in each numeric column.
 
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        Canonical columns, order and dtypes.
-    clipped : dict of str to int
-        Number of values outside the bounds in each numeric column. Confidential.
+    ``frame`` has canonical columns, order and dtypes. ``clipped`` is confidential.
     """
 
     frame: pd.DataFrame

@@ -32,26 +32,11 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV (``.csv``, ``.csv.gz``) or Parquet file.
 
-    Parameters
-    ----------
-    path : path
-        Its suffix decides how it is read.
-    schema : Schema, optional
-        Its columns must be exactly the file's, in any order, beside those that it ignores. The frame then has
-        the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema the cells
-        of a CSV file are text, None where empty.
-    csv_format : CsvFormat, optional
-        Format of a CSV file. By default it is guessed.
-
-    Warns
-    -----
-    OwnerWarning
-        If the guess is not commas between cells, decimal points and UTF-8.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read or does not fit the schema, naming column, row, line and value.
+    With a schema, its columns must be exactly the file's, in any order, beside those that it ignores. The
+    frame then has the canonical order and dtypes. Values outside the bounds stay as they are. Without a
+    schema the cells of a CSV file are text, None where empty. ``csv_format`` is guessed by default. Warns
+    (OwnerWarning) if the guess is not commas between cells, decimal points and UTF-8. Raises DataError,
+    naming column, row, line and value, if the file cannot be read or does not fit the schema.
     """
     frame, file = read_cells(path, None if schema is None else schema.columns, csv_format)
     return frame if schema is None else schema.check(frame, path=file)

@@ -39,12 +39,8 @@ class Leak:
 def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
     """Find the columns that give the outcome away.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame, shape (n, columns)
-        Numbers and words, None or NaN where missing.
-    outcome : str
-        A column of few values. Other columns, and outcomes with fewer than 10 records, are skipped.
+    ``frame`` holds numbers and words, None or NaN where missing. ``outcome`` is a column of few values. Other
+    columns, and outcomes with fewer than 10 records, are skipped.
 
     Examples
     --------

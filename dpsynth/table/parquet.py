@@ -43,22 +43,10 @@ Part = tuple[RowGroup, ...]
 class ParquetTable:
     """A private table in Parquet files, opened but not read.
 
-    Parameters
-    ----------
-    path : path
-        A folder whose files ``*.parquet`` hold the records, or one such file.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-        In the order of the files' names. Together they hold every row once.
-    rows : int
-        Number of records: private, for the table's owner only.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, a file is not Parquet, or a folder lies in the folder.
+    ``path`` is a folder whose files ``*.parquet`` hold the records, or one such file. ``parts``, in the order
+    of the files' names, hold every row once. ``rows``, the number of records, is private, for the table's
+    owner only. Raises DataError if there is no such file, a file is not Parquet, or a folder lies in the
+    folder.
 
     Examples
     --------
@@ -90,15 +78,8 @@ class ParquetTable:
     def empty(self, schema: Schema) -> pd.DataFrame:
         """A conformed frame of no record, after checking that all files have the columns of a schema.
 
-        Parameters
-        ----------
-        schema : Schema
-            Derived columns may be there or not: they are not read.
-
-        Raises
-        ------
-        DataError
-            If a file lacks a column or has one that the schema does not declare, naming both.
+        Derived columns may be there or not: they are not read. Raises DataError, naming the file, if one
+        lacks a column or has one that the schema does not declare.
         """
         from pyarrow import parquet
 

@@ -148,13 +148,7 @@ class Schema(BaseModel):
         return tuple(column.name for column in self.columns)
 
     def column(self, name: str) -> Column:
-        """Return the column of that name.
-
-        Raises
-        ------
-        SchemaError
-            If there is none.
-        """
+        """Return the column of that name, or raise SchemaError."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -265,9 +259,8 @@ class Schema(BaseModel):
         Returns
         -------
         Conformed
-            ``frame``: the columns in the schema's order, dtypes as in :attr:`Column.dtype`, the index kept.
-            ``clipped``: for each numeric column the number of values that lay outside its bounds. These
-            counts are functions of the private records without noise, and so confidential.
+            ``frame``: dtypes as in :attr:`Column.dtype`, the index kept. ``clipped``: functions of the
+            private records without noise, and so confidential.
 
         Raises
         ------
@@ -335,10 +328,7 @@ class Schema(BaseModel):
     def from_yaml(cls, source: str | Path) -> Schema:
         """Read a schema from a YAML file, or from YAML text (text of more than one line).
 
-        Raises
-        ------
-        SchemaError
-            If the file cannot be read or does not hold a schema. The message starts with the file's name.
+        The message of a SchemaError starts with the file's name.
         """
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
@@ -346,25 +336,10 @@ class Schema(BaseModel):
 
 
 def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[str, ...]]:
-    """Refuse a schema whose bounds or categories were read off the private records.
+    """Return the unreviewed fields of each column, or refuse a schema that has any with PrivacyError.
 
-    Parameters
-    ----------
-    schema : Schema
-        As drafted or as reviewed.
-    accept : bool
-        Go on all the same. The caller then posts the returned fields to the ledger as an exclusion: the
-        guarantee does not cover them.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        The unreviewed fields of each column, empty if there are none.
-
-    Raises
-    ------
-    PrivacyError
-        If there are any and ``accept`` is false.
+    Their bounds or categories were read off the private records. With ``accept`` the caller goes on all the
+    same, and posts the fields to the ledger as an exclusion: the guarantee does not cover them.
 
     Examples
     --------

@@ -223,19 +223,9 @@ def infer_schema(
 def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Find the limits that equal the smallest or largest value of a table: they may have come from it.
 
-    Confidential: it reads the records without noise. A limit of 0 is left out, as it is often natural.
-
-    Parameters
-    ----------
-    schema : Schema
-        The schema of the table.
-    frame : pandas.DataFrame, shape (n, columns)
-        As :meth:`Schema.check` gives it: values outside the limits are left as they are.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        For each such column, ``lower``, ``upper`` or both. Derived columns are left out.
+    Confidential: it reads the records without noise. ``frame`` is as :meth:`Schema.check` gives it: values
+    outside the limits are left as they are. For each such column the result has ``lower``, ``upper`` or both.
+    A limit of 0 is left out, as it is often natural, and so are derived columns.
 
     Examples
     --------
