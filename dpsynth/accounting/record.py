@@ -60,7 +60,10 @@ def from_record(record: Mapping[str, Any]) -> Contents:
             raise InputError("two of its stages have one key")
         contents, last = Contents(), 1
         for line in record["entries"]:
-            last = _in_order(_of(line, Entry)["stage"], last, len(stages))
+            number = _of(line, Entry)["stage"]
+            if type(number) is not int or not last <= number <= len(stages):
+                raise InputError(f"stage {number!r} is not one of {last} to {len(stages)}")
+            last = number
             event, keys = event_from_dict(line["event"]), tuple(line["keys"])
             entry = Entry(**{**line, "event": event, "keys": keys}).checked()
             contents = contents.adding(entry, stages[last - 1])
@@ -103,13 +106,6 @@ def _of(line: dict[str, Any], kind: type[Entry] | type[Stage]) -> dict[str, Any]
     if set(line) != names:
         raise InputError(f"a line must have the fields {sorted(names)}, not {sorted(line)}")
     return line
-
-
-def _in_order(number: object, earliest: int, stages: int) -> int:
-    """Refuse the number of a missing stage, or of one before the last entry's."""
-    if isinstance(number, bool) or not isinstance(number, int) or not earliest <= number <= stages:
-        raise InputError(f"stage {number!r} is not one of {earliest} to {stages}")
-    return number
 
 
 def _agree(told: float | None, real: float | None) -> bool:

@@ -25,7 +25,6 @@ from dpsynth.datasets.preparations import PREPARATIONS
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
 from dpsynth.files.yaml_text import read_text, stems
-from dpsynth.table.column import Column
 from dpsynth.table.csv_cells import text_frame
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.io import reading
@@ -163,7 +162,9 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
         return table_of(found, read(found))
     path = require_file(found, data_dir)
     with reading(path):
-        cells, _ = text_frame(path, _as_in_file(found), CsvFormat())
+        # under the file's names, so that a declared word such as ``NA`` is read as one
+        columns = [found.table[name].model_copy(update={"name": s}) for name, s in found.sources.items()]
+        cells, _ = text_frame(path, columns, CsvFormat())
     return table_of(found, cells, path)
 
 
@@ -192,11 +193,6 @@ def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
     whole = len(chosen) == len(raw)  # else rows of the frame are not lines of the file
     checked = found.table.check(chosen.reset_index(drop=True), path=path if whole else None)
     return Table(checked, found.table, found.name, found)
-
-
-def _as_in_file(found: Card) -> list[Column]:
-    """The schema's columns under the file's names, so that a declared word such as ``NA`` is read as one."""
-    return [found.table[name].model_copy(update={"name": source}) for name, source in found.sources.items()]
 
 
 def _from_scikit_learn(found: Card) -> pd.DataFrame:

@@ -127,8 +127,8 @@ def compared(left: Sum, sign: str, right: Sum) -> Reading:
     if lists and sign not in _EQUALITY and not all(column.is_ordinal for column in columns):
         raise ValueError(f"{left[0]} {sign} {right[0]}: categories without order compare only by == and !=")
     # a special code is no quantity: it can be asked for, but is not more or less than anything
-    values = _as_written if sign in _EQUALITY else numeric_values
-    sides = [_side(side[0], lists[0] if lists else None, values) for side in (left, right)]
+    special = sign in _EQUALITY
+    sides = [_side(side[0], lists[0] if lists else None, special) for side in (left, right)]
 
     def truth(frame: pd.DataFrame) -> Truth:
         a, b = (side(frame) for side in sides)
@@ -173,19 +173,18 @@ def _where_known(holds: Bools, values: Floats) -> Truth:
     return holds & known, ~holds & known
 
 
-def _as_written(column: Column, series: pd.Series) -> Floats:
-    if column.is_numeric:
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    return numeric_values(column, series)
-
-
 def _side(
-    operand: Operand, categories: tuple[Any, ...] | None, values: Callable[[Column, pd.Series], Floats]
+    operand: Operand, categories: tuple[Any, ...] | None, special: bool
 ) -> Callable[[pd.DataFrame], Any]:
-    """Return a function that gives an operand's numbers or places among categories, NaN where missing."""
+    """Return a function that gives an operand's numbers or places among categories, NaN where missing.
+
+    Special codes are among the numbers where ``special``.
+    """
     column = operand.column
+    if column is not None and column.is_numeric and special:
+        return lambda frame: frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
     if column is not None:
-        return lambda frame: values(column, frame[column.name])
+        return lambda frame: numeric_values(column, frame[column.name])
     if categories is None:
         if operand.number is None:
             raise ValueError(f"the text {operand} cannot be compared with a numeric column")
