@@ -116,9 +116,7 @@ def attack_table(
 def _check_given(run: Path | None, files: dict[str, Path | None], shadow: int | None) -> None:
     """Refuse options that do not go together, before anything is read."""
     if run is not None:
-        for name, value in files.items():
-            if value is not None:
-                raise InputError(f"{name} does not go with the folder of a run, {run}")
+        console.refuse(files, f"the folder of a run, {run}")
         if shadow is not None and shadow % 2:
             raise InputError(f"--shadow must be even, half of the models are learned from, got {shadow}")
         return

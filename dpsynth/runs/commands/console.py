@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from dpsynth.errors import DataError, OwnerWarning
+from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.table.csv_format import CsvFormat
 
 if TYPE_CHECKING:
@@ -95,6 +95,13 @@ def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 def say(line: str) -> None:
     """Print a line of the log on stderr."""
     print(line, file=sys.stderr, flush=True)
+
+
+def refuse(given: Mapping[str, object], beside: str) -> None:
+    """Raise InputError for the first option that is given. ``beside`` says what it does not go with."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} does not go with {beside}")
 
 
 def told(estimates: Sequence[Estimates]) -> list[str]:

@@ -97,9 +97,7 @@ def evaluate_table(
         of_tables = {"--synthetic": synthetic, "--train": train, "--test": test, "--schema": schema}
         others = {"--model": model, "--ledger": ledger, "--delta": delta, "--outcome": outcome, "--out": out}
         of_files = {f"--{name}": sign for name, sign in asdict(csv_format).items()}
-        for name, value in (of_tables | others | of_files).items():
-            if value is not None:
-                raise InputError(f"{name} does not go with the folder of a run, {run}")
+        console.refuse(of_tables | others | of_files, f"the folder of a run, {run}")
         _again(run, asked, force=force, as_json=as_json)
         return
     if synthetic is None or train is None:

@@ -79,8 +79,7 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any], fl
     from dpsynth import datasets
 
     config = RunConfig.from_yaml(file)
-    if given:
-        raise InputError(f"{next(iter(given))} does not go with {file}: write it into that file")
+    console.refuse(given, f"{file}: write it into that file")
     if config.data is None:
         schema = datasets.card(str(config.dataset)).table
     else:

@@ -75,9 +75,7 @@ def run_configuration(
     else:
         if config.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
-        extra = [name for name, value in given.items() if value is not None]
-        if extra:
-            raise InputError(f"{extra[0]} does not go with {config}: write it into that file")
+        console.refuse(given, f"{config}: write it into that file")
         settings = RunConfig.from_yaml(config)
     try:
         with progress.run_bars() as (draw, stages):
