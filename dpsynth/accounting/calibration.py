@@ -283,10 +283,8 @@ def _pair(whole: str, part: str) -> tuple[str, float]:
 
 def calibrate(
     events_of: Callable[[float], Sequence[DpEvent]],
-    target: Target | None = None,
+    target: Target,
     *,
-    epsilon: float | None = None,
-    delta: float | None = None,
     adjacency: str = ADD_REMOVE,
     start: float = 1.0,
     rtol: float = 1e-3,
@@ -299,10 +297,8 @@ def calibrate(
         ``events_of(z)`` is the list of all events of the run when the calibrated part has multiplier ``z``.
         The cost must fall as ``z`` grows. A call with ``z = inf`` shows whether the rest alone exceeds the
         target.
-    target : Target, optional
-        Such as :class:`TvTarget`. ``epsilon`` and ``delta`` are short for an EpsilonTarget.
-    epsilon, delta : float, optional
-        Epsilon greater than 0 and finite, delta in [0, 1), if there is no ``target``.
+    target : Target
+        Such as :class:`TvTarget`.
     adjacency : {"add/remove", "replace-one"}
         See :class:`Profile`.
     start : float
@@ -325,16 +321,12 @@ def calibrate(
     Examples
     --------
     >>> from dpsynth.accounting import TvTarget, gaussian_event
-    >>> z = calibrate(lambda z: [gaussian_event(z, count=4)], epsilon=1.0, delta=1e-5)
+    >>> z = calibrate(lambda z: [gaussian_event(z, count=4)], EpsilonTarget(1.0, 1e-5))
     >>> round(z, 1), Profile([gaussian_event(z, count=4)]).epsilon(1e-5) <= 1.0
     (7.5, True)
     >>> round(calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1)), 2)
     3.98
     """
-    if target is None and epsilon is not None and delta is not None:
-        target = EpsilonTarget(epsilon, delta)
-    elif target is None or epsilon is not None or delta is not None:
-        raise InputError("give either a target, or epsilon and delta")
     start = in_range("start", start, _SMALLEST, _LARGEST)
     rtol = in_range("rtol", rtol, 1e-5, 1.0)
     goal = target.goal * (1 - _MARGIN)
@@ -357,13 +349,11 @@ def calibrate_training(
     sampling_prob: float,
     steps: int,
     *,
-    earlier: Sequence[DpEvent] = (),
     adjacency: str = ADD_REMOVE,
 ) -> float:
     """Return the smallest noise multiplier of a training run that meets a target.
 
-    The target is for the run and ``earlier``, everything else that read the table. ``sampling_prob`` and
-    ``steps`` are those of :func:`~dpsynth.accounting.training_event`.
+    ``sampling_prob`` and ``steps`` are those of :func:`~dpsynth.accounting.training_event`.
 
     Examples
     --------
@@ -373,11 +363,10 @@ def calibrate_training(
     """
     training_event(1.0, sampling_prob, steps)  # checks both numbers
 
-    def events_of(multiplier: float) -> list[DpEvent]:
-        return [*earlier, training_event(multiplier, sampling_prob, steps)]
-
     guess = _central_limit(target, sampling_prob, steps)
-    return calibrate(events_of, target, adjacency=adjacency, start=guess)
+    return calibrate(
+        lambda z: [training_event(z, sampling_prob, steps)], target, adjacency=adjacency, start=guess
+    )
 
 
 def _central_limit(target: Target, sampling_prob: float, steps: int) -> float:
