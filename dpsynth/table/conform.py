@@ -43,7 +43,7 @@ class Conformed:
 
 
 def conformed(
-    schema: Schema, frame: pd.DataFrame, path: str | Path | CsvFile | None, *, clip: bool
+    schema: Schema, frame: pd.DataFrame, path: str | Path | CsvFile | None = None, *, clip: bool
 ) -> Conformed:
     """Check, convert and clip ``frame``, see :meth:`dpsynth.table.schema.Schema.conform`."""
     has = {str(name) for name in frame.columns}

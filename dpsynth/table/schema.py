@@ -204,21 +204,6 @@ class Schema(BaseModel):
         """For each column with any, the fields read from the data that nobody has reviewed."""
         return {column.name: column.unreviewed for column in self.columns if column.unreviewed}
 
-    def mark_reviewed(self, columns: Iterable[str] | None = None) -> Schema:
-        """Return the schema with these columns' fields (all by default) taken as public knowledge.
-
-        The caller confirms that the bounds and categories would be the same without the data.
-        """
-        chosen = self.names if columns is None else tuple(columns)
-        for name in chosen:
-            self.column(name)
-        return self._with(
-            columns=tuple(
-                column.model_copy(update={"unreviewed": ()}) if column.name in chosen else column
-                for column in self.columns
-            )
-        )
-
     def with_n_public(self, n: int | None) -> Schema:
         """Return the schema with another public number of records (None: not public)."""
         return self._with(n_public=n)
@@ -243,7 +228,7 @@ class Schema(BaseModel):
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return Schema(**{**fields, **changes})
 
-    def conform(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> Conformed:
+    def conform(self, frame: pd.DataFrame) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
 
         Values are not rounded to ``step``: that happens where records are encoded. Derived columns that the
@@ -253,8 +238,6 @@ class Schema(BaseModel):
         ----------
         frame : pandas.DataFrame, shape (n, columns)
             Exactly the columns of the schema in any order, with or without derived and ignored ones.
-        path : path, optional
-            The CSV file the frame was read from. An error then names its line.
 
         Returns
         -------
@@ -274,10 +257,13 @@ class Schema(BaseModel):
         >>> schema.conform(pd.DataFrame({"age": [17, 40, 102]})).clipped
         {'age': 2}
         """
-        return conformed(self, frame, path, clip=True)
+        return conformed(self, frame, clip=True)
 
     def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
-        """Do what :meth:`conform` does, but leave values outside the bounds as they are."""
+        """Do what :meth:`conform` does, but leave values outside the bounds as they are.
+
+        ``path`` is the CSV file the frame was read from. An error then names its line.
+        """
         return conformed(self, frame, path, clip=False).frame
 
     def digest(self) -> str:
