@@ -309,7 +309,7 @@ def calibrate(
     Returns
     -------
     float
-        The noise multiplier. For it ``target.cost(Profile(events_of(z), ...)) <= target.goal`` holds.
+        A multiplier for which ``target.cost(Profile(events_of(z), ...)) <= target.goal`` holds.
 
     Raises
     ------

@@ -100,9 +100,7 @@ class BudgetPlan:
     records, columns : int
         Size of the table to fit.
     epsilon, delta : float
-        The budget that ``statistics`` and ``advice`` are for.
-    statistics : tuple of PlannedStatistic
-        Noisy statistics, in the order of a fit.
+        The budget that ``statistics``, in the order of a fit, and ``advice`` are for.
     forecasts : tuple of Forecast
         One for each of the epsilons that every plan compares and the plan's own epsilon, ascending.
     advice : tuple of Advice

@@ -203,10 +203,8 @@ def _where_known(holds: Bools, values: Floats) -> Truth:
 def _side(
     operand: Operand, categories: tuple[Any, ...] | None, special: bool
 ) -> Callable[[pd.DataFrame], Any]:
-    """Return a function that gives an operand's numbers or places among categories, NaN where missing.
-
-    Special codes are among the numbers where ``special``.
-    """
+    """Give an operand's numbers (codes among them if ``special``) or places among categories, NaN if
+    missing."""
     column = operand.column
     if column is not None and column.is_numeric and special:
         return lambda frame: frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)

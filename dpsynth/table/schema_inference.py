@@ -127,8 +127,10 @@ def infer_schema(
 ) -> Draft:
     """Draft a schema from a table, with the questions that only its owner can answer.
 
-    Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not
-    leave the place where the records are before it is reviewed. The number of records is not written down.
+    Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not leave
+    the place where the records are before it is reviewed. Each column's ``unreviewed`` lists every field but
+    the name, since all are read from the data. The schema's ``ignored`` lists columns left out. The number of
+    records is not written down.
 
     Parameters
     ----------
@@ -145,12 +147,6 @@ def infer_schema(
     progress : callable, optional
         Receives the number of columns drafted, and of all columns. By default a bar is shown in a notebook or
         at a prompt, and nothing in a script.
-
-    Returns
-    -------
-    Draft
-        ``schema``, ``questions`` and all ``remarks``. Each column's ``unreviewed`` lists every field but the
-        name, since all are read from the data. The schema's ``ignored`` lists columns left out.
 
     Raises
     ------

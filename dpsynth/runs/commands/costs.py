@@ -178,10 +178,7 @@ def _caveats(ledger: Ledger) -> list[str]:
 
 
 def _closed_forms(cost: Measures, tv: float) -> dict[str, Any]:
-    """Formulas of epsilon, delta and total variation that bound the exact numbers.
-
-    Those of epsilon are left out if it is infinite.
-    """
+    """Formulas of epsilon (if it is finite), delta and total variation that bound the exact numbers."""
     epsilon, delta, prior, fpr = cost["epsilon"], cost["delta"], cost["prior"], cost["fpr"]
     by_tv = {"tv": tv, "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior)}
     if math.isinf(epsilon):
