@@ -203,8 +203,7 @@ def _where_known(holds: Bools, values: Floats) -> Truth:
 def _side(
     operand: Operand, categories: tuple[Any, ...] | None, special: bool
 ) -> Callable[[pd.DataFrame], Any]:
-    """Give an operand's numbers (codes among them if ``special``) or places among categories, NaN if
-    missing."""
+    """Give an operand's numbers (with codes if ``special``) or places among categories, NaN if missing."""
     column = operand.column
     if column is not None and column.is_numeric and special:
         return lambda frame: frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
