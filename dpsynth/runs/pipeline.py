@@ -30,7 +30,7 @@ from dpsynth.model.rejection import Acceptance
 from dpsynth.runs.config import RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
-from dpsynth.runs.reporting import flattened_columns, new_report
+from dpsynth.runs.reporting import Origin
 from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -126,17 +126,13 @@ def run(
                     )
             seconds = {"load": loaded - start, "fit": time.perf_counter() - loaded}
             say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
-            report = new_report(
-                model.ledger_,
-                model.guarantee().delta,
+            report = Origin.of_model(model).report(
                 train.schema,
                 name=table.name,
                 outcome=train.schema.outcome,
                 synthetic_records=0,
                 config=_without_seed(config),
                 seconds=seconds,
-                studies=model.estimates_,
-                flattened=flattened_columns(model),
             )
             done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)

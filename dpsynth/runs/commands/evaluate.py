@@ -126,14 +126,22 @@ def evaluate_table(
         seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
         report = RunReport.of_evaluation(result)
         if origin is not None:
+            files = {"path": train, "schema": schema}
+            config: dict[str, object] = {
+                "data": {name: str(path.resolve()) for name, path in files.items() if path is not None}
+            }
+            if origin.model:
+                config["model"] = dict(origin.model)
+            config["evaluate"] = settings.model_dump(mode="json", exclude_none=True)
+            of_table = origin.schema or known
             report = origin.report(
-                result,
-                known,
-                train=train,
-                schema_path=schema,
+                of_table,
+                name=of_table.name or train.stem,
+                outcome=result.settings.get("outcome"),
                 synthetic_records=len(made),
-                asked=settings,
+                config=config,
                 seconds=seconds,
+                evaluation=result,
             )
         if out is not None:
             _write(out, report, force=force)
@@ -155,11 +163,12 @@ def _known(
 ) -> tuple[Schema, Origin | None]:
     """The schema of the tables, and what is known of how the synthetic one was made."""
     from dpsynth.runs.reporting import Origin
+    from dpsynth.runs.run_folder import RunFolder
     from dpsynth.table.schema import Schema
 
     origin = None
     if model is not None:
-        origin = Origin.of_model(model)
+        origin = Origin.of_model(RunFolder(model).load_model())
     elif ledger is not None:
         origin = Origin.of_ledger(ledger, delta)
     if schema is None:

@@ -190,12 +190,10 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
     """Write the metadata of a table that was sampled."""
     from dpsynth.files.atomic import dump_json, write_text
     from dpsynth.report.croissant import metadata_of
-    from dpsynth.runs.reporting import new_report
+    from dpsynth.runs.reporting import Origin
 
     schema = fitted.model_.schema
-    report = new_report(
-        fitted.ledger_,
-        fitted.guarantee().delta,
+    report = Origin.of_model(fitted).report(
         schema,
         name=schema.name or "",
         outcome=schema.outcome,
