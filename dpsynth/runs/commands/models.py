@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from dpsynth import progress
-from dpsynth.errors import InputError
+from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.studies.study import Study
+    from dpsynth.synthesis.options import FitOptions
     from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.schema import Schema
 
@@ -59,7 +60,6 @@ def fit(
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.accounting.journal import journalled
     from dpsynth.runs.run_folder import read_ledger
-    from dpsynth.synthesis.studies import widening_lines
     from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.schema import Schema
 
@@ -69,8 +69,7 @@ def fit(
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = None if ledger is None else read_ledger(ledger)
-        for line in widening_lines(options, Schema.from_yaml(schema)):
-            console.say(line)
+        _announce(data, options, Schema.from_yaml(schema))
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
             opened(data, schema, csv_format, scheduler, workers) as (table, known),
@@ -86,6 +85,16 @@ def fit(
     lines = [*console.told(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]
     estimates = {"estimates": [study.to_dict() for study in model.estimates_]} if model.estimates_ else {}
     console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
+
+
+def _announce(data: Path, options: FitOptions, schema: Schema) -> None:
+    """Say how wide the intervals of studies will be, if the table is there."""
+    from dpsynth.synthesis.studies import widening_lines
+
+    if not data.exists():
+        raise DataError(f"{data}: there is no such file")
+    for line in widening_lines(options, schema):
+        console.say(line)
 
 
 @contextmanager
@@ -244,7 +253,6 @@ def fit_studies(
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.run_folder import RunFolder, read_ledger
-    from dpsynth.synthesis.studies import widening_lines
     from dpsynth.table.schema import Schema
 
     try:
@@ -262,8 +270,7 @@ def fit_studies(
     with claimed(out, force=force, mark=RunFolder(out).estimates_json.name):
         part = alone.study_schema(Schema.from_yaml(schema), options.studies)
         earlier = None if ledger is None else read_ledger(ledger)
-        for line in widening_lines(options, part):
-            console.say(line)
+        _announce(data, options, part)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
             opened(data, part, csv_format, scheduler, workers) as (table, known),
