@@ -216,7 +216,7 @@ class TargetAfter(Target):
 
     @property
     def goal(self) -> float:
-        """That of the target."""
+        """Largest cost that meets the target."""
         return self.target.goal
 
     def cost(self, profile: Profile) -> float:

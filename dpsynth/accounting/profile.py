@@ -213,8 +213,8 @@ class Profile:
     def largest_exceedance(self, epsilon: float) -> float:
         """Bound the probability that any observer's odds grow by more than e^epsilon.
 
-        It is valid for every record, in whichever of the two tables is true, for every function of the
-        outputs, and if later steps depend on earlier outputs.
+        It is valid for every record, in whichever of the two tables is true. It is valid for every function
+        of the outputs, and if later steps depend on earlier outputs.
 
         Notes
         -----

@@ -58,8 +58,9 @@ def run(
 
     Errors outside the records are found before the records are read. The training half is read by ``fit``
     (every statistic is in the ledger) and by the evaluation, whose numbers are internal. Raises InputError if
-    the configuration, the data or the schema is wrong, ``out`` must not be written to or is in use, or there
-    is nothing to resume. Raises PrivacyError if the guarantee asked for cannot be given.
+    the configuration, the data or the schema is wrong, or there is nothing to resume. It raises InputError as
+    well if ``out`` must not be written to or is in use. Raises PrivacyError if the guarantee asked for cannot
+    be given.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,7 @@ from dpsynth.table.cells import unescape
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.csv_cells import csv_line
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import add_derived
 from dpsynth.table.values import cast, is_special, step_numbers, step_values
-
-if TYPE_CHECKING:
-    from dpsynth.table.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -42,22 +38,27 @@ class Conformed:
     clipped: dict[str, int]
 
 
-def conformed(
-    schema: Schema, frame: pd.DataFrame, path: str | Path | CsvFile | None = None, *, clip: bool
+def conform_columns(
+    columns: Sequence[Column],
+    frame: pd.DataFrame,
+    path: str | Path | CsvFile | None,
+    *,
+    ignored: Sequence[str] | None,
+    missing_words: Sequence[str],
+    clip: bool,
 ) -> Conformed:
-    """Check, convert and clip ``frame``, see :meth:`dpsynth.table.schema.Schema.conform`."""
-    has = {str(name) for name in frame.columns}
-    computed = [(column, formula) for column, formula in schema.formulas if column.name not in has]
-    left_out = {column.name for column, _ in computed}
-    columns = [column for column in schema.columns if column.name not in left_out]
+    """Check, convert and clip the columns of ``frame``, see :meth:`dpsynth.table.schema.Schema.conform`.
+
+    ``ignored`` are others that it may have. None: any.
+    """
     frame = _named(columns, frame)
-    _check_names([column.name for column in columns], frame, schema)
+    _check_names([column.name for column in columns], frame, ignored)
     series: dict[str, pd.Series] = {}
     clipped: dict[str, int] = {}
     problems: list[str] = []
     for column in columns:
         try:
-            series[column.name] = _checked(column, frame[column.name], schema.missing_words)
+            series[column.name] = _checked(column, frame[column.name], missing_words)
         except _BadCells as bad:
             # finding the line of a row reads the file again
             problems.append(bad.told(path) if len(problems) < _MOST_TOLD else "")
@@ -67,7 +68,7 @@ def conformed(
         if column.is_numeric:
             series[column.name], clipped[column.name] = _clipped(column, series[column.name])
     found = pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
-    return Conformed(add_derived(found, computed, schema.columns) if computed else found, clipped)
+    return Conformed(found, clipped)
 
 
 def _clipped(column: Column, values: pd.Series) -> tuple[pd.Series, int]:
@@ -175,7 +176,7 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def _check_names(names: Sequence[str], frame: pd.DataFrame, schema: Schema) -> None:
+def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] | None) -> None:
     given = [str(name) for name in frame.columns]
     twice = next((name for name, times in Counter(given).items() if times > 1), None)
     if twice is not None:
@@ -183,8 +184,9 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame, schema: Schema) -> N
     absent = [name for name in names if name not in given]
     if absent:
         raise DataError(f"the table lacks the column(s) {few(map(repr, absent))} that the schema declares")
-    extra = [name for name in given if name not in {*names, *schema.ignored}]
-    if extra and schema.other_columns == "refuse":
+    known = {*names, *(given if ignored is None else ignored)}
+    extra = [name for name in given if name not in known]
+    if extra:
         raise DataError(
             f"the table has the column(s) {few(map(repr, extra))} that the schema does not declare. "
             "Leave them out, name them under 'ignored' in the schema, or write other_columns: ignore there"

@@ -28,7 +28,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,11 +36,8 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.column import Column
+from dpsynth.table.column import Column, Columns
 from dpsynth.table.values import amounts, numeric_values
-
-if TYPE_CHECKING:
-    from dpsynth.table.schema import Schema
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -248,7 +245,7 @@ _LONGEST = 150
 
 
 class _Parser:
-    def __init__(self, text: str, schema: Schema) -> None:
+    def __init__(self, text: str, schema: Columns) -> None:
         self.schema = schema
         self.tokens = list(_tokens(text))
         self.place = 0
@@ -389,7 +386,7 @@ class Rule:
         return self.truth(frame)[0]
 
 
-def parse_rule(text: str, schema: Schema, what: str = "constraint") -> Rule:
+def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
     """Read a rule. An error's sentence begins with ``what`` it is.
 
     Examples

@@ -22,9 +22,9 @@ from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
-from dpsynth.table.conform import Conformed, conformed
+from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import Formula, formulas
+from dpsynth.table.derived import Formula, add_derived, formulas
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.where import combinations
 
@@ -257,14 +257,27 @@ class Schema(BaseModel):
         >>> schema.conform(pd.DataFrame({"age": [17, 40, 102]})).clipped
         {'age': 2}
         """
-        return conformed(self, frame, clip=True)
+        return self._conformed(frame, None, clip=True)
 
     def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
         """Do what :meth:`conform` does, but leave values outside the bounds as they are.
 
         ``path`` is the CSV file the frame was read from. An error then names its line.
         """
-        return conformed(self, frame, path, clip=False).frame
+        return self._conformed(frame, path, clip=False).frame
+
+    def _conformed(self, frame: pd.DataFrame, path: str | Path | CsvFile | None, *, clip: bool) -> Conformed:
+        has = {str(name) for name in frame.columns}
+        computed = [(column, formula) for column, formula in self.formulas if column.name not in has]
+        absent = [column for column, _ in computed]
+        given = [column for column in self.columns if column not in absent]
+        ignored = None if self.other_columns == "ignore" else self.ignored
+        made = conform_columns(
+            given, frame, path, ignored=ignored, missing_words=self.missing_words, clip=clip
+        )
+        if not computed:
+            return made
+        return Conformed(add_derived(made.frame, computed, self.columns), made.clipped)
 
     def digest(self) -> str:
         """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""

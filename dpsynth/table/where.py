@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.column import Column
+from dpsynth.table.column import Column, Columns
 from dpsynth.table.rules import Operand, Rule, among, compared, missing, parse_rule
 from dpsynth.table.values import cast, step_values
-
-if TYPE_CHECKING:
-    from dpsynth.table.schema import Schema
 
 #: what conditional sampling takes: rules, or values of columns
 Where = str | Sequence[str] | Mapping[str, Any]
@@ -29,7 +26,7 @@ Where = str | Sequence[str] | Mapping[str, Any]
 _MOST = 50_000
 
 
-def parse_where(where: Where | None, schema: Schema) -> tuple[Rule, ...]:
+def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
     """Read the conditions of conditional sampling.
 
     They are rules, which must all be true, or a mapping. It gives for each column a value, a range
@@ -54,7 +51,7 @@ def parse_where(where: Where | None, schema: Schema) -> tuple[Rule, ...]:
     return tuple(rule for name, value in where.items() for rule in _conditions(name, value, schema))
 
 
-def _conditions(name: str, value: Any, schema: Schema) -> Iterator[Rule]:
+def _conditions(name: str, value: Any, schema: Columns) -> Iterator[Rule]:
     if name not in schema.names:
         raise InputError(f"where: {name!r} is not a column (columns: {few(schema.names)})")
     column = Operand(name, column=schema.column(name))
@@ -89,7 +86,7 @@ def _value(value: Any) -> Operand:
     raise ValueError(f"{value!r} is neither text nor a number")
 
 
-def combinations(rule: Rule, schema: Schema) -> pd.DataFrame | None:
+def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
     """All combinations of declared values of the columns that a rule names, missing ones included.
 
     None if they are too many, or if a column holds real numbers.
