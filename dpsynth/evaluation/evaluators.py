@@ -74,7 +74,7 @@ def evaluate(
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : Schema
-        Columns of all tables.
+        Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata.
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them, utility is not measured, and
         memorisation cannot be distinguished from coincidence.

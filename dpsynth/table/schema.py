@@ -26,6 +26,7 @@ from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.derived import Formula, add_derived, formulas
 from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.sdv import sdv_fields
 from dpsynth.table.where import combinations
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
@@ -332,6 +333,61 @@ class Schema(BaseModel):
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
         return read_yaml(source, cls.from_dict, error=SchemaError)
+
+    @classmethod
+    def from_sdv(
+        cls,
+        metadata: str | Path | Mapping[str, Any],
+        frame: pd.DataFrame | None = None,
+        *,
+        known: Mapping[str, Mapping[str, Any]] | None = None,
+        **fields: Any,
+    ) -> Schema:
+        """Read metadata of the Synthetic Data Vault (SDV), of a single table, as a schema.
+
+        The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. Their kinds
+        count as public. All other columns (``id``, ``datetime``, ``unknown``, personal data), and keys,
+        become ``ignored``. Give bounds and categories that are public in ``known``. Those that come from
+        ``frame`` instead are marked as unreviewed, as :func:`dpsynth.infer_schema` marks them. So are those
+        in the metadata itself, since SDV 2 reads them off the records. A fit refuses them until they are
+        reviewed.
+
+        Parameters
+        ----------
+        metadata : path or mapping
+            JSON file, or what ``Metadata.to_dict()`` gives: of versions 1 and 2, with one table.
+        frame : pandas.DataFrame, shape (n, columns), optional
+            Private records, for what is not known otherwise.
+        known : mapping, optional
+            Public fields of columns, as in :class:`Column`. A ``kind`` here includes a column that would be
+            ignored.
+        **fields
+            Fields of the schema, such as ``outcome`` and ``n_public``.
+
+        Raises
+        ------
+        SchemaError
+            If the metadata describes no table or several, bounds or categories are absent and no frame is
+            given, or a field is wrong.
+        DataError
+            If the frame lacks a column, or a column holds nothing that can be used.
+
+        References
+        ----------
+        https://docs.sdv.dev/sdv/concepts/metadata/metadata-json
+
+        Examples
+        --------
+        >>> metadata = {"columns": {"id": {"sdtype": "id"}, "died": {"sdtype": "boolean"},
+        ...             "age": {"sdtype": "numerical", "computer_representation": "Int64"}}}
+        >>> schema = Schema.from_sdv(metadata, known={"age": {"lower": 18, "upper": 110}}, outcome="died")
+        >>> schema.names, schema["age"].kind, schema.ignored, schema.unreviewed
+        (('died', 'age'), 'integer', ('id',), {})
+        >>> table = pd.DataFrame({"age": [31, 58, 44], "died": [True, False, True]})
+        >>> Schema.from_sdv(metadata, table).unreviewed
+        {'died': ('missing',), 'age': ('lower', 'upper', 'missing')}
+        """
+        return cls(**{**sdv_fields(metadata, frame, known or {}), **fields})
 
 
 def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[str, ...]]:
