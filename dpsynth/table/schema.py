@@ -205,6 +205,21 @@ class Schema(BaseModel):
         """For each column with any, the fields read from the data that nobody has reviewed."""
         return {column.name: column.unreviewed for column in self.columns if column.unreviewed}
 
+    def mark_reviewed(self, columns: Iterable[str] | None = None) -> Schema:
+        """Return the schema with these columns' fields (all by default) taken as public knowledge.
+
+        The caller confirms that the bounds and categories would be the same without the data.
+        """
+        chosen = self.names if columns is None else tuple(columns)
+        for name in chosen:
+            self.column(name)
+        return self._with(
+            columns=tuple(
+                column.model_copy(update={"unreviewed": ()}) if column.name in chosen else column
+                for column in self.columns
+            )
+        )
+
     def with_n_public(self, n: int | None) -> Schema:
         """Return the schema with another public number of records (None: not public)."""
         return self._with(n_public=n)

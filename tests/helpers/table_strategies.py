@@ -272,9 +272,7 @@ def cases(
     most_steps: int = 20,
 ) -> Case:
     """Everything that a fit can be asked, on tables of every shape."""
-    schema = draw(ruled_schemas(max_columns, most_categories))
-    reviewed = tuple(column.model_copy(update={"unreviewed": ()}) for column in schema.columns)
-    schema = Schema(**{**dict(schema), "columns": reviewed})
+    schema = draw(ruled_schemas(max_columns, most_categories)).mark_reviewed()
     sizes = [n for n in (2, 3, 10, 30, 200, 1000, 5000) if n <= most_rows]
     n = draw(st.sampled_from(sizes) | st.integers(2, most_rows))
     schema = schema.with_n_public(draw(st.sampled_from([None, n])))

@@ -104,7 +104,7 @@ def test_rules_and_formulas_are_kept_in_the_file() -> None:
     schema = Schema(**{**dict(SCHEMA), "columns": (*SCHEMA.columns, TWICE), "constraints": ("twice > age",)})
     again = Schema.from_yaml(schema.to_yaml())
     assert again == schema and again.rules[0].columns == {"twice", "age"}
-    assert schema.with_n_public(None).constraints == ("twice > age",)
+    assert schema.with_n_public(None).mark_reviewed().constraints == ("twice > age",)
     with pytest.raises(SchemaError, match=r"^schema: constraint 'age > pulse': 'pulse' is not a column"):
         Schema(**{**dict(SCHEMA), "constraints": ("age > pulse",)})
     for rule in ("age > 200", "age < 20 and age > 80", "sex = F and sex = M", "age is missing"):
@@ -240,14 +240,19 @@ def test_frozen_and_lookup() -> None:
 
 
 def test_require_reviewed() -> None:
-    """Bounds read off the records must not pass unseen."""
+    """Bounds read off the records must not pass unseen, and marking one column must not clear another."""
     a = AGE.model_copy(update={"unreviewed": ("lower", "upper")})
     b = SEX.model_copy(update={"unreviewed": ("categories",)})
     schema = Schema(columns=(a, b))
     with pytest.raises(PrivacyError, match=r"age \(lower, upper\); sex \(categories\)"):
         require_reviewed(schema)
     assert require_reviewed(schema, accept=True) == {"age": ("lower", "upper"), "sex": ("categories",)}
-    assert require_reviewed(Schema(columns=(AGE, SEX))) == {}
+    partly = schema.mark_reviewed(["age"])
+    assert partly.unreviewed == {"sex": ("categories",)}
+    assert require_reviewed(schema.mark_reviewed()) == {}
+    assert schema.unreviewed  # the original is as it was
+    with pytest.raises(SchemaError, match="'weight' is not a column"):
+        schema.mark_reviewed(["weight"])
 
 
 @given(schemas(), st.integers(0, 12), st.integers(0, 99))
