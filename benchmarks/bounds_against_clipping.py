@@ -1,16 +1,14 @@
 """Proved bounds of the critic's gradient against clipping: noise, distance of critics, utility, time, memory.
 
-    python benchmarks/bounds_against_clipping.py [--seconds 3600]
+    python -m benchmarks.bounds_against_clipping
 
 Each result is one line of benchmarks/results/bounds_against_clipping.jsonl. The command measures what is not
-there yet. ``--seconds`` stops before a new measurement begins. When nothing is missing, the command updates
-the page of the same name: its figure, its table and the numbers in the section "What the numbers say". All
-text of the page is written by hand.
+there yet. Then it updates the page of the same name: its figure, its table and the numbers in the section
+"What the numbers say". All text of the page is written by hand.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import re
@@ -26,23 +24,20 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 import tensorflow as tf
 from sklearn.metrics import roc_auc_score
 
 import dpsynth
 from benchmarks.peers.tables import split
-from dpsynth.accounting import EpsilonTarget
-from dpsynth.accounting.calibration import calibrate_training
+from dpsynth.accounting import EpsilonTarget, calibrate_training
 from dpsynth.evaluation.features import distance_features
 from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
 from dpsynth.evaluation.similarity.discriminator import discriminate
 from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes
+from dpsynth.mechanism import Domain, Plan, gradient_bounds
 from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds, layer_radii
-from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.plan import Plan
+from dpsynth.mechanism.bounds import LayerBounds, layer_radii
 from dpsynth.model.generator import independent_points
 from dpsynth.model.wgan import sensitivity, training
 from dpsynth.model.wgan.critic import critic_pass, squared_gradient_norms, weighted_gradient
@@ -53,6 +48,8 @@ from dpsynth.report.drawing.style import COLOURS, DASHES, line, panels, plain_ti
 from dpsynth.table.layout import Layout
 
 PAGE = Path(__file__).parent / "results" / "bounds_against_clipping.md"
+#: what is measured in the page's text: decimals, megabytes, and counts of seeds
+NUMBER = re.compile(r"[+-]?\d+\.\d+|\de-\d+|[\d,]+(?= MB)|\d(?= of \d seeds)")
 EPSILON, STEPS = 3.0, 500
 TABLES = ("flchain", "support2")
 WIDTHS, BATCHES = (16, 32, 64, 128), ("208", "quarter", "full")
@@ -78,10 +75,7 @@ class BoxesAlone(sensitivity.Proved):
 
 
 class ConstantsAlone(sensitivity.Proved):
-    """Noise scales from the layers' Lipschitz constants alone, as Béthune et al. (2024) account for them.
-
-    The split of the noise between layers is the optimal one, never worse than their two.
-    """
+    """Noise scales from Lipschitz constants alone (Béthune et al. 2024), optimally split between layers."""
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
         radii = layer_radii(weights, self.norms(weights), Domain.from_layout(self.layout))
@@ -94,11 +88,9 @@ class RecordsAlone(Step):
     """A step that clips the gradients of records and leaves those of generated points as they are."""
 
     def coefficients(self, *rows: Any) -> Any:
-        unclipped = replace(self, settings=replace(self.settings, clip_norm=None))
-        n = rows[-1].shape[0]
-        return tf.concat(
-            [Step.coefficients(self, *rows)[:n], Step.coefficients(unclipped, *rows)[n:]], axis=0
-        )
+        unclipped, n = replace(self, settings=replace(self.settings, clip_norm=None)), rows[-1].shape[0]
+        both = [Step.coefficients(step, *rows) for step in (self, unclipped)]
+        return tf.concat([both[0][:n], both[1][n:]], axis=0)
 
 
 class PerRow(Step):
@@ -190,10 +182,7 @@ def passed(arrays: State, points: np.ndarray, step: Step, critic: State | None =
 
 
 def noise(table: str, batch: str, width: int, critic: str) -> dict[str, Any]:
-    """Noise of each arm and the mean gradient that it hides, along a critic's path without noise.
-
-    Also the records' own gradient norms, and at width 32 how far noise moves the critic.
-    """
+    """Noise and mean gradient of each arm along a critic's path without noise, and how far noise moves it."""
     points, layout, public = encoded(table)
     settings, n = TrainingSettings(critic_hidden=(width, width), **CRITICS[critic]), len(points)
     plan, plain = plan_of(table, batch), plan_of(table, batch, noisy=False)
@@ -261,11 +250,9 @@ def apart(start: State, table: str, batch: str, settings: TrainingSettings) -> d
             scores.append(passed(start, points, step, state)[1].numpy().astype(float))
         return [after - scores[0] for after in scores[1:]]
 
-    truth, found = changes(ARMS["box"], None, noisy=False), {}
-    for label, variant in VARIANTS.items():
-        pairs = zip(changes(*variant), truth, strict=True)
-        found[label] = [{"change": float(np.corrcoef(pair)[0, 1])} for pair in pairs]
-    return found
+    truth = changes(ARMS["box"], None, noisy=False)
+    distances = {name: zip(changes(*arm), truth, strict=True) for name, arm in VARIANTS.items()}
+    return {n: [{"change": float(np.corrcoef(pair)[0, 1])} for pair in d] for n, d in distances.items()}
 
 
 def mean_auc(made: Any, table: str, rng: np.random.Generator) -> float:
@@ -433,10 +420,8 @@ def figure(found: Results) -> None:
                 values, colour = found.fits("auc", key, table), colours.get(key, "#000000")
                 axis.plot(values, [place] * len(values), "o", color=colour, markersize=4)
             axis.axvline(found["real", table]["auc"], color="black", linestyle=":", linewidth=1)
-            short = [
-                ARMS[key].short.replace("optimal", "opt.").replace("spherical", "sph.") for key in FITTED
-            ]
-            axis.set_yticks(range(len(FITTED)), short)
+            rows = [ARMS[k].short.replace("optimal", "opt.").replace("spherical", "sph.") for k in FITTED]
+            axis.set_yticks(range(len(FITTED)), rows)
             axis.set_ylim(len(FITTED) - 0.5, -0.5)
             axis.set(title=f"{table}: AUC (dotted: real)", xlabel="mean AUC of three classifiers")
         axes[0].set(title="support2, full batch", xlabel="critic width", ylabel="noise / signal")
@@ -446,8 +431,7 @@ def figure(found: Results) -> None:
         for axis in (axes[0], axes[1], axes[3]):
             axis.set_yscale("log")
             low, high = axis.get_ylim()
-            ticks = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
-            axis.set_yticks([tick for tick in ticks if low <= tick <= high])
+            axis.set_yticks([t for t in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= t <= high])
             axis.set_ylim(low, high)
             plain_ticks(axis.yaxis)
         for axis, ticks in zip(axes[:4], (WIDTHS, sizes, sizes, (32, 128)), strict=True):
@@ -461,91 +445,70 @@ def figure(found: Results) -> None:
 
 def numbers(found: Results) -> Iterator[str]:
     """Write the numbers of the section "What the numbers say", in the order of its text."""
-    readings = {
-        (*task[1:], at): {label: (one["total"], one["total"] / one["signal"]) for label, one in arms.items()}
-        for task, result in found.items()
-        if task[0] == "noise"
-        for at, arms in ((at, reading["arms"]) for at, reading in result["at"].items())
-    }
-    frame = pd.DataFrame.from_dict(readings, orient="index")
-    total, ratio = (frame.map(lambda pair, place=place: pair[place]) for place in (0, 1))
-    relative, clip = ratio.div(ratio["best"], axis=0), found.variant("clip")
     slack = [found["noise", table, "full", 32, "spectral"] for table in TABLES]
+    clip, path = found.variant("clip"), [(*cell, "spectral") for cell in CELLS]
 
-    def ends(quotients: pd.Series, digits: int = 2) -> list[str]:
-        return [f"{quotients.min():.{digits}f}", f"{quotients.max():.{digits}f}"]
+    def over(arm: str, other: str, *cells: tuple[Any, ...], relative: bool = False) -> list[float]:
+        """Noise of an arm over that of another in cells of both tables, over the signals where ``relative``."""
+        readings = [
+            r["arms"] for t, c in product(TABLES, cells) for r in found["noise", t, *c]["at"].values()
+        ]
+        pairs = [(arms[arm], arms[other]) for arms in readings]
+        return [a["total"] / b["total"] * (b["signal"] / a["signal"]) ** relative for a, b in pairs]
 
-    def mean(quotients: pd.Series, batch: str, width: int) -> str:
-        return f"{quotients.loc[:, batch, width, 'spectral'].mean():.2f}"
-
-    def auc(key: str) -> list[str]:
-        return [f"{np.median(found.fits('auc', key, table)):.3f}" for table in TABLES]
+    def ends(quotients: list[float], digits: int = 2) -> list[str]:
+        return [f"{end:.{digits}f}" for end in (min(quotients), max(quotients))]
 
     def times(key: str) -> list[str]:
         return [f"{found.cost(key, *cell) / found.cost('best', *cell):.2f}" for cell in COSTS]
 
-    own, free = ((slice(None),) * 3 + (critic,) for critic in CRITICS)
-    yield from ends((total["box"] / total["constant"]).loc[own], 1)
-    yield f"{(total['best'] / total['constant'] - 1.0).loc[own].abs().max():.0e}"
-    yield from ends((total["best"] / total["constant"]).loc[free])
-    yield from ends(relative["clip 3"].loc[free])
-    yield from (mean(total["best"] / total["sphere"], "full", width) for width in WIDTHS)
-    yield from (mean(relative[clip], "full", width) for width in WIDTHS)
+    free, full = ("full", 32, "unconstrained"), [("full", width, "spectral") for width in WIDTHS]
+    yield from ends(over("box", "constant", *path), 1)
+    yield f"{max(abs(quotient - 1.0) for quotient in over('best', 'constant', *path)):.0e}"
+    yield from (*ends(over("best", "constant", free)), *ends(over("clip 3", "best", free, relative=True)))
+    yield from (f"{np.mean(over('best', 'sphere', cell)):.2f}" for cell in full)
+    yield from (f"{np.mean(over(clip, 'best', cell, relative=True)):.2f}" for cell in full)
     for key, batch in product(("best", "sphere", "box", "clip"), BATCHES):
         yield f"{np.mean([found.far(key, table, batch) for table in TABLES]):.2f}"
     for norms in (one["at"][str(START_AT)] for one in slack):
         yield from (f"{norms['norm_least']:.2f}", f"{norms['norm_largest']:.2f}")
     for one in slack:
         yield f"{one['at'][str(START_AT)]['arms']['sphere']['std'][1] * one['batch'] / one['multiplier']:.2f}"
-    for key in ("best", "sphere", "box", "clip", "none"):
-        yield from auc(key)
+    for key, table in product(("best", "sphere", "box", "clip", "none"), TABLES):
+        yield f"{np.median(found.fits('auc', key, table)):.3f}"
     yield from (f"{found['real', table]['auc']:.3f}" for table in TABLES)
     for key, table in product(("clip", "sphere"), TABLES):
         gaps = np.subtract(found.fits("auc", "best", table), found.fits("auc", key, table))
         yield from (f"{gaps.mean():+.3f}", str((gaps > 0).sum()))
     yield from (f"{found.tuned(key)[0]:.3f}" for key in ("clip", "best"))
-    yield from (*auc("records"), *times("clip"), *times("each"))
+    yield from (f"{np.median(found.fits('auc', 'records', table)):.3f}" for table in TABLES)
+    yield from (*times("clip"), *times("each"))
     for key in ("plain", "best", "clip", "each"):
         yield f"{found['memory', 'support2', 'full', 128, key]['peak_mb']:,.0f}"
     yield times("clip")[0]
-    yield from (mean(relative[clip], batch, 32) for batch in BATCHES)
-
-
-def update_page(found: Results) -> None:
-    """Write the figure, the rows of the table and the numbers of the text."""
-    figure(found)
-    before, heading, text = PAGE.read_text("utf-8").partition("## What the numbers say\n")
-    section, image, after = text.partition("![")
-    number = re.compile(r"[+-]?\d+\.\d+|\de-\d+|\d(?= of \d seeds)|[\d,]+(?= MB)")
-    said, values = number.findall(section), list(numbers(found))
-    if len(said) != len(values):
-        sys.exit(f"{PAGE}: {len(said)} measured numbers under {heading.strip()}; `numbers` has {len(values)}")
-    section = number.sub(lambda _: values.pop(0), section)
-    after = re.sub(r"(?<=:\|\n)(\|.*\n)+", table_of(found), after)
-    PAGE.write_text(before + heading + section + image + after, encoding="utf-8")
-
-
-MEASUREMENTS = {"noise": noise, "fit": fit, "real": real, "cost": cost, "memory": memory}
+    for batch in BATCHES:
+        yield f"{np.mean(over(clip, 'best', (batch, 32, 'spectral'), relative=True)):.2f}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    args = parser.parse_args()
-    path, began = PAGE.with_suffix(".jsonl"), time.perf_counter()
-    kept = map(json.loads, path.read_text("utf-8").splitlines() if path.is_file() else [])
-    found = Results({tuple(row["task"]): row["found"] for row in kept})
+    rows, found = PAGE.with_suffix(".jsonl"), Results()
+    for row in map(json.loads, rows.read_text("utf-8").splitlines() if rows.is_file() else []):
+        found[tuple(row["task"])] = row["found"]
     for task in tasks(found):
-        start = time.perf_counter()
-        if task in found:
-            continue
-        if start - began > args.seconds:
-            sys.exit("time is up: the same command goes on, and writes the page when nothing is missing")
-        found[task] = MEASUREMENTS[task[0]](*task[1:])
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"task": task, "found": found[task]}) + "\n")
-        print(*task, f"{time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
-    update_page(found)
+        if task not in found:
+            print(*task, file=sys.stderr, flush=True)
+            found[task] = globals()[task[0]](*task[1:])
+            with rows.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"task": task, "found": found[task]}) + "\n")
+    figure(found)
+    before, heading, text = PAGE.read_text("utf-8").partition("## What the numbers say\n")
+    section, image, after = text.partition("![")
+    values, places = list(numbers(found)), NUMBER.findall(section)
+    if len(places) != len(values):
+        sys.exit(f"{PAGE}: {len(places)} numbers under {heading.strip()}, but `numbers` has {len(values)}")
+    section = NUMBER.sub(lambda _: values.pop(0), section)
+    after = re.sub(r"(?<=:\|\n)(\|.*\n)+", table_of(found), after)
+    PAGE.write_text(before + heading + section + image + after, encoding="utf-8")
 
 
 if __name__ == "__main__":
