@@ -45,24 +45,23 @@ from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pa
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import State, Step
 from dpsynth.report.drawing.style import COLOURS, DASHES, line, panels, plain_ticks, save, styled
-from dpsynth.table.layout import Layout
 
 PAGE = Path(__file__).parent / "results" / "bounds_against_clipping.md"
 #: what is measured in the page's text: decimals, megabytes, and counts of seeds
 NUMBER = re.compile(r"[+-]?\d+\.\d+|\de-\d+|[\d,]+(?= MB)|\d(?= of \d seeds)")
-EPSILON, STEPS = 3.0, 500
-TABLES = ("flchain", "support2")
+TABLES, EPSILON, STEPS = ("flchain", "support2"), 3.0, 500
 WIDTHS, BATCHES = (16, 32, 64, 128), ("208", "quarter", "full")
 RATES, CLIPS = (1e-2, 3e-3), (1.0, 3.0, 6.0)
 TUNED_ON, JUDGED_ON, JUDGED = (100, 101, 102), (0, 1, 2), 2000
 #: critic steps after which noise and signal are read, and the start and length of the runs that are compared
 READ_AT, START_AT, APART = (0, 100, 300), 100, 100
-#: batches and widths
-CELLS = (("full", 32), ("208", 32), ("full", 128), ("full", 16), ("full", 64), ("quarter", 32))
-COSTS = CELLS[:3]
+#: batches and widths of which steps are timed, and those of which noise is read, with a critic
+COSTS = (("full", 32), ("208", 32), ("full", 128))
+CELLS = [(*cell, "spectral") for cell in (*COSTS, ("full", 16), ("full", 64), ("quarter", 32))]
+FREE = ("full", 32, "unconstrained")
 #: the package's critic, and that of Pedersen (2022) without a constraint, with a penalty at public points
-FREE = {"activation": "leaky_relu", "critic_constraint": "none", "penalty": "public"}
-CRITICS: dict[str, Any] = {"spectral": {}, "unconstrained": FREE | {"critic_learning_rate": 1e-3}}
+OTHER = {"activation": "leaky_relu", "critic_constraint": "none", "penalty": "public"}
+CRITICS: dict[str, Any] = {"spectral": {}, "unconstrained": OTHER | {"critic_learning_rate": 1e-3}}
 
 
 class BoxesAlone(sensitivity.Proved):
@@ -104,8 +103,7 @@ class PerRow(Step):
             flat = [tf.identity(a) for a in flatten(weights)]
             with tf.GradientTape() as tape:
                 tape.watch(flat)
-                critic = unflatten(flat, output_bias=False)
-                score = critic_pass(critic, row[None], self.activation)[0][0]
+                score = critic_pass(unflatten(flat, output_bias=False), row[None], self.activation)[0][0]
             return tape.gradient(score, flat)
 
         each = tf.vectorized_map(gradient, inputs[0])
@@ -137,8 +135,7 @@ ARMS = {
 }
 COMPARED = ("box", "best", "sphere", "constant", "clip")
 #: noise of "constant" is that of "best" on this critic, as the page shows, so it has no fits of its own
-TUNED = ("box", "best", "sphere", "clip", "records")
-FITTED = (*TUNED, "none")
+FITTED = ("box", "best", "sphere", "clip", "records", "none")
 #: in results of time and memory "plain" is the arm "none"
 TIMED = ("plain", "best", "sphere", "constant", "clip", "each")
 #: arm and clip norm by the name in results of noise
@@ -153,7 +150,7 @@ def parts_of(bounds: type[sensitivity.Proved], step: type[Step]) -> Iterator[Non
 
 
 @cache
-def encoded(table: str) -> tuple[np.ndarray, Layout, np.ndarray]:
+def encoded(table: str) -> tuple[np.ndarray, Any, np.ndarray]:
     """Training records as points, by the encoder of an ordinary private fit, and public points."""
     options = {"base_model": "tree", "pairwise_statistics": False, "training_steps": 0, "random_state": 0}
     train, _ = split(table)
@@ -232,8 +229,8 @@ def apart(start: State, table: str, batch: str, settings: TrainingSettings) -> d
         step = step if noisy else replace(step, noise_scales=None)  # the same samples
 
         @tf.function(autograph=False)
-        def advance(state: Any, chunk: dict[str, Any], limit: Any) -> Any:
-            def body(i: Any, state: Any) -> Any:
+        def advance(state: State, chunk: dict[str, Any], limit: tf.Tensor) -> State:
+            def body(i: Any, state: State) -> tuple[Any, State]:
                 gradient = step.noisy_gradient(state, data, data[:1], chunk, i, 0)[0]
                 return i + 1, step.updated_critic(state, gradient)
 
@@ -241,12 +238,11 @@ def apart(start: State, table: str, batch: str, settings: TrainingSettings) -> d
 
         scores = [passed(start, points, step)[1].numpy().astype(float)]
         for seed in (10, 11, 12):
-            rng, state, done = np.random.default_rng(seed), tf.nest.map_structure(tf.constant, start), 0
-            while done < APART:
+            rng, state = np.random.default_rng(seed), tf.nest.map_structure(tf.constant, start)
+            for done in range(0, APART, step.draws.shapes.steps):
                 chunk = {name: tf.constant(a) for name, a in step.draws.draw(rng).items()}
                 chunk["noise_multiplier"] = tf.constant(plan.noise_multiplier, tf.float32)
-                limit = min(step.draws.shapes.steps, APART - done)
-                state, done = advance(state, chunk, tf.constant(limit)), done + limit
+                state = advance(state, chunk, tf.constant(min(step.draws.shapes.steps, APART - done)))
             scores.append(passed(start, points, step, state)[1].numpy().astype(float))
         return [after - scores[0] for after in scores[1:]]
 
@@ -275,8 +271,7 @@ def fit(key: str, table: str, seed: int, rate: float, clip: float | None) -> dic
     options |= {"training_steps": STEPS, "batch_size": len(train.frame), "random_state": seed}
     with parts_of(arm.bounds, arm.step):
         model = dpsynth.DPWGANGP(None if key == "none" else EPSILON, base_model="none", **options)
-        model.fit(train.frame, schema=train.schema)
-    made = model.sample(len(train.frame), random_state=seed)
+        made = model.fit(train.frame, schema=train.schema).sample(len(train.frame), random_state=seed)
     found = {"auc": mean_auc(made, table, rng)}
     if seed in TUNED_ON:
         return found
@@ -295,7 +290,7 @@ def trainer_of(key: str, table: str, batch: str, width: int, steps: int) -> trai
 
 
 def cost(table: str, batch: str, width: int) -> dict[str, Any]:
-    """Milliseconds a critic step, wall and processor, of every arm in turn."""
+    """Milliseconds a critic step, wall and processor, of every arm in turn. The first repeat compiles."""
     steps = {key: (2 if key == "each" else 20) * (5 if batch == "208" else 1) for key in TIMED}
     loops = {key: trainer_of(key, table, batch, width, n) for key, n in steps.items()}
     taken: dict[str, list[tuple[float, float]]] = {key: [] for key in TIMED}
@@ -303,7 +298,6 @@ def cost(table: str, batch: str, width: int) -> dict[str, Any]:
         began, used = time.perf_counter(), time.process_time()
         trainer.run(np.random.default_rng(1))
         taken[key].append((time.perf_counter() - began, time.process_time() - used))
-    # the first repeat compiles
     medians = {key: np.median(seconds[1:], axis=0) / steps[key] * 1e3 for key, seconds in taken.items()}
     return {key: {"wall": float(wall), "processor": float(used)} for key, (wall, used) in medians.items()}
 
@@ -325,11 +319,8 @@ class Results(dict[tuple[Any, ...], dict[str, Any]]):
 
     def tuned(self, key: str) -> tuple[float, float, float | None]:
         """Highest mean AUC over both tables, with its learning rate and clip norm."""
-        means = {
-            how: np.mean([self["fit", key, *task, *how]["auc"] for task in product(TABLES, TUNED_ON)])
-            for how in product(RATES, ARMS[key].clips)
-        }
-        return max((mean, *how) for how, mean in means.items())
+        tasks, settings = list(product(TABLES, TUNED_ON)), product(RATES, ARMS[key].clips)
+        return max((np.mean([self["fit", key, *t, *how]["auc"] for t in tasks]), *how) for how in settings)
 
     def chosen(self, key: str) -> tuple[float, float | None]:
         """Learning rate and clip norm. Without noise they are those of boxes alone."""
@@ -341,8 +332,7 @@ class Results(dict[tuple[Any, ...], dict[str, Any]]):
 
     def noise(self, key: str, table: str, batch: str, width: int) -> dict[str, Any]:
         """Noise and signal, and the total noise over the norm of the mean gradient."""
-        readings = self["noise", table, batch, width, "spectral"]["at"]
-        found = readings[str(START_AT)]["arms"][self.variant(key)]
+        found = self["noise", table, batch, width, "spectral"]["at"][str(START_AT)]["arms"][self.variant(key)]
         return found | {"ratio": found["total"] / found["signal"]}
 
     def far(self, key: str, table: str, batch: str) -> float:
@@ -360,12 +350,10 @@ class Results(dict[tuple[Any, ...], dict[str, Any]]):
 
 def tasks(found: Results) -> Iterator[tuple[Any, ...]]:
     """What is to be measured, in order. Later tasks may depend on earlier results."""
-    for table, key in product(TABLES, TUNED):
-        for how, seed in product(product(RATES, ARMS[key].clips), TUNED_ON):
-            yield "fit", key, table, seed, *how
+    for t, key in product(TABLES, FITTED[:-1]):
+        yield from (("fit", key, t, s, *how) for how in product(RATES, ARMS[key].clips) for s in TUNED_ON)
     yield from (("real", table) for table in TABLES)
-    yield from (("noise", table, *cell, "spectral") for cell, table in product(CELLS, TABLES))
-    yield from (("noise", table, "full", 32, "unconstrained") for table in TABLES)
+    yield from (("noise", table, *cell) for cell, table in product((*CELLS, FREE), TABLES))
     for table, seed, key in product(TABLES, JUDGED_ON, FITTED):
         yield "fit", key, table, seed, *found.chosen(key)
     yield from (("cost", "support2", *cell) for cell in COSTS)
@@ -398,8 +386,7 @@ def table_of(found: Results) -> str:
 
 def figure(found: Results) -> None:
     """Noise by width and batch, distance of critics, utility and time, drawn beside the page."""
-    colours, dots = dict(zip(ARMS, COLOURS, strict=False)), {"marker": "o", "markersize": 3}
-    colours |= {"each": COLOURS[5], "records": "#000000"}
+    colours, dots = dict(zip((*COMPARED, "each"), COLOURS, strict=False)), {"marker": "o", "markersize": 3}
     sizes = [round(found["noise", "support2", batch, 32, "spectral"]["batch"]) for batch in BATCHES]
     with styled():
         drawn, axes = panels(2, 3, width=3.1, height=2.6)
@@ -446,14 +433,12 @@ def figure(found: Results) -> None:
 def numbers(found: Results) -> Iterator[str]:
     """Write the numbers of the section "What the numbers say", in the order of its text."""
     slack = [found["noise", table, "full", 32, "spectral"] for table in TABLES]
-    clip, path = found.variant("clip"), [(*cell, "spectral") for cell in CELLS]
+    clip, full = found.variant("clip"), [("full", width, "spectral") for width in WIDTHS]
 
     def over(arm: str, other: str, *cells: tuple[Any, ...], relative: bool = False) -> list[float]:
-        """Noise of an arm over that of another in cells of both tables, over the signals where ``relative``."""
-        readings = [
-            r["arms"] for t, c in product(TABLES, cells) for r in found["noise", t, *c]["at"].values()
-        ]
-        pairs = [(arms[arm], arms[other]) for arms in readings]
+        """Noise of an arm over that of another in cells of both tables, by signal if ``relative``."""
+        runs = [r["arms"] for t, c in product(TABLES, cells) for r in found["noise", t, *c]["at"].values()]
+        pairs = [(arms[arm], arms[other]) for arms in runs]
         return [a["total"] / b["total"] * (b["signal"] / a["signal"]) ** relative for a, b in pairs]
 
     def ends(quotients: list[float], digits: int = 2) -> list[str]:
@@ -462,10 +447,9 @@ def numbers(found: Results) -> Iterator[str]:
     def times(key: str) -> list[str]:
         return [f"{found.cost(key, *cell) / found.cost('best', *cell):.2f}" for cell in COSTS]
 
-    free, full = ("full", 32, "unconstrained"), [("full", width, "spectral") for width in WIDTHS]
-    yield from ends(over("box", "constant", *path), 1)
-    yield f"{max(abs(quotient - 1.0) for quotient in over('best', 'constant', *path)):.0e}"
-    yield from (*ends(over("best", "constant", free)), *ends(over("clip 3", "best", free, relative=True)))
+    yield from ends(over("box", "constant", *CELLS), 1)
+    yield f"{max(abs(quotient - 1.0) for quotient in over('best', 'constant', *CELLS)):.0e}"
+    yield from (*ends(over("best", "constant", FREE)), *ends(over("clip 3", "best", FREE, relative=True)))
     yield from (f"{np.mean(over('best', 'sphere', cell)):.2f}" for cell in full)
     yield from (f"{np.mean(over(clip, 'best', cell, relative=True)):.2f}" for cell in full)
     for key, batch in product(("best", "sphere", "box", "clip"), BATCHES):
@@ -491,9 +475,9 @@ def numbers(found: Results) -> Iterator[str]:
 
 
 def main() -> None:
-    rows, found = PAGE.with_suffix(".jsonl"), Results()
-    for row in map(json.loads, rows.read_text("utf-8").splitlines() if rows.is_file() else []):
-        found[tuple(row["task"])] = row["found"]
+    rows = PAGE.with_suffix(".jsonl")
+    kept = map(json.loads, rows.read_text("utf-8").splitlines())
+    found = Results({tuple(row["task"]): row["found"] for row in kept})
     for task in tasks(found):
         if task not in found:
             print(*task, file=sys.stderr, flush=True)
@@ -505,7 +489,7 @@ def main() -> None:
     section, image, after = text.partition("![")
     values, places = list(numbers(found)), NUMBER.findall(section)
     if len(places) != len(values):
-        sys.exit(f"{PAGE}: {len(places)} numbers under {heading.strip()}, but `numbers` has {len(values)}")
+        sys.exit(f"{PAGE}: the findings have {len(places)} numbers. Change `numbers`: it has {len(values)}")
     section = NUMBER.sub(lambda _: values.pop(0), section)
     after = re.sub(r"(?<=:\|\n)(\|.*\n)+", table_of(found), after)
     PAGE.write_text(before + heading + section + image + after, encoding="utf-8")
