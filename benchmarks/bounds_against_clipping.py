@@ -431,7 +431,7 @@ def figure(found: Results) -> None:
 
 
 def numbers(found: Results) -> Iterator[str]:
-    """Write the numbers of the section "What the numbers say", in the order of its text."""
+    """Yield the numbers of the section "What the numbers say", in the order of its text."""
     slack = [found["noise", table, "full", 32, "spectral"] for table in TABLES]
     clip, full = found.variant("clip"), [("full", width, "spectral") for width in WIDTHS]
 
