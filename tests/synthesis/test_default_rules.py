@@ -41,7 +41,7 @@ def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
     ],
 )
 def test_the_rule(n, given, pairwise_statistics, steps) -> None:
-    """Catches pairwise statistics that are mere noise or absent where they tell, and steps beside a base model."""
+    """Catches pairwise statistics that are mere noise, or absent, and steps beside a base model."""
     needs = blueprint(n, **given).needs
     assert needs.pairwise_statistics is pairwise_statistics
     assert (0 if needs.plan is None else needs.plan.steps) in range(steps, steps + 5)
