@@ -72,7 +72,7 @@ def least_noise(steps: np.ndarray, most_steps: np.ndarray) -> np.ndarray:
 
 def closed_form_levels(steps: np.ndarray, q: float, n: int) -> Levels:
     kls = [sampled_gaussian_kl(noise, q) for noise in NOISES]
-    larger, smaller = np.array([kl.largest for kl in kls]), np.array([kl.smallest for kl in kls])
+    larger, smaller = np.array([max(kl) for kl in kls]), np.array([min(kl) for kl in kls])
     table = np.array([renyi(noise, q) for noise in NOISES])
     levels: Levels = {}
     for (name, delta), accuracy in itertools.product(DELTAS.items(), ACCURACIES):

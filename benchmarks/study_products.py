@@ -89,7 +89,7 @@ def told(kind: str, epsilon: float, repetition: int, n: int) -> np.ndarray:
         model = dpsynth.DPWGANGP(
             epsilon=epsilon,
             delta=1e-6,
-            prior="tan",
+            base_model="tan",
             training_steps=0,
             studies=["died ~ age + tested + grouped + both"],
             random_state=repetition,

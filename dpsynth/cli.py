@@ -73,17 +73,7 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Without the program's name. The default is those of the process.
-
-    Returns
-    -------
-    int
-        The exit status.
+    """Run the command line with these arguments, by default those of the process. Return the exit status.
 
     Examples
     --------

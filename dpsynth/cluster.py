@@ -32,21 +32,11 @@ def connected(
 ) -> Iterator[Client]:
     """Connect to Dask workers. Those started here end with the block.
 
-    Parameters
-    ----------
-    scheduler : str, optional
-        Address of a running scheduler (``tcp://host:8786``). Its workers need dpsynth installed, and the
-        table's folder under the same name. By default workers are started on this machine.
-    workers : int, optional
-        Worker processes to start, of one thread each. The default is one for each core.
-    memory : str
-        Memory of each worker that is started (``"2GB"``). One that needs more is ended. The default is its
-        share of the machine's.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed, no scheduler answers, or ``workers`` is given beside a scheduler.
+    ``scheduler`` is the address of a running scheduler (``tcp://host:8786``). Its workers need dpsynth
+    installed, and the table's folder under the same name. By default ``workers`` processes of one thread
+    each, one for each core, are started on this machine. ``memory`` is that of each (``"2GB"``), by default
+    its share of the machine's. A worker that needs more is ended. Raises InputError if Dask is not installed,
+    no scheduler answers, or ``workers`` is given beside a scheduler.
 
     Notes
     -----

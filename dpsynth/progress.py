@@ -51,39 +51,35 @@ def watched() -> bool:
     return console.is_jupyter or (hasattr(sys, "ps1") and console.is_terminal)
 
 
-@contextmanager
-def training_bar() -> Iterator[Callable[[Steps], None]]:
+def training_bar() -> AbstractContextManager[Callable[[Steps], None]]:
     """Give a callback that draws training progress on stderr, or writes lines if that is no terminal."""
-    with _bars() as bar:
-        yield _training(bar)
+    return _one_bar(_training)
 
 
-@contextmanager
-def column_bar() -> Iterator[Callable[[int, int], None]]:
+def column_bar() -> AbstractContextManager[Callable[[int, int], None]]:
     """Give a callback that shows how many columns have been looked at, in the same way."""
-    with _bars() as bar:
-        yield _counted(bar, "reading", "drafting", "columns")
+    return _one_bar(lambda bar: _counted(bar, "reading", "drafting", "columns"))
 
 
-@contextmanager
-def simulation_bar() -> Iterator[Callable[[int, int], None]]:
+def simulation_bar() -> AbstractContextManager[Callable[[int, int], None]]:
     """Give a callback that shows how many simulated tables have been fitted, in the same way."""
-    with _bars() as bar:
-        yield _counted(bar, "planning", "simulating", "fits")
+    return _one_bar(lambda bar: _counted(bar, "planning", "simulating", "fits"))
 
 
-@contextmanager
-def stage_bar() -> Iterator[Callable[[str, float], None]]:
+def stage_bar() -> AbstractContextManager[Callable[[str, float], None]]:
     """Give a callback that shows the stages of an evaluation, in the same way."""
-    with _bars() as bar:
-        yield _stages(bar)
+    return _one_bar(_stages)
+
+
+def run_bars() -> AbstractContextManager[tuple[Callable[[Steps], None], Callable[[str, float], None]]]:
+    """Give both callbacks. A terminal shows one set of bars at a time."""
+    return _one_bar(lambda bar: (_training(bar), _stages(bar)))
 
 
 @contextmanager
-def run_bars() -> Iterator[tuple[Callable[[Steps], None], Callable[[str, float], None]]]:
-    """Give both callbacks. A terminal shows one set of bars at a time."""
+def _one_bar(callback: Callable[[Any], Any]) -> Iterator[Any]:
     with _bars() as bar:
-        yield _training(bar), _stages(bar)
+        yield callback(bar)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from benchmarks.ground.structures import STRUCTURES
 from benchmarks.ground.tables import of_structure
 from dpsynth import datasets
 from dpsynth.datasets import Table, registry
-from dpsynth.table.io import read_csv_text
+from dpsynth.table.io import read_cells
 from dpsynth.table.schema import Column, Schema
 
 #: half of the records train, half test, by a split that every arm shares
@@ -53,7 +53,7 @@ def diabetes130_any() -> Table:
     card = datasets.card("diabetes130")
     path = registry.require_file(card, None)
     columns = [card.table[name].model_copy(update={"name": source}) for name, source in card.sources.items()]
-    raw = read_csv_text(path, columns)
+    raw, _ = read_cells(path, columns)
     later = raw.assign(readmitted=raw["readmitted"].replace(">30", "<30"))
     whole = registry.table_of(card, later, path)
     schema = whole.schema.select(DIABETES_COLUMNS)

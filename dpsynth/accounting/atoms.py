@@ -1,55 +1,33 @@
 """Atoms: the mechanisms whose composed privacy loss is computed on a grid.
 
-Each atom gives its privacy-loss distribution (PLD) and the size of its privacy loss, which sets the grid. The
-module :mod:`dpsynth.accounting.normal_form` maps events to atoms, for each adjacency. Here an array operation
-makes these distributions, which dp_accounting makes one point at a time in Python.
+Each atom gives its privacy-loss distribution (PLD), pessimistic, and the size of its privacy loss, which sets
+the grid. ``pure_epsilon`` is the largest finite loss (infinite if there is none), and ``pure_delta`` the
+probability of an infinite one. ``tv`` is the total variation of one application, exact or a bound. The module
+:mod:`dpsynth.accounting.normal_form` maps events to atoms, for each adjacency. Here an array operation makes
+these distributions, which dp_accounting makes one point at a time in Python.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpsynth.accounting.conversions import amplified, tv_of_mu
 from dpsynth.accounting.gaussian import gaussian_deltas
 
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import PLDPmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
 #: A normal distribution has less mass than e^-50 beyond this many stds.
 REACH = 9.7
 
 
-class DensePmf(Protocol):
-    """Fields of dp_accounting's ``DensePLDPmf``, which gives no public access to its numbers."""
-
-    _lower_loss: int
-    _infinity_mass: float
-    _probs: np.ndarray
-
-
-class Pmf(Protocol):
-    """dp_accounting's ``PLDPmf``, dense or sparse."""
-
-    def to_dense_pmf(self) -> DensePmf:
-        """The same on every grid point from the lowest to the highest."""
-
-
-class Pld(Protocol):
-    """dp_accounting's ``PrivacyLossDistribution``: the loss of presence and that of absence."""
-
-    _pmf_remove: Pmf
-    _pmf_add: Pmf
-
-    def self_compose(self, count: int) -> Pld:
-        """The loss of ``count`` applications."""
-
-    def compose(self, other: Pld) -> Pld:
-        """The loss of this and another mechanism."""
-
-
-def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> Pmf:
+def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> PLDPmf:
     """Probability mass function on the grid from divergences at its points, by connecting the dots.
 
     Algorithm 1 of Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, "Connect the dots: tighter discrete
@@ -81,28 +59,6 @@ class LossSize:
     rounded: bool = False
 
 
-class Atom(Hashable, Protocol):
-    """A mechanism that can be composed numerically."""
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Largest finite loss, infinite if there is none."""
-
-    @property
-    def pure_delta(self) -> float:
-        """Probability of an infinite loss."""
-
-    @property
-    def tv(self) -> float:
-        """Total variation of one application, exact or a bound."""
-
-    def size(self) -> LossSize:
-        """Approximate size of the privacy loss."""
-
-    def pld(self, interval: float) -> Pld:
-        """Pessimistic PLD of one application on the grid of multiples of ``interval``."""
-
-
 @dataclass(frozen=True, order=True)
 class GaussianAtom:
     """Gaussian noise of ``noise_multiplier`` on a Poisson sample (all records if ``sampling_prob`` is 1)."""
@@ -126,7 +82,7 @@ class GaussianAtom:
             lambda x: np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * z**2)), z, q, reach=10.0
         )
 
-    def pld(self, interval: float) -> Pld:
+    def pld(self, interval: float) -> PrivacyLossDistribution:
         """Built from the divergences of both directions."""
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
@@ -189,7 +145,7 @@ class LaplaceAtom:
         largest = self.pure_epsilon
         return LossSize(largest * math.tanh(largest / 2), min(largest, self.sampling_prob), 2 * largest)
 
-    def pld(self, interval: float) -> Pld:
+    def pld(self, interval: float) -> PrivacyLossDistribution:
         """Built by dp_accounting."""
         from dp_accounting.pld import privacy_loss_distribution
 
@@ -221,7 +177,7 @@ class ApproxTvAtom:
             share * largest * math.tanh(largest / 2), math.sqrt(share) * largest, 2 * largest, rounded=True
         )
 
-    def pld(self, interval: float) -> Pld:
+    def pld(self, interval: float) -> PrivacyLossDistribution:
         """PLD with epsilon rounded up to the grid first, so that -epsilon lies on it and is not rounded."""
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -258,7 +214,9 @@ def _sampled_size(
     return LossSize(mean, math.sqrt(max(0.0, float(weight @ (loss - mean) ** 2))), float(np.ptp(loss)))
 
 
-def _symmetric_pld(interval: float, largest: float, deltas: Callable[[np.ndarray], np.ndarray]) -> Pld:
+def _symmetric_pld(
+    interval: float, largest: float, deltas: Callable[[np.ndarray], np.ndarray]
+) -> PrivacyLossDistribution:
     """PLD whose loss of presence and that of absence are the same, with losses up to ``largest``."""
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
@@ -320,7 +278,7 @@ class BoundedRangeAtom:
         largest = self.pure_epsilon
         return LossSize(min(largest**2 / 6, largest), min(largest / math.sqrt(3), 2.0), 2 * largest)
 
-    def pld(self, interval: float) -> Pld:
+    def pld(self, interval: float) -> PrivacyLossDistribution:
         """The loss of presence and that of absence are the same."""
         return _symmetric_pld(interval, self.pure_epsilon, self.deltas)
 
@@ -398,7 +356,11 @@ class ReplacedGaussianAtom:
         delta = np.clip(upper - product, 0.0, 1.0)
         return np.where(epsilons < 0.0, -np.expm1(-size) + np.exp(-size) * delta, delta)
 
-    def pld(self, interval: float) -> Pld:
+    def pld(self, interval: float) -> PrivacyLossDistribution:
         """Built from the divergence, which is the same in both directions."""
         largest = float(self.loss(np.asarray(1 + REACH * self.noise_multiplier)))
         return _symmetric_pld(interval, largest, self.deltas)
+
+
+#: a mechanism that can be composed numerically
+Atom = GaussianAtom | LaplaceAtom | ApproxTvAtom | BoundedRangeAtom | ReplacedGaussianAtom

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.events import gaussian_event, training_event
@@ -32,22 +32,21 @@ _COARSENESS = 8.0
 _MARGIN = 1e-6
 
 
-class Target(Protocol):
-    """A bound on a measure of privacy that falls as noise grows."""
+class Target:
+    """A bound on a measure of privacy that falls as noise grows. It prints as its words."""
 
     @property
     def goal(self) -> float:
-        """Largest cost that meets the target."""
+        """Largest cost that meets the target: its first number, if not said otherwise."""
+        return next(iter(vars(self).values()))
 
     def cost(self, profile: Profile) -> float:
         """The profile's cost, from 0 to infinity."""
-
-    def describe(self) -> str:
-        """The target in words."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class EpsilonTarget:
+class EpsilonTarget(Target):
     """Epsilon at delta."""
 
     epsilon: float
@@ -57,22 +56,16 @@ class EpsilonTarget:
         inside("epsilon", self.epsilon, 0.0, math.inf)
         in_range("delta", self.delta, 0.0, 1.0, high_open=True)
 
-    @property
-    def goal(self) -> float:
-        """Epsilon."""
-        return self.epsilon
-
     def cost(self, profile: Profile) -> float:
         """Epsilon at delta."""
         return profile.epsilon(self.delta)
 
-    def describe(self) -> str:
-        """See :class:`Target`."""
+    def __str__(self) -> str:
         return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}"
 
 
 @dataclass(frozen=True)
-class TvTarget:
+class TvTarget(Target):
     """Total variation, which is the largest advantage of any membership attack."""
 
     tv: float
@@ -80,48 +73,37 @@ class TvTarget:
     def __post_init__(self) -> None:
         inside("tv", self.tv, 0.0, 1.0)
 
-    @property
-    def goal(self) -> float:
-        """Total variation."""
-        return self.tv
-
     def cost(self, profile: Profile) -> float:
         """Total variation."""
         return profile.tv()
 
-    def describe(self) -> str:
-        """See :class:`Target`."""
+    def __str__(self) -> str:
         return f"total variation {self.tv:.6g}"
 
 
 @dataclass(frozen=True)
-class PromiseTarget:
+class PromiseTarget(Target):
     """Epsilon at delta and total variation at once: what a stage promises before it begins."""
 
     epsilon: float
     delta: float
     tv: float
+    goal = 1.0
 
     def __post_init__(self) -> None:
         EpsilonTarget(self.epsilon, self.delta)
         TvTarget(self.tv)
 
-    @property
-    def goal(self) -> float:
-        """Both shares at most 1."""
-        return 1.0
-
     def cost(self, profile: Profile) -> float:
-        """The larger of the shares that are used of epsilon and of the total variation."""
+        """The larger of the shares used of epsilon and of the total variation."""
         return max(profile.epsilon(self.delta) / self.epsilon, profile.tv() / self.tv)
 
-    def describe(self) -> str:
-        """See :class:`Target`."""
-        return f"{EpsilonTarget(self.epsilon, self.delta).describe()} with {TvTarget(self.tv).describe()}"
+    def __str__(self) -> str:
+        return f"{EpsilonTarget(self.epsilon, self.delta)} with {TvTarget(self.tv)}"
 
 
 @dataclass(frozen=True)
-class AttackAccuracyTarget:
+class AttackAccuracyTarget(Target):
     """Accuracy of the best membership attack whose target is a member with probability ``prior``.
 
     Costs count beyond the accuracy of guessing without data, which must not already reach the target.
@@ -135,26 +117,29 @@ class AttackAccuracyTarget:
         inside("prior", self.prior, 0.0, 1.0)
         if self.goal <= 0.0:
             raise InputError(
-                f"attack-accuracy must exceed {max(self.prior, 1 - self.prior):g}, which guessing without "
-                f"any data reaches at prior probability {self.prior:g}, but is {self.accuracy:g}"
+                f"attack-accuracy must exceed {self._guessed:g}, which guessing without any data reaches at "
+                f"prior probability {self.prior:g}, but is {self.accuracy:g}"
             )
+
+    @property
+    def _guessed(self) -> float:
+        return max(self.prior, 1 - self.prior)
 
     @property
     def goal(self) -> float:
         """Accuracy beyond that of guessing without data."""
-        return self.accuracy - max(self.prior, 1 - self.prior)
+        return self.accuracy - self._guessed
 
     def cost(self, profile: Profile) -> float:
-        """Accuracy of the best attack beyond that of guessing without data."""
-        return profile.attack_accuracy(self.prior) - max(self.prior, 1 - self.prior)
+        """Accuracy beyond that of guessing without data."""
+        return profile.attack_accuracy(self.prior) - self._guessed
 
-    def describe(self) -> str:
-        """See :class:`Target`."""
+    def __str__(self) -> str:
         return f"attack accuracy {self.accuracy:.6g} at prior probability {self.prior:g}"
 
 
 @dataclass(frozen=True)
-class AdvantageTarget:
+class AdvantageTarget(Target):
     """Advantage TPR - FPR of the best membership attack with a false positive rate."""
 
     advantage: float
@@ -169,22 +154,16 @@ class AdvantageTarget:
                 f"but is {self.advantage:g}"
             )
 
-    @property
-    def goal(self) -> float:
-        """Advantage."""
-        return self.advantage
-
     def cost(self, profile: Profile) -> float:
         """Advantage at the rate."""
         return profile.advantage(self.fpr)
 
-    def describe(self) -> str:
-        """See :class:`Target`."""
+    def __str__(self) -> str:
         return f"advantage {self.advantage:.6g} at false positive rate {self.fpr:g}"
 
 
 @dataclass(frozen=True)
-class BeliefTarget:
+class BeliefTarget(Target):
     """Posterior belief that no observer of any record exceeds with more than probability ``delta``."""
 
     belief: float
@@ -207,13 +186,12 @@ class BeliefTarget:
         """Privacy loss that no record exceeds with more than probability delta."""
         return profile.largest_loss_quantile(self.delta)
 
-    def describe(self) -> str:
-        """See :class:`Target`."""
+    def __str__(self) -> str:
         return f"belief {self.belief:.6g} from prior {self.prior:g}, but for probability {self.delta:.3g}"
 
 
 @dataclass(frozen=True)
-class TargetAfter:
+class TargetAfter(Target):
     """A target for a new stage together with all stages before it, whose costs add up.
 
     ``epsilon``, ``delta`` and ``tv`` are those of everything before. ``total_delta`` is that of everything.
@@ -238,7 +216,7 @@ class TargetAfter:
 
     @property
     def goal(self) -> float:
-        """See :class:`Target`."""
+        """Largest cost that meets the target."""
         return self.target.goal
 
     def cost(self, profile: Profile) -> float:
@@ -252,28 +230,16 @@ class TargetAfter:
             epsilon, self.total_delta, self.tv + profile.tv(), adjacency=profile.adjacency
         )
 
-    def describe(self) -> str:
-        """See :class:`Target`."""
-        return f"{self.target.describe()} with all earlier noisy statistics"
+    def __str__(self) -> str:
+        return f"{self.target} with all earlier noisy statistics"
 
 
 def parse_target(text: str, *, delta: float, prior: float = 0.5) -> Target:
     """Read a target such as ``tv=0.1``, ``epsilon=3``, ``advantage=0.1@fpr=0.01``.
 
-    Parameters
-    ----------
-    text : str
-        ``name=value`` with name epsilon, tv, attack-accuracy, advantage or belief. An advantage may be
-        followed by ``@fpr=rate``, an attack accuracy or a belief by ``@prior=share``.
-    delta : float
-        For epsilon and belief.
-    prior : float
-        For attack accuracy and belief, if the text has none.
-
-    Raises
-    ------
-    InputError
-        If the text is none of these, or a number is out of range.
+    Names are epsilon, tv, attack-accuracy, advantage and belief. An attack accuracy or a belief may be
+    followed by ``@prior=share``, which replaces ``prior``. ``delta`` is for epsilon and belief. Raises
+    InputError for other text, and for a number out of range.
 
     Examples
     --------
@@ -317,10 +283,8 @@ def _pair(whole: str, part: str) -> tuple[str, float]:
 
 def calibrate(
     events_of: Callable[[float], Sequence[DpEvent]],
-    target: Target | None = None,
+    target: Target,
     *,
-    epsilon: float | None = None,
-    delta: float | None = None,
     adjacency: str = ADD_REMOVE,
     start: float = 1.0,
     rtol: float = 1e-3,
@@ -333,10 +297,8 @@ def calibrate(
         ``events_of(z)`` is the list of all events of the run when the calibrated part has multiplier ``z``.
         The cost must fall as ``z`` grows. A call with ``z = inf`` shows whether the rest alone exceeds the
         target.
-    target : Target, optional
-        Such as :class:`TvTarget`. ``epsilon`` and ``delta`` are short for an EpsilonTarget.
-    epsilon, delta : float, optional
-        Epsilon greater than 0 and finite, delta in [0, 1), if there is no ``target``.
+    target : Target
+        Such as :class:`TvTarget`.
     adjacency : {"add/remove", "replace-one"}
         See :class:`Profile`.
     start : float
@@ -347,7 +309,7 @@ def calibrate(
     Returns
     -------
     float
-        The noise multiplier. For it ``target.cost(Profile(events_of(z), ...)) <= target.goal`` holds.
+        A multiplier for which ``target.cost(Profile(events_of(z), ...)) <= target.goal`` holds.
 
     Raises
     ------
@@ -359,16 +321,12 @@ def calibrate(
     Examples
     --------
     >>> from dpsynth.accounting import TvTarget, gaussian_event
-    >>> z = calibrate(lambda z: [gaussian_event(z, count=4)], epsilon=1.0, delta=1e-5)
+    >>> z = calibrate(lambda z: [gaussian_event(z, count=4)], EpsilonTarget(1.0, 1e-5))
     >>> round(z, 1), Profile([gaussian_event(z, count=4)]).epsilon(1e-5) <= 1.0
     (7.5, True)
     >>> round(calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1)), 2)
     3.98
     """
-    if target is None and epsilon is not None and delta is not None:
-        target = EpsilonTarget(epsilon, delta)
-    elif target is None or epsilon is not None or delta is not None:
-        raise InputError("give either a target, or epsilon and delta")
     start = in_range("start", start, _SMALLEST, _LARGEST)
     rtol = in_range("rtol", rtol, 1e-5, 1.0)
     goal = target.goal * (1 - _MARGIN)
@@ -379,7 +337,7 @@ def calibrate(
     rest = cost(math.inf)
     if rest > goal:
         raise PrivacyError(
-            f"the budget, {target.describe()}, is exceeded even without the calibrated noise: the other "
+            f"the budget, {target}, is exceeded even without the calibrated noise: the other "
             f"events alone cost {rest:.6g} of {target.goal:.6g}"
         )
     coarse, slope = _smallest(lambda z: cost(z, _COARSENESS), goal, start, rtol, slope=-1.0)
@@ -391,21 +349,11 @@ def calibrate_training(
     sampling_prob: float,
     steps: int,
     *,
-    earlier: Sequence[DpEvent] = (),
     adjacency: str = ADD_REMOVE,
 ) -> float:
     """Return the smallest noise multiplier of a training run that meets a target.
 
-    Parameters
-    ----------
-    target : Target
-        For the run and ``earlier`` together.
-    sampling_prob, steps
-        See :func:`~dpsynth.accounting.training_event`.
-    earlier : sequence of DpEvent
-        Everything else that read the table.
-    adjacency : {"add/remove", "replace-one"}
-        See :class:`Profile`.
+    ``sampling_prob`` and ``steps`` are those of :func:`~dpsynth.accounting.training_event`.
 
     Examples
     --------
@@ -415,11 +363,10 @@ def calibrate_training(
     """
     training_event(1.0, sampling_prob, steps)  # checks both numbers
 
-    def events_of(multiplier: float) -> list[DpEvent]:
-        return [*earlier, training_event(multiplier, sampling_prob, steps)]
-
     guess = _central_limit(target, sampling_prob, steps)
-    return calibrate(events_of, target, adjacency=adjacency, start=guess)
+    return calibrate(
+        lambda z: [training_event(z, sampling_prob, steps)], target, adjacency=adjacency, start=guess
+    )
 
 
 def _central_limit(target: Target, sampling_prob: float, steps: int) -> float:

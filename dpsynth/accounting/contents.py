@@ -82,16 +82,12 @@ class Entry:
 
     Parameters
     ----------
-    name : str
-        Name of the statistic, such as ``"histograms"``.
+    name, sensitivity, detail : str
+        Name, how far one record can move the query, and anything else a reader needs.
     event : DpEvent
         Its cost, with numbers under add/remove one record.
-    sensitivity : str
-        How far one record can move the query, in words.
     adjacency : {"add/remove", "replace-one"}
         The neighbouring tables for which the guarantee is given.
-    detail : str
-        Anything else a reader needs.
     stage : int
         Number of its stage, from 1.
     keys : tuple of str

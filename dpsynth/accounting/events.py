@@ -3,6 +3,8 @@
 An event is one of dp_accounting's ``DpEvent`` classes or of :mod:`dpsynth.accounting.epsilon_delta`. The
 table ``_FIELDS`` lists all events that this package accounts for. Any other is refused by name, never
 guessed. Noise multipliers, epsilons and deltas of an event are always those **under add/remove one record**.
+Epsilons are finite, noise multipliers greater than 0 and possibly infinite, counts at least 1. Arguments out
+of range or NaN raise InputError by name.
 
 dp_accounting is imported inside the functions, because it takes most of a second to load.
 """
@@ -31,6 +33,17 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "SelfComposedDpEvent": ("event", "count"),
     "ComposedDpEvent": ("events",),
 }
+_WORDS = {
+    "NoOpDpEvent": "no cost",
+    "NonPrivateDpEvent": "not private",
+    "GaussianDpEvent": "Gaussian noise, multiplier {e.noise_multiplier:.6g}",
+    "LaplaceDpEvent": "Laplace noise, multiplier {e.noise_multiplier:.6g}",
+    "EpsilonDeltaDpEvent": "({e.epsilon:.6g}, {e.delta:.6g})-DP mechanism",
+    "ApproxTvDpEvent": "({e.epsilon:.6g}, {e.delta:.6g})-DP mechanism of total variation {e.tv:.6g}",
+    "BoundedRangeDpEvent": "exponential mechanism, epsilon {e.epsilon:.6g}",
+    "PoissonSampledDpEvent": "{inner}, on Poisson batches with probability {e.sampling_probability:.6g}",
+    "SelfComposedDpEvent": "{e.count} x [{inner}]",
+}
 
 
 def event_class(name: str) -> type[DpEvent]:
@@ -55,20 +68,8 @@ def kind_of(event: DpEvent) -> str:
 
 
 def gaussian_event(noise_multiplier: float, count: int = 1) -> DpEvent:
-    """Event of ``count`` Gaussian mechanisms whose noise std is ``noise_multiplier`` times the sensitivity.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Greater than 0, in units of the add/remove L2 sensitivity. It may be infinite.
-    count : int
-        How many times the mechanism is applied, at least 1.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-    """
+    """Event of ``count`` Gaussian mechanisms whose noise std is ``noise_multiplier`` times the L2
+    sensitivity."""
     event = event_class("GaussianDpEvent")(positive("noise_multiplier", noise_multiplier))
     return _repeated(event, whole("count", count))
 
@@ -77,11 +78,6 @@ def epsilon_delta_event(epsilon: float, delta: float = 0.0, count: int = 1) -> D
     """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP under add/remove one record.
 
     An exponential mechanism is one with ``delta=0``, but costs less: see :func:`exponential_mechanism_event`.
-
-    Raises
-    ------
-    InputError
-        If epsilon is negative or infinite, delta is outside [0, 1], count is below 1, or one is NaN.
 
     Examples
     --------
@@ -97,11 +93,6 @@ def approx_tv_event(epsilon: float, tv: float, delta: float = 0.0, count: int = 
     """Event of ``count`` mechanisms, each ``(epsilon, delta)``-DP with total variation at most ``tv``.
 
     It describes the staircase mechanism exactly (Ghazi and Issa 2024, appendix K-2).
-
-    Raises
-    ------
-    InputError
-        If epsilon is negative or infinite, delta or tv is outside [0, 1], count is below 1, or one is NaN.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     delta = in_range("delta", delta, 0.0, 1.0)
@@ -115,29 +106,13 @@ def exponential_mechanism_event(epsilon: float, count: int = 1) -> DpEvent:
     The scores have sensitivity 1 under add/remove one record. Each mechanism is (epsilon, 0)-DP. Its losses
     lie within some interval of length epsilon (Durfee and Rogers 2019). So many of them cost, in squares,
     about a third of the worst (epsilon, 0)-DP mechanisms.
-
-    Raises
-    ------
-    InputError
-        If epsilon is negative or infinite, count is below 1, or one is NaN.
-
-    Examples
-    --------
-    >>> exponential_mechanism_event(0.25, count=3)
-    SelfComposedDpEvent(event=BoundedRangeDpEvent(epsilon=0.25), count=3)
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     return _repeated(event_class("BoundedRangeDpEvent")(epsilon), whole("count", count))
 
 
 def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
-    """Event of ``count`` Laplace mechanisms whose scale is ``noise_multiplier`` times the L1 sensitivity.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-    """
+    """Event of ``count`` Laplace mechanisms whose scale is ``noise_multiplier`` times the L1 sensitivity."""
     event = event_class("LaplaceDpEvent")(positive("noise_multiplier", noise_multiplier))
     return _repeated(event, whole("count", count))
 
@@ -145,27 +120,9 @@ def laplace_event(noise_multiplier: float, count: int = 1) -> DpEvent:
 def training_event(noise_multiplier: float, sampling_prob: float, steps: int) -> DpEvent:
     """Event of a training run: ``steps`` noisy sums over Poisson batches.
 
-    The noise std of every step is ``noise_multiplier`` times that step's add/remove sensitivity, so the
-    multiplier is constant and sensitivities may depend on earlier outputs.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Greater than 0. It may be infinite.
-    sampling_prob : float
-        Probability with which each record joins a batch, in (0, 1].
-    steps : int
-        Number of noisy sums, at least 1.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN.
-
-    Examples
-    --------
-    >>> training_event(1.0, 0.01, 1000).count
-    1000
+    Each record joins a batch with probability ``sampling_prob``, in (0, 1]. The noise std of every step is
+    ``noise_multiplier`` times that step's add/remove sensitivity, so the multiplier is constant and
+    sensitivities may depend on earlier outputs.
     """
     sampling_prob = in_range("sampling_prob", sampling_prob, 0.0, 1.0, low_open=True)
     step = gaussian_event(noise_multiplier)
@@ -196,10 +153,8 @@ def check_event(event: DpEvent) -> None:
                 check_event(inner)
         elif field == "count":
             whole(label, value)
-        elif field == "noise_multiplier":
-            in_range(label, value, 0.0, math.inf)
-        elif field == "epsilon":
-            in_range(label, value, 0.0, math.inf, high_open=True)
+        elif field in ("noise_multiplier", "epsilon"):
+            in_range(label, value, 0.0, math.inf, high_open=field == "epsilon")
         else:
             in_range(label, value, 0.0, 1.0)
 
@@ -259,25 +214,7 @@ def describe_event(event: DpEvent) -> str:
     '1000 x [Gaussian noise, multiplier 1.1, on Poisson batches with probability 0.01]'
     """
     name = kind_of(event)
-    match name:
-        case "GaussianDpEvent":
-            return f"Gaussian noise, multiplier {event.noise_multiplier:.6g}"
-        case "LaplaceDpEvent":
-            return f"Laplace noise, multiplier {event.noise_multiplier:.6g}"
-        case "EpsilonDeltaDpEvent":
-            return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism"
-        case "ApproxTvDpEvent":
-            return f"({event.epsilon:.6g}, {event.delta:.6g})-DP mechanism of total variation {event.tv:.6g}"
-        case "BoundedRangeDpEvent":
-            return f"exponential mechanism, epsilon {event.epsilon:.6g}"
-        case "PoissonSampledDpEvent":
-            inner = describe_event(event.event)
-            return f"{inner}, on Poisson batches with probability {event.sampling_probability:.6g}"
-        case "SelfComposedDpEvent":
-            return f"{event.count} x [{describe_event(event.event)}]"
-        case "ComposedDpEvent":
-            return " + ".join(describe_event(inner) for inner in event.events) or "nothing"
-        case "NonPrivateDpEvent":
-            return "not private"
-        case _:
-            return "no cost"
+    if name == "ComposedDpEvent":
+        return " + ".join(describe_event(inner) for inner in event.events) or "nothing"
+    inner = describe_event(event.event) if "event" in _FIELDS[name] else ""
+    return _WORDS[name].format(e=event, inner=inner)

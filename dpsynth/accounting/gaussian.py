@@ -77,8 +77,8 @@ class GaussianLoss:
             low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
         return high
 
-    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of a list of epsilons, the same in both directions."""
+    def deltas(self, epsilons: list[float]) -> list[float]:
+        """:meth:`delta` at each of a list of epsilons."""
         if not 0.0 < self.mu < math.inf:
             return [self.delta(epsilon) for epsilon in epsilons]
         return gaussian_deltas(self.mu, np.asarray(epsilons)).tolist()
@@ -86,20 +86,19 @@ class GaussianLoss:
     def fnr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Smallest false negative rate at a false positive rate: Phi(Phi^{-1}(1 - fpr) - mu)."""
         # Dong, Roth and Su 2019, Definition 2.6
-        from scipy.special import ndtr, ndtri
-
-        if math.isinf(self.mu):
-            return np.zeros_like(fpr, dtype=float) if np.ndim(fpr) else 0.0
-        value = ndtr(-ndtri(np.asarray(fpr, dtype=float)) - self.mu)
-        return value if np.ndim(fpr) else float(value)
+        return self._rate(fpr, -1.0)
 
     def tpr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Largest true positive rate at a false positive rate, exact where ``1 - fnr`` has no digits left."""
+        return self._rate(fpr, 1.0)
+
+    def _rate(self, fpr: float | np.ndarray, sign: float) -> float | np.ndarray:
         from scipy.special import ndtr, ndtri
 
-        if math.isinf(self.mu):
-            return np.ones_like(fpr, dtype=float) if np.ndim(fpr) else 1.0
-        value = ndtr(ndtri(np.asarray(fpr, dtype=float)) + self.mu)
+        rates = np.asarray(fpr, dtype=float)
+        # at rate 0 the sum would be no number
+        reached = np.full(rates.shape, np.inf) if math.isinf(self.mu) else ndtri(rates) + self.mu
+        value = ndtr(sign * reached)
         return value if np.ndim(fpr) else float(value)
 
     def exceedance(self, epsilon: float) -> float:
@@ -130,14 +129,8 @@ def analytic_sigma(epsilon: float, delta: float) -> float:
     """Least Gaussian noise std over L2 sensitivity that is (epsilon, delta)-DP.
 
     Rounded up, by less than 1e-10 of itself for epsilon from 1e-3 to 50 and delta from 1e-15. Infinite if no
-    finite noise suffices. (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0. At infinity no noise is needed.
-    delta : float
-        In [0, 1). At 0 no finite noise suffices.
+    finite noise suffices, as for ``delta`` 0. ``epsilon`` is at least 0 and may be infinite, ``delta`` is in
+    [0, 1). (dp_accounting's ``get_smallest_gaussian_noise`` is right to 1e-4.)
     """
     from scipy.special import erfinv, ndtri
 

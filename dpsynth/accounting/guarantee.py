@@ -37,22 +37,9 @@ Status = Literal["private", "excludes", "void"]
 class Guarantee:
     """The joint guarantee of all entries of a ledger, made with :meth:`Ledger.guarantee`.
 
-    Parameters
-    ----------
-    epsilon, delta, tv : float
-        The cost of all entries at ``delta``. ``tv`` is their total variation. Epsilon may be infinite.
-    adjacency : {"add/remove", "replace-one"}
-        Which tables are neighbours.
-    unit : str
-        The difference between neighbouring tables: one row, and the meaning of a row if known.
-    entries, stages : int
-        Number of noisy statistics and of stages.
-    bare : tuple of str
-        Statistics without any guarantee.
-    seeded : bool
-        Whether noise was drawn from a caller's seed.
-    excluded : tuple of str
-        Anything that the guarantee does not cover.
+    ``epsilon`` (it may be infinite), ``delta`` and ``tv`` are the cost of all entries. Neighbouring tables
+    differ in one ``unit``. ``bare`` are statistics without any guarantee. ``seeded`` says whether noise was
+    drawn from a caller's seed. The guarantee does not cover ``excluded``.
 
     Examples
     --------
@@ -139,12 +126,10 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Guarantee:
-        """Inverse of :meth:`to_dict`.
+        """Read the record of :meth:`to_dict`.
 
-        Raises
-        ------
-        DataError
-            If a field is missing or unknown, or status or sentence are not those of the other fields.
+        Raises DataError if a field is missing or unknown, or status or sentence are not those of the other
+        fields.
         """
         try:
             fields = {key: value for key, value in record.items() if key not in ("status", "sentence")}

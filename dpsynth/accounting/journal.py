@@ -49,7 +49,8 @@ def journalled(
     if named is not None:
         ledger.join(named)
     if forget:
-        _forget(out, ledger)
+        if not all(_is_in(path, ledger) for path in _places(out)):
+            ledger.exclude(FORGOTTEN)
     else:
         for path in _places(out):
             try:
@@ -85,12 +86,6 @@ def give_up(checkpoint: Path) -> None:
 def checkpoint_ledger(checkpoint: Path) -> Ledger:
     """The ledger in a checkpoint."""
     return _read(next(checkpoint / name for name in _CHECKPOINTS if (checkpoint / name).is_file()))
-
-
-def _forget(out: Path, ledger: Ledger) -> None:
-    """Say in the ledger that something is left out, if there is something that it does not hold."""
-    if not all(_is_in(path, ledger) for path in _places(out)):
-        ledger.exclude(FORGOTTEN)
 
 
 def _is_in(path: Path, ledger: Ledger) -> bool:

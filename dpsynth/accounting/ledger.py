@@ -187,20 +187,10 @@ class Ledger:
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
         """Begin a stage: entries posted from now on may depend on the outputs of those posted before.
 
-        Parameters
-        ----------
-        delta : float
-            The stage's part of the whole delta, in [0, 1), fixed before the stage. Earlier stages without a
-            delta get the same.
-        epsilon, tv : float, optional
-            Bounds of the stage's cost, fixed before the ledger's first entry. Name them if an earlier output
-            decides about noise: the entries then show one of the possible costs. If None, or if the entries
-            cost more, the entries count.
-
-        Raises
-        ------
-        InputError
-            If a number is out of range or NaN.
+        ``delta``, in [0, 1), is the stage's part of the whole delta, fixed before the stage. Earlier stages
+        without a delta get the same. ``epsilon`` and ``tv`` bound the stage's cost, and are fixed before the
+        ledger's first entry. Name them if an earlier output decides about noise: the entries then show one of
+        the possible costs. Without them, or if the entries cost more, the entries count.
 
         Examples
         --------
@@ -224,12 +214,8 @@ class Ledger:
     ) -> Released:
         """Post a release, then run it: the only way in which private records are read.
 
-        ``records`` are opened for this release alone. ``rng``, the source of the noise, is secret.
-
-        Raises
-        ------
-        PrivacyError
-            As :meth:`post` does, or if the release's stage is complete. Nothing has been read then.
+        ``records`` are opened for this release alone. ``rng``, the source of the noise, is secret. Raises
+        PrivacyError as :meth:`post` does, or if the release's stage is complete. Nothing has been read then.
         """
         with self._lock:
             if release.stage is not None:
@@ -275,9 +261,8 @@ class Ledger:
         Raises
         ------
         PrivacyError
-            If the event is unknown or cannot be accounted for under this adjacency. If the adjacency differs
-            from that of earlier entries. If the stages are closed and the last one has no delta for a new
-            one.
+            If the event cannot be accounted for, or its adjacency is not that of earlier entries. If the
+            stages are closed and the last one has no delta for a new one.
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
@@ -292,12 +277,8 @@ class Ledger:
 
         A stage that is in both, because one ledger continued the other, counts once. If both continued, their
         shared entries count once. The rest of the other's entries becomes a stage of its own. All stages are
-        closed then: the next entry begins a new one.
-
-        Raises
-        ------
-        PrivacyError
-            If the two ledgers are about different neighbouring tables.
+        closed then: the next entry begins a new one. Raises PrivacyError if the two are about different
+        neighbouring tables.
         """
         with self._lock:
             before = len(self.entries)
@@ -334,11 +315,6 @@ class Ledger:
             stage's ``epsilon``, ``delta`` and ``tv``, and is empty for a single stage. ``entries``, in the
             order of posting, have ``name``, ``stage``, ``event`` (words), ``sensitivity``, ``detail``,
             ``epsilon_alone`` and ``epsilon_cumulative`` (with all earlier entries). Epsilons may be infinite.
-
-        Raises
-        ------
-        InputError
-            If delta lies outside [0, 1] or is NaN, or neither it nor the ledger names one.
         """
         return summary_of(self._contents, self._read_at(delta))
 
@@ -366,13 +342,8 @@ class Ledger:
     def from_dict(cls, record: Mapping[str, Any]) -> Ledger:
         """Rebuild a ledger from :meth:`to_dict`, with closed stages.
 
-        Raises
-        ------
-        DataError
-            If the record is not a ledger, a field is missing or wrong, or its totals are not those of its
-            entries.
-        PrivacyError
-            If it holds an event that cannot be accounted for.
+        Raises DataError if the record is not a ledger, a field is missing or wrong, or its totals are not
+        those of its entries. Raises PrivacyError if it holds an event that cannot be accounted for.
         """
         ledger = cls()
         ledger._contents = from_record(record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypedDict
+from typing import Any
 
 from dpsynth.accounting.events import training_event
 from dpsynth.accounting.guarantee import round_up
@@ -11,32 +11,8 @@ from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, inside, whole
 
-
-class Measures(TypedDict):
-    """Privacy measures of a profile, see :func:`measures_of`."""
-
-    adjacency: str
-    delta: float
-    prior: float
-    fpr: float
-    epsilon: float
-    tv: float
-    advantage: float
-    attack_accuracy_bound: float
-    mu: float
-    advantage_at_fpr: float
-    tpr_at_fpr: float
-    ppv_at_fpr: float
-    belief_bound: float
-    belief_exceedance: float
-
-
-class TrainingMeasures(Measures):
-    """:class:`Measures` of a training run, with its parameters."""
-
-    noise_multiplier: float
-    sampling_prob: float
-    steps: int
+#: numbers by name, as :func:`measures_of` lists them
+Measures = dict[str, Any]
 
 
 def from_parameters(
@@ -48,33 +24,11 @@ def from_parameters(
     adjacency: str = ADD_REMOVE,
     prior: float = 0.5,
     fpr: float = 0.01,
-) -> TrainingMeasures:
+) -> Measures:
     """Privacy of a training run of noisy sums over Poisson batches.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        Noise std over add/remove sensitivity, greater than 0 and finite.
-    sampling_prob : float
-        Probability with which each record joins a batch, in (0, 1].
-    steps : int
-        Number of noisy sums, at least 1.
-    delta : float
-        In [0, 1). At 0, epsilon is infinite.
-    adjacency : {"add/remove", "replace-one"}
-        See :class:`Profile`.
-    prior, fpr : float
-        See :func:`measures_of`.
-
-    Returns
-    -------
-    dict
-        The parameters, and the measures of :func:`measures_of`.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range or NaN, naming it.
+    ``noise_multiplier`` is finite, ``sampling_prob`` in (0, 1] and ``delta`` in [0, 1). At 0, epsilon is
+    infinite. Returns the parameters, and the measures of :func:`measures_of`.
 
     Examples
     --------
@@ -95,27 +49,16 @@ def from_parameters(
 def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: float = 0.01) -> Measures:
     """Return all privacy measures of a profile.
 
-    Parameters
-    ----------
-    profile : Profile
-        The composed events.
-    delta : float
-        For epsilon and the belief, in [0, 1).
-    prior : float
-        Share of members among those whom an attacker tests, or an observer's belief beforehand, in (0, 1).
-    fpr : float
-        False positive rate of a membership test, in [0, 1].
+    ``delta``, in [0, 1), is for epsilon and the belief. ``prior``, in (0, 1), is the share of members among
+    those whom an attacker tests, or an observer's belief beforehand. ``fpr`` is the false positive rate of a
+    membership test. InputError names an argument that is out of range.
 
     Returns
     -------
     dict
-        :class:`Measures`: ``attack_accuracy_bound`` is for ``prior``, ``belief_exceedance`` the probability
-        that ``belief_bound`` is exceeded.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range or NaN, naming it.
+        ``adjacency``, ``delta``, ``prior``, ``fpr``, ``epsilon``, ``tv``, ``advantage``,
+        ``attack_accuracy_bound`` (for ``prior``), ``mu``, ``advantage_at_fpr``, ``tpr_at_fpr``,
+        ``ppv_at_fpr``, ``belief_bound`` and ``belief_exceedance`` (the probability that this is exceeded).
     """
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)
     prior = inside("prior", prior, 0.0, 1.0)

@@ -105,7 +105,8 @@ class _Bag:
             for inner in event.events:
                 self.add(inner, count)
         elif kind == "PoissonSampledDpEvent" and sampling_prob == 1.0:
-            self._add_sampled(event, count)
+            if event.sampling_probability > 0.0:
+                self.add(event.event, count, float(event.sampling_probability))
         elif kind == "NonPrivateDpEvent":
             self.private = False
         elif kind in ("GaussianDpEvent", "LaplaceDpEvent"):
@@ -122,11 +123,6 @@ class _Bag:
             raise PrivacyError(
                 f"cannot account for a {kind} inside a PoissonSampledDpEvent: sample each mechanism afresh"
             )
-
-    def _add_sampled(self, event: DpEvent, count: int) -> None:
-        sampling_prob = float(event.sampling_probability)
-        if sampling_prob > 0.0:
-            self.add(event.event, count, sampling_prob)
 
     def _add_noise(self, kind: str, noise_multiplier: float, count: int, sampling_prob: float) -> None:
         z = noise_multiplier / 2 if self.doubled else noise_multiplier

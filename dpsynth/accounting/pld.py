@@ -10,12 +10,17 @@ from __future__ import annotations
 import functools
 import math
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.accounting.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom, Pld, Pmf
+from dpsynth.accounting.atoms import ApproxTvAtom, Atom, GaussianAtom, LaplaceAtom
 from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.normal_form import NormalForm
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import PLDPmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 #: Deltas below this are lost in the rounding of the FFT (about 1e-16 a point) and in dp_accounting's
 #: truncation of tails (1e-15 a composition), so no claim is made there.
@@ -39,8 +44,8 @@ _STRETCH = 200.0
 class Tail:
     """The upper tail of a privacy loss on a grid."""
 
-    def __init__(self, pmf: Pmf, interval: float) -> None:
-        dense = pmf.to_dense_pmf()
+    def __init__(self, pmf: PLDPmf, interval: float) -> None:
+        dense = pmf.to_dense_pmf()  # which gives no public access to its numbers
         self.interval = interval
         self.lower = int(dense._lower_loss)
         self.infinite = float(dense._infinity_mass)
@@ -73,7 +78,7 @@ class Tail:
         return result[::-1]
 
     def deltas(self, epsilons: np.ndarray) -> np.ndarray:
-        """Hockey-stick divergence at each of an array of epsilons of any order and sign."""
+        """Hockey-stick divergence at each of an array of epsilons of any order."""
         points = np.asarray(epsilons, dtype=float) / self.interval
         # the last grid point at or below epsilon; index 0 is the point in front of the grid
         index = np.clip(np.floor(points) - self.lower + 1, 0, self._mass.size)
@@ -120,7 +125,7 @@ class NoPrivacy:
         """Infinite, but for ``delta`` = 1."""
         return 0.0 if delta == 1.0 else math.inf
 
-    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
+    def deltas(self, epsilons: list[float]) -> list[float]:
         """Always 1."""
         return [1.0] * len(epsilons)
 
@@ -162,17 +167,11 @@ class NumericLoss:
         """Smallest delta at ``epsilon`` (at least 0), at least :data:`DELTA_FLOOR` unless exactly known."""
         return self.deltas([epsilon])[0]
 
-    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of a list of epsilons, in one pass over the grid.
-
-        ``direction`` is "member" for the loss of a record's presence, "non-member" for its absence, or "any"
-        for the larger. The first two take negative epsilons as well.
-        """
+    def deltas(self, epsilons: list[float]) -> list[float]:
+        """:meth:`delta` at each of a list of epsilons: the larger of presence and absence."""
         points = np.asarray(epsilons, dtype=float)
-        values = np.max([tail.deltas(points) for tail in self._directed(direction)], axis=0)
-        # P(S) - e^epsilon Q(S) is at most tv, and for negative epsilon 1 - e^epsilon + e^epsilon tv
-        factor = np.exp(np.minimum(points, 0.0))
-        values = np.clip(values, DELTA_FLOOR, np.minimum(1.0, 1 - factor + factor * self._tv_bound))
+        values = np.max([tail.deltas(points) for tail in self._tails], axis=0)
+        values = np.clip(values, DELTA_FLOOR, min(1.0, self._tv_bound))
         bounded = points >= self._pure_epsilon
         return [float(v) for v in np.where(bounded, np.minimum(values, self._pure_delta), values)]
 
@@ -217,11 +216,6 @@ class NumericLoss:
         points = math.ceil(min(reach, _LARGEST_LOSS) / self._interval) + 1
         stride = math.ceil(points / _CURVE_POINTS)
         return np.arange(0, points + stride, stride) * self._interval
-
-    def _directed(self, direction: str) -> tuple[Tail, ...]:
-        if direction == "any":
-            return self._tails
-        return self._tails[:1] if direction == "member" else self._tails[-1:]
 
 
 def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | NumericLoss | NoPrivacy:
@@ -284,14 +278,14 @@ def _slack(count: int) -> tuple[int, float]:
 
 
 @functools.lru_cache(maxsize=32)
-def _repeated(atom: Atom, count: int, interval: float) -> Pld:
+def _repeated(atom: Atom, count: int, interval: float) -> PrivacyLossDistribution:
     with np.errstate(all="ignore"):  # dp_accounting takes logarithms of probabilities that may be 0
         pld = atom.pld(interval)
         return pld if count == 1 else pld.self_compose(count)
 
 
 @functools.lru_cache(maxsize=8)
-def _composed(form: NormalForm, interval: float) -> Pld:
+def _composed(form: NormalForm, interval: float) -> PrivacyLossDistribution:
     plds = [_repeated(atom, count, interval) for atom, count in _all_atoms(form)]
     return functools.reduce(lambda one, other: one.compose(other), plds)
 

@@ -35,7 +35,8 @@ class Profile:
     """Composed privacy cost of events.
 
     All results are upper bounds up to rounding. Below ``delta = 1e-12``, epsilon of a numerically composed
-    profile is infinite unless the loss is bounded. Unsampled Gaussians alone are exact at any delta.
+    profile is infinite unless the loss is bounded. Unsampled Gaussians alone are exact at any delta. A number
+    out of range or NaN raises InputError. An event that cannot be accounted for raises PrivacyError.
 
     Parameters
     ----------
@@ -47,13 +48,6 @@ class Profile:
         see :mod:`dpsynth.accounting.normal_form`.
     coarseness : float
         1 for results to report, larger for quicker, more pessimistic ones.
-
-    Raises
-    ------
-    PrivacyError
-        If an event is unknown, naming it, or cannot be accounted for under this adjacency.
-    InputError
-        If a number in an event, or an argument of any method, is out of range or NaN.
 
     Examples
     --------
@@ -71,7 +65,6 @@ class Profile:
         self.adjacency = check_adjacency(adjacency)
         form = normalised(events, adjacency)
         self.private = form.private
-        self._curves: dict[str, TradeOff] = {}
         self._dominating: tuple[DpEvent, ...] = ()
         coarseness = in_range("coarseness", coarseness, 1.0, math.inf, high_open=True)
         self._loss: GaussianLoss | NumericLoss | PromisedLoss | NoPrivacy = loss_of(form, coarseness)
@@ -126,20 +119,13 @@ class Profile:
             return self.tv()
         return max(0.0, 1 - in_range("fpr", fpr, 0.0, 1.0) - float(self.fnr(fpr)))
 
-    def fnr(self, fpr: float | np.ndarray, test: str = "any") -> float | np.ndarray:
+    def fnr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Smallest false negative rate of a membership test at a false positive rate: the trade-off curve.
 
-        Parameters
-        ----------
-        fpr : float or ndarray
-            In [0, 1].
-        test : {"any", "member", "non-member"}
-            Claim of a positive test. Sampling makes a record's presence easier to notice than its absence,
-            or the reverse. "any" is the lower convex hull of both curves. It bounds either, and a test that
-            chooses its claim at random.
+        ``fpr`` is a number in [0, 1] or an array of them. Sampling makes a record's presence easier to notice
+        than its absence, or the reverse. The curve is the lower convex hull of both. It bounds either, and a
+        test that chooses its claim at random.
         """
-        if test not in ("any", "member", "non-member"):
-            raise InputError(f"test must be any, member or non-member, not {test!r}")
         if np.asarray(fpr).dtype.kind not in "fiu":
             raise InputError(f"fpr must be a number in [0, 1] or an array of them, not {fpr!r}")
         rates = np.asarray(fpr, dtype=float)
@@ -148,11 +134,11 @@ class Profile:
             raise InputError(f"fpr must lie in [0, 1], not {outside.flat[0]:g}")
         if isinstance(self._loss, GaussianLoss):
             return self._loss.fnr(fpr)
-        return self._curve(self._loss, test)(fpr)
+        return self._curve(fpr)
 
-    def tpr(self, fpr: float | np.ndarray, test: str = "any") -> float | np.ndarray:
+    def tpr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Largest true positive rate at a false positive rate, that is ``1 - fnr``: the ROC curve."""
-        fnr = self.fnr(fpr, test)
+        fnr = self.fnr(fpr)
         if isinstance(self._loss, GaussianLoss):
             return self._loss.tpr(fpr)
         value = np.maximum(1 - np.asarray(fnr), fpr)  # a test may always guess
@@ -182,7 +168,7 @@ class Profile:
             return math.inf
         if isinstance(self._loss, GaussianLoss):
             return self._loss.mu
-        return self._curve(self._loss, "any").mu(smallest_fpr)
+        return self._curve.mu(smallest_fpr)
 
     def belief(self, delta: float, prior: float = 0.5) -> float:
         """Bound on an observer's belief that a member is one: ``e^epsilon(delta)`` times the prior odds.
@@ -227,25 +213,17 @@ class Profile:
     def largest_exceedance(self, epsilon: float) -> float:
         """Bound the probability that any observer's odds grow by more than e^epsilon.
 
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-
-        Returns
-        -------
-        float
-            Valid for every record, in whichever of the two tables is true. Valid for every function of the
-            outputs, and if later steps depend on earlier outputs.
+        It is valid for every record, in whichever of the two tables is true. It is valid for every function
+        of the outputs, and if later steps depend on earlier outputs.
 
         Notes
         -----
         Let S be the outcomes after which the odds have grown by more: ``P(S) > e^epsilon Q(S)``. For every x
         below epsilon, ``P(S) - e^x Q(S) <= delta(x)``. It follows that ``P(S) (1 - e^(x - epsilon)) <=
         delta(x)``. The result is the least of these bounds over a grid of x. The infimum is where the ROC
-        curve leaves the line ``tpr = e^epsilon fpr``. Observers who only see if a Gaussian output lies in
-        one tail come as close to it as they like. Only delta is used. It holds for adaptive steps (Zhu, Dong
-        and Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
+        curve leaves the line ``tpr = e^epsilon fpr``. Observers who only see if a Gaussian output lies in one
+        tail come as close to it as they like. Only delta is used. It holds for adaptive steps (Zhu, Dong and
+        Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
 
         Examples
         --------
@@ -273,10 +251,6 @@ class Profile:
             least = min(least, float(bounds[best]))
             ahead = np.geomspace(ahead[max(best - 1, 0)], ahead[min(best + 1, ahead.size - 1)], 400)
         return least
-
-    def belief_quantile(self, probability: float, prior: float = 0.5) -> float:
-        """Belief that no observer of any record exceeds with more than this probability."""
-        return posterior_belief(self.largest_loss_quantile(probability), prior)
 
     def loss_quantile(self, probability: float) -> float:
         """Smallest level, at least 0, that :meth:`exceedance` puts at most at this probability."""
@@ -313,12 +287,8 @@ class Profile:
         # accuracy = P0 + sup_S [P1 P(S) - P0 Q(S)] = P0 + P1 delta(log(P0 / P1))
         return larger + smaller * self.delta(math.log(larger / smaller))
 
-    def _curve(self, loss: NumericLoss | PromisedLoss | NoPrivacy, test: str) -> TradeOff:
-        if test not in self._curves:
-            grid = loss.grid()
-            symmetric = test == "any"
-            if not symmetric:
-                grid = np.concatenate([-grid[:0:-1], grid])
-            deltas = np.asarray(loss.deltas(grid.tolist(), test))
-            self._curves[test] = from_deltas(grid, deltas, symmetric=symmetric)
-        return self._curves[test]
+    @cached_property
+    def _curve(self) -> TradeOff:
+        assert not isinstance(self._loss, GaussianLoss)  # which has its own
+        grid = self._loss.grid()
+        return from_deltas(grid, np.asarray(self._loss.deltas(grid.tolist())))

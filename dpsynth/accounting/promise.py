@@ -45,18 +45,15 @@ class PromisedLoss:
         """Smallest delta that follows at ``epsilon`` (at least 0)."""
         return self.deltas([epsilon])[0]
 
-    def deltas(self, epsilons: list[float], direction: str = "any") -> list[float]:
-        """:meth:`delta` at each of a list of epsilons of any sign, the same in both directions."""
-        points = np.asarray(epsilons, dtype=float)
-        size = np.minimum(np.abs(points), self.epsilon_promised)
+    def deltas(self, epsilons: list[float]) -> list[float]:
+        """:meth:`delta` at each of a list of epsilons."""
+        size = np.minimum(np.asarray(epsilons, dtype=float), self.epsilon_promised)
         # the share of the way in y = e^epsilon from 1 to e^promised
         way: float | np.ndarray = 1.0
         if self.epsilon_promised > 0.0:
             way = np.exp(size - self.epsilon_promised) * np.expm1(-size) / np.expm1(-self.epsilon_promised)
         values = self.delta_promised * way + self.tv * (1 - way)
-        # with the tables exchanged: P(S) - y Q(S) = 1 - y + y [Q(not S) - P(not S) / y]
-        factor = np.exp(np.minimum(points, 0.0))
-        return [float(value) for value in 1 - factor + factor * values]
+        return [float(value) for value in np.broadcast_to(values, size.shape)]
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon that follows at ``delta``, infinite below the promised delta."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any, TypedDict
+from typing import Any
 
 from dpsynth.accounting.contents import Contents, Entry, Stage
 from dpsynth.accounting.events import describe_event, event_from_dict, event_to_dict
@@ -60,7 +60,10 @@ def from_record(record: Mapping[str, Any]) -> Contents:
             raise InputError("two of its stages have one key")
         contents, last = Contents(), 1
         for line in record["entries"]:
-            last = _in_order(_of(line, Entry)["stage"], last, len(stages))
+            number = _of(line, Entry)["stage"]
+            if type(number) is not int or not last <= number <= len(stages):
+                raise InputError(f"stage {number!r} is not one of {last} to {len(stages)}")
+            last = number
             event, keys = event_from_dict(line["event"]), tuple(line["keys"])
             entry = Entry(**{**line, "event": event, "keys": keys}).checked()
             contents = contents.adding(entry, stages[last - 1])
@@ -105,13 +108,6 @@ def _of(line: dict[str, Any], kind: type[Entry] | type[Stage]) -> dict[str, Any]
     return line
 
 
-def _in_order(number: object, earliest: int, stages: int) -> int:
-    """Refuse the number of a missing stage, or of one before the last entry's."""
-    if isinstance(number, bool) or not isinstance(number, int) or not earliest <= number <= stages:
-        raise InputError(f"stage {number!r} is not one of {earliest} to {stages}")
-    return number
-
-
 def _agree(told: float | None, real: float | None) -> bool:
     if told is None or real is None:
         return told is real
@@ -142,42 +138,8 @@ def _check_fields(record: Mapping[str, Any]) -> None:
         raise DataError(f"the ledger is about {record['unit']!r}, but this package accounts for {UNIT!r}")
 
 
-class StageCost(TypedDict):
-    """The cost that one stage adds to the sum."""
-
-    epsilon: float
-    delta: float
-    tv: float
-
-
-class EntryCost(TypedDict):
-    """One entry: its words, its cost alone, and the cost of all entries up to it."""
-
-    name: str
-    stage: int
-    event: str
-    sensitivity: str
-    detail: str
-    epsilon_alone: float
-    epsilon_cumulative: float
-
-
-class Summary(TypedDict):
-    """See :meth:`Ledger.summary`."""
-
-    epsilon: float
-    delta: float
-    tv: float
-    advantage: float
-    attack_accuracy_bound: float
-    adjacency: str
-    unit: str
-    not_private: bool
-    seeded: bool
-    excluded: list[str]
-    guarantee: str
-    stages: list[StageCost]
-    entries: list[EntryCost]
+#: costs of a ledger by name, see :meth:`Ledger.summary`
+Summary = dict[str, Any]
 
 
 def summary_of(contents: Contents, delta: float) -> Summary:
@@ -201,7 +163,7 @@ def summary_of(contents: Contents, delta: float) -> Summary:
     }
 
 
-def _entry(contents: Contents, place: int, delta: float) -> EntryCost:
+def _entry(contents: Contents, place: int, delta: float) -> dict[str, Any]:
     entry = contents.entries[place]
     return {
         "name": entry.name,

@@ -46,29 +46,24 @@ class TradeOff:
         return max(0.0, float(np.max(-ndtri(fpr) - ndtri(self(fpr)))))
 
 
-def from_deltas(epsilons: np.ndarray, deltas: np.ndarray, *, symmetric: bool) -> TradeOff:
-    """Build the curve from upper bounds ``deltas`` at ascending ``epsilons`` below 700, both of shape (n,).
+def from_deltas(epsilons: np.ndarray, deltas: np.ndarray) -> TradeOff:
+    """Build the curve from upper bounds ``deltas`` at ascending ``epsilons``, both of shape (n,).
 
-    If ``symmetric``, epsilons are at least 0 and each pair holds with the two tables exchanged as well. The
-    result is then its own inverse. Otherwise a positive test claims P, and the false positive rate is Q's.
+    Epsilons are at least 0 and below 700. Each pair holds with the two tables exchanged as well, so the
+    result is its own inverse.
     """
     y, bound = np.exp(epsilons), np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
     apart = np.append(True, np.diff(y) > 0)  # epsilons may differ by less than the numbers next to 1
     y, bound = _lower_hull(y[apart], bound[apart])
-    if not symmetric:  # delta is 1 at y = 0
-        y, bound = _lower_hull(np.append(0.0, y), np.append(1.0, bound))
     # On a stretch of the hull, delta = (1 - fnr) - y fpr; beyond the last point it is constant.
     fpr = np.append(np.diff(bound) / -np.diff(y), 0.0)
     fnr = 1 - bound - y * fpr
     fpr, fnr = fpr[::-1], fnr[::-1]
-    if symmetric:
-        # What holds with the tables exchanged holds for (fnr, fpr): reflect the curve where it meets the
-        # diagonal. The first line goes on to fnr = 0; its slope is -1 where the first epsilon is 0.
-        fpr, fnr = np.append(fpr, (1 - bound[0]) / y[0]), np.append(fnr, 0.0)
-        fpr, fnr = _until(fpr, fnr, floor=fpr)
-        fpr, fnr = np.append(fpr, fnr[::-1]), np.append(fnr, fpr[::-1])
-    else:
-        fpr, fnr = _until(fpr, fnr, np.zeros_like(fpr))
+    # What holds with the tables exchanged holds for (fnr, fpr): reflect the curve where it meets the
+    # diagonal. The first line goes on to fnr = 0; its slope is -1 where the first epsilon is 0.
+    fpr, fnr = np.append(fpr, (1 - bound[0]) / y[0]), np.append(fnr, 0.0)
+    fpr, fnr = _until_diagonal(fpr, fnr)
+    fpr, fnr = np.append(fpr, fnr[::-1]), np.append(fnr, fpr[::-1])
     fpr, fnr = np.clip(fpr, 0.0, 1.0), np.clip(fnr, 0.0, 1.0)
     fpr, fnr = np.maximum.accumulate(np.append(fpr, 1.0)), np.minimum.accumulate(np.append(fnr, 0.0))
     first = np.flatnonzero(np.diff(np.append(-1.0, fpr)) > 0)
@@ -77,9 +72,9 @@ def from_deltas(epsilons: np.ndarray, deltas: np.ndarray, *, symmetric: bool) ->
     return TradeOff(fpr[first], fnr[last])
 
 
-def _until(fpr: np.ndarray, fnr: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices as long as ``fnr`` is at least ``floor``, and the point where it crosses it."""
-    above = fnr - floor
+def _until_diagonal(fpr: np.ndarray, fnr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices as long as ``fnr`` is at least ``fpr``, and the point where it crosses it."""
+    above = fnr - fpr
     kept = int(np.argmax(above < 0.0)) if np.any(above < 0.0) else fnr.size
     if kept in (0, fnr.size):
         return fpr, fnr

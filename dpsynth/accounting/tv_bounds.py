@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.accounting.conversions import tv_of_mu
-from dpsynth.checks import in_range, inside, positive, whole
-from dpsynth.errors import InputError
+from dpsynth.checks import in_range, inside, one_of, positive, whole
 
 #: Up to this noise multiplier the two Gaussians of a sampled release have no common mass in double precision.
 _SEPARATED = 0.01
@@ -44,22 +42,15 @@ def gaussian_tv(sigma: float) -> float:
     return tv_of_mu(1 / positive("sigma", sigma))
 
 
-@dataclass(frozen=True)
-class KlPair:
-    """Kullback-Leibler divergences, in nats, between the outputs with and without one record."""
+class KlPair(NamedTuple):
+    """Kullback-Leibler divergences, in nats, between the outputs with and without one record.
+
+    The paper uses the larger (Definition 4). TV(P, Q) = TV(Q, P), so the smaller, which is sharper, bounds it
+    too.
+    """
 
     present_absent: float
     absent_present: float
-
-    @property
-    def largest(self) -> float:
-        """The larger of the two, which the paper uses (Definition 4)."""
-        return max(self.present_absent, self.absent_present)
-
-    @property
-    def smallest(self) -> float:
-        """The smaller of the two: TV(P, Q) = TV(Q, P), so each bounds the TV and the sharper may be used."""
-        return min(self.present_absent, self.absent_present)
 
 
 def sampled_gaussian_kl(noise_multiplier: float, sampling_prob: float) -> KlPair:
@@ -127,13 +118,12 @@ def sampled_gaussian_tv(
 ) -> float:
     """Bound on the TV of a training run from the KL divergence of a step (Theorem 7, section 5.1).
 
-    The smallest divergence is valid and sharper (:attr:`KlPair.smallest`), the largest is the paper's.
+    The smallest divergence is valid and sharper (:class:`KlPair`), the largest is the paper's.
     ``Profile([training_event(z, q, steps)]).tv()`` is exact and smaller than both.
     """
-    if direction not in ("smallest", "largest"):
-        raise InputError(f"direction must be smallest or largest, not {direction!r}")
+    one_of("direction", direction, ("smallest", "largest"))
     kl = sampled_gaussian_kl(noise_multiplier, sampling_prob)
-    return kl_tv(whole("steps", steps) * (kl.smallest if direction == "smallest" else kl.largest))
+    return kl_tv(whole("steps", steps) * (min(kl) if direction == "smallest" else max(kl)))
 
 
 def naive_composition(tvs: Iterable[float]) -> float:

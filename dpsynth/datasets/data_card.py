@@ -13,7 +13,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from dpsynth.checks import few
-from dpsynth.datasets import preparations
+from dpsynth.datasets.preparations import PREPARATIONS
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.yaml_text import load_yaml, one_sentence, shipped_folder
 from dpsynth.table.schema import Schema
@@ -22,14 +22,9 @@ _RAW = "https://raw.githubusercontent.com"
 
 
 class Origin(BaseModel):
-    """The source of a data set.
+    """The source of a data set: a file in a public repository of GitHub, or its address ``download``.
 
-    Attributes
-    ----------
-    repository, commit, path : str, optional
-        The file in a public repository of GitHub.
-    member, archive_sha256 : str, optional
-        If that file is a zip archive: the member that is the data set, and the archive's checksum.
+    If that file is a zip archive, ``member`` is the data set, and ``archive_sha256`` the archive's checksum.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -100,7 +95,7 @@ class Card(BaseModel):
         Columns of the file that are left out because they say the outcome or who somebody is, each with the
         reason.
     preparation : str, optional
-        One of :data:`dpsynth.datasets.preparations.NAMES`. The fields below act on its outcome.
+        One of :data:`dpsynth.datasets.preparations.PREPARATIONS`. The fields below act on its outcome.
     columns : dict of str to str
         For renamed columns, the schema's name to the file's.
     recode : dict of str to dict
@@ -149,8 +144,8 @@ class Card(BaseModel):
         taken = next((name for name in self.leaking if name in self.sources.values()), None)
         if taken is not None:
             raise ValueError(f"the column {taken!r} is both leaking and taken")
-        if self.preparation is not None and self.preparation not in preparations.NAMES:
-            known = ", ".join(preparations.NAMES)
+        if self.preparation is not None and self.preparation not in PREPARATIONS:
+            known = ", ".join(PREPARATIONS)
             raise ValueError(f"preparation must be one of {known}, got {self.preparation!r}")
         if self.credentials and self.licence_page is None:
             raise ValueError("credentials need the licence_page where they are given")

@@ -29,15 +29,9 @@ def fetch(
 ) -> Path | None:
     """Return the path of a data set's file, downloaded if needed. None if it comes with a package.
 
-    Parameters
-    ----------
-    name : str
-        A data set, or the path of a card of one's own.
-    folder : path, optional
-        Folder to put the file in. A file found in ``DPSYNTH_DATA_DIR`` or the cache folder is copied there.
-        By default a file that is found stays where it is, and another goes into the cache folder.
-    say : callable
-        Receives a line before something is downloaded.
+    ``name`` is a data set, or the path of a card of one's own. A file found in ``DPSYNTH_DATA_DIR`` or the
+    cache folder is copied to ``folder``. Without one, a file that is found stays where it is, and another
+    goes into the cache folder. ``say`` receives a line before something is downloaded.
 
     Raises
     ------

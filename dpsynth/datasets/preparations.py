@@ -237,11 +237,5 @@ def _dollars(logarithm: pd.Series) -> pd.Series:
     return np.exp(logarithm).round().where(logarithm > 0, 0.0)
 
 
-_PREPARED = {function.__name__: function for function in (diabetes130, physionet2012, randhie)}
-#: data sets that need more than the card's renames, recodes and constants
-NAMES = tuple(_PREPARED)
-
-
-def prepared(name: str, raw: pd.DataFrame) -> pd.DataFrame:
-    """Prepare the file of one of :data:`NAMES`, or raise DataError if a column that it reads is absent."""
-    return _PREPARED[name](raw)
+#: for data sets that need more than the card's renames, recodes and constants
+PREPARATIONS = {function.__name__: function for function in (diabetes130, physionet2012, randhie)}

@@ -20,13 +20,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpsynth.datasets import preparations
 from dpsynth.datasets.data_card import Card, cards_folder
+from dpsynth.datasets.preparations import PREPARATIONS
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
 from dpsynth.files.yaml_text import read_text, stems
-from dpsynth.table.column import Column
-from dpsynth.table.io import read_csv_text
+from dpsynth.table.csv_cells import text_frame
+from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.io import reading
 
 DATA_DIR = "DPSYNTH_DATA_DIR"
 
@@ -109,17 +110,9 @@ def names() -> tuple[str, ...]:
 
 
 def card(name: str) -> Card:
-    """Return the card of a data set.
+    """Return the card of a data set: one of :func:`names`, or the path of a card of one's own (``.yaml``).
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`names`, or the path of a card of one's own, which ends with ``.yaml``.
-
-    Raises
-    ------
-    DataError
-        If there is none of that name, it needs credentials and has no card, or it is not a valid card.
+    Raises DataError if there is none, it needs credentials and has no card, or it is not a valid card.
 
     Examples
     --------
@@ -149,27 +142,13 @@ def credentials_needed(what: str, licence: str, page: str | None) -> str:
 
 
 def load(name: str, *, data_dir: str | Path | None = None) -> Table:
-    """Load a data set.
+    """Load a data set: one of :func:`names`, or the path of a card of one's own (``.yaml``).
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`names`, or the path of a card of one's own, which ends with ``.yaml``.
-    data_dir : path, optional
-        The folder of the data files. The default is the one that ``DPSYNTH_DATA_DIR`` names, then the cache
-        folder of ``dpsynth data fetch``. Nothing is downloaded.
-
-    Returns
-    -------
-    Table
-        The frame has the schema's columns and canonical dtypes. Values outside the public bounds stay as they
-        were recorded. They are clipped and rounded when records are encoded.
-
-    Raises
-    ------
-    DataError
-        If there is no such data set, the file is not found, the checksum differs, or the file does not fit
-        the schema.
+    ``data_dir`` is the folder of the data files, by default the one that ``DPSYNTH_DATA_DIR`` names, then the
+    cache folder of ``dpsynth data fetch``. Nothing is downloaded. The frame has the schema's columns and
+    canonical dtypes. Values outside the public bounds stay as they were recorded. They are clipped and
+    rounded when records are encoded. Raises DataError if there is no such data set or file, the checksum
+    differs, or the file does not fit the schema.
 
     Examples
     --------
@@ -182,7 +161,11 @@ def load(name: str, *, data_dir: str | Path | None = None) -> Table:
         read = _from_scikit_learn if found.source == "scikit-learn" else _from_statsmodels
         return table_of(found, read(found))
     path = require_file(found, data_dir)
-    return table_of(found, read_csv_text(path, _as_in_file(found)), path)
+    with reading(path):
+        # under the file's names, so that a declared word such as ``NA`` is read as one
+        columns = [found.table[name].model_copy(update={"name": s}) for name, s in found.sources.items()]
+        cells, _ = text_frame(path, columns, CsvFormat())
+    return table_of(found, cells, path)
 
 
 def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
@@ -194,7 +177,7 @@ def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
     made = raw
     if found.preparation is not None:
         try:
-            made = preparations.prepared(found.preparation, raw)
+            made = PREPARATIONS[found.preparation](raw)
         except DataError as problem:
             raise DataError(f"{what}: {problem}") from None
     absent = [source for source in (*found.leaking, *found.sources.values()) if source not in made.columns]
@@ -210,11 +193,6 @@ def table_of(found: Card, raw: pd.DataFrame, path: Path | None = None) -> Table:
     whole = len(chosen) == len(raw)  # else rows of the frame are not lines of the file
     checked = found.table.check(chosen.reset_index(drop=True), path=path if whole else None)
     return Table(checked, found.table, found.name, found)
-
-
-def _as_in_file(found: Card) -> list[Column]:
-    """The schema's columns under the file's names, so that a declared word such as ``NA`` is read as one."""
-    return [found.table[name].model_copy(update={"name": source}) for name, source in found.sources.items()]
 
 
 def _from_scikit_learn(found: Card) -> pd.DataFrame:

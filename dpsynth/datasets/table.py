@@ -28,16 +28,8 @@ from dpsynth.table.schema import Schema
 class Table:
     """A frame that fits a schema.
 
-    Attributes
-    ----------
-    frame : pandas.DataFrame of shape (n, columns)
-        With the canonical dtypes of the schema.
-    schema : Schema
-        Schema of the frame's columns, in their order.
-    name : str
-        For messages and reports.
-    card : Card or None
-        None for tables that are not of the registry.
+    ``frame`` has the schema's columns, in their order, with their canonical dtypes. ``name`` is for messages
+    and reports. ``card`` is None for tables that are not of the registry.
     """
 
     frame: pd.DataFrame
@@ -60,17 +52,9 @@ def open_table(
 ) -> Table:
     """Read a CSV or Parquet file of one's own and its schema (an object or a YAML file).
 
-    ``csv_format`` describes how a CSV file is written. Anything it leaves open is guessed.
-
-    Warns
-    -----
-    OwnerWarning
-        If something was guessed, or a column that is not declared shows a person in several rows.
-
-    Raises
-    ------
-    DataError, SchemaError
-        If either cannot be read or they do not fit each other.
+    ``csv_format`` describes how a CSV file is written. Anything it leaves open is guessed. Warns
+    (OwnerWarning) if something was guessed, or a column that is not declared shows a person in several rows.
+    Raises DataError or SchemaError if either cannot be read or they do not fit each other.
     """
     known = schema if isinstance(schema, Schema) else Schema.from_yaml(Path(schema))
     try:
@@ -89,27 +73,10 @@ def open_table(
 def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple[Table, Table]:
     """Split a table by a keyed hash of each record, whatever the other records are.
 
-    Parameters
-    ----------
-    table : Table
-        To be split.
-    test_fraction : float
-        In (0, 1): probability that a record goes to the test part.
-    seed : int
-        Key of the hash.
-
-    Returns
-    -------
-    train, test : Table
-        Rows in their old order, indices from 0. ``schema.n_public`` of each part is the table's times its
-        share: the number to expect, which is public where the table's is.
-
-    Raises
-    ------
-    InputError
-        If ``test_fraction`` is not in (0, 1).
-    DataError
-        If one part would be empty.
+    A record goes to the test part with probability ``test_fraction``, in (0, 1). ``seed`` is the key of the
+    hash. Rows keep their order, with indices from 0. The public number of each part is the table's times its
+    share: the number to expect, which is public where the table's is. Raises DataError if one part would be
+    empty.
 
     Notes
     -----
@@ -145,33 +112,16 @@ def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -
 def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple[Table, Table]:
     """Split a table at random, each outcome value in proportion.
 
-    Parameters
-    ----------
-    table : Table
-        To be split.
-    test_fraction : float
-        Share of the records that go to the test half, in (0, 1).
-    seed : int
-        Seed of the split. It protects nobody: a split is part of the design of an experiment.
-
-    Returns
-    -------
-    train, test : Table
-        Rows in their old order, indices from 0. Each half's ``schema.n_public`` follows from the table's
-        public number of records and the fraction, never from the frame. It is None if the table has none.
-
-    Raises
-    ------
-    InputError
-        If ``test_fraction`` is not in (0, 1).
-    DataError
-        If one half would be empty.
+    ``test_fraction``, in (0, 1), is the share of the test half: ``round(test_fraction * n)`` records exactly.
+    Outcome values share it by largest remainders. Without an outcome the split is a plain random one.
+    ``seed`` protects nobody: a split is part of the design of an experiment. Rows keep their order, with
+    indices from 0. Each half's public number follows from the table's, never from the frame. Raises DataError
+    if one half would be empty.
 
     Notes
     -----
     The privacy guarantee of a run is about the training half as it is: two training tables that differ in one
-    record. Without an outcome the split is a plain random one. The number of test records is
-    ``round(test_fraction * n)`` exactly. Outcome values share it by largest remainders.
+    record.
 
     Examples
     --------

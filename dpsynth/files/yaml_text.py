@@ -159,7 +159,8 @@ def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
     # A misspelt key is also a missing one; the key that was written says more.
     first = next((e for e in found if e["type"] != "missing"), found[0])
     # pydantic appends the branch of a union that it tried to the location; readers need the key only
-    location = [str(part) for part in first["loc"] if not (isinstance(part, str) and _is_branch(part))]
+    branches = {"str", "int", "bool", "float", "is-instance"}
+    location = [str(part) for part in first["loc"] if part not in branches and "[" not in str(part)]
     where = ".".join(location)
     kind, given = first["type"], first.get("input")
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -187,10 +188,6 @@ def one_sentence(problem: ValidationError, known: Sequence[str] = ()) -> str:
         r"a valid dictionary( or instance of \w+)?|a valid mapping", "a mapping of keys", message
     )
     return f"{where} {message}, got {_short(given)}" if where else f"{message}, got {_short(given)}"
-
-
-def _is_branch(part: str) -> bool:
-    return part in {"str", "int", "bool", "float", "is-instance"} or "[" in part
 
 
 def _short(value: Any) -> str:

@@ -64,6 +64,8 @@ def plan(
 
     No data file is opened and no privacy budget is used. AUC loss and interval widths are estimates from
     simulated tables of the schema's shape. They are drawn with fixed seeds: a plan is the same each time.
+    Raises InputError if a number is out of range, or a study or an option is wrong, PrivacyError if the
+    schema has unreviewed fields.
 
     Parameters
     ----------
@@ -82,17 +84,6 @@ def plan(
         Simulated tables at each epsilon.
     progress : callable, optional
         Called with the number of fits done and of all fits.
-
-    Returns
-    -------
-    BudgetPlan
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or a study or an option is wrong.
-    PrivacyError
-        If the schema has unreviewed fields.
 
     Examples
     --------

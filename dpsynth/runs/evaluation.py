@@ -191,18 +191,15 @@ def attempts_on_releases(
     if played and found.plan is not None:
         from dpsynth.audits.adversary_critic import quick_attempts
 
-        records = tables.train.head(_most_watched(found.layout.dim))
+        # their distances to one another are taken, and they are watched in training
+        most = min(2000, max(int(math.sqrt(2e8 / found.layout.dim)), 2))
+        records = tables.train.head(most)
         points = model.model_.encoder.transform(records, on_records).astype(np.float64)
         name = tables.schema.name or "the training records"
         seed = int(rng.integers(2**63))
         yield from quick_attempts(
             found.plan, found.training, found.layout, points, name=name, seed=seed, scale=found.scale
         )
-
-
-def _most_watched(dim: int) -> int:
-    """Records whose distances to one another are taken, and which are watched in training."""
-    return min(2000, max(int(math.sqrt(2e8 / dim)), 2))
 
 
 def proved_by(ledger: Ledger, *, coins: bool) -> Proved:

@@ -30,7 +30,7 @@ from dpsynth.model.rejection import Acceptance
 from dpsynth.runs.config import RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
-from dpsynth.runs.reporting import flattened_columns, new_report
+from dpsynth.runs.reporting import Origin
 from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -57,7 +57,10 @@ def run(
     """Carry out a run and write its folder (:class:`~dpsynth.runs.run_folder.RunFolder`).
 
     Errors outside the records are found before the records are read. The training half is read by ``fit``
-    (every statistic is in the ledger) and by the evaluation, whose numbers are internal.
+    (every statistic is in the ledger) and by the evaluation, whose numbers are internal. Raises InputError if
+    the configuration, the data or the schema is wrong, or there is nothing to resume. It raises InputError as
+    well if ``out`` must not be written to or is in use. Raises PrivacyError if the guarantee asked for cannot
+    be given.
 
     Parameters
     ----------
@@ -76,14 +79,6 @@ def run(
         Go on although ``n_public`` is far from the number of rows.
     evaluate : bool
         Whether the table is judged now, as far as the configuration says.
-
-    Raises
-    ------
-    InputError
-        If the configuration, the data or the schema is wrong. If ``out`` must not be written to or is in use,
-        or there is nothing to resume.
-    PrivacyError
-        If the guarantee asked for cannot be given.
     """
     folder = RunFolder(Path(out))
     out = folder.path
@@ -132,17 +127,13 @@ def run(
                     )
             seconds = {"load": loaded - start, "fit": time.perf_counter() - loaded}
             say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
-            report = new_report(
-                model.ledger_,
-                model.guarantee().delta,
+            report = Origin.of_model(model).report(
                 train.schema,
                 name=table.name,
                 outcome=train.schema.outcome,
                 synthetic_records=0,
                 config=_without_seed(config),
                 seconds=seconds,
-                studies=model.estimates_,
-                flattened=flattened_columns(model),
             )
             done = Finished(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)

@@ -100,9 +100,7 @@ class BudgetPlan:
     records, columns : int
         Size of the table to fit.
     epsilon, delta : float
-        The budget that ``statistics`` and ``advice`` are for.
-    statistics : tuple of PlannedStatistic
-        Noisy statistics, in the order of a fit.
+        The budget that ``statistics``, in the order of a fit, and ``advice`` are for.
     forecasts : tuple of Forecast
         One for each of the epsilons that every plan compares and the plan's own epsilon, ascending.
     advice : tuple of Advice
@@ -259,9 +257,8 @@ class BudgetPlan:
 
         guess = "-" if at.attack_accuracy is None else f"{percent(at.attack_accuracy)} %"
         widths = [_spread(at.widening.get(name), 1) for name in self._studies]
-        noise = "-" if at.noise_std is None else f"{at.noise_std:,.1f}"
         groups = (whole(at.smallest_group), whole(at.smallest_pair))
-        return (plain(at.epsilon), guess, noise, *groups, _spread(at.auc_loss, 3), *widths)
+        return (plain(at.epsilon), guess, _noise(at.noise_std), *groups, _spread(at.auc_loss, 3), *widths)
 
 
 def _lacking(at: Forecast, n: int) -> list[str]:
@@ -279,8 +276,11 @@ def _lacking(at: Forecast, n: int) -> list[str]:
 
 
 def _statistic(each: PlannedStatistic) -> tuple[str, ...]:
-    noise = "-" if each.noise_std is None else f"{each.noise_std:,.1f}"
-    return (each.name, f"{100 * each.share:.0f} %", f"{each.epsilon:.2f}", noise)
+    return (each.name, f"{100 * each.share:.0f} %", f"{each.epsilon:.2f}", _noise(each.noise_std))
+
+
+def _noise(std: float | None) -> str:
+    return "-" if std is None else f"{std:,.1f}"
 
 
 def _spread(found: Spread | None, places: int) -> str:

@@ -101,19 +101,19 @@ def fitted(task: Task) -> dict[str, Any]:
     from dpsynth.synthesis.synthesizer import DPWGANGP
 
     rng = np.random.default_rng([_SEED, task.seed])
-    table = simulated_table(task.schema, task.n, _TESTED, task.auc, rng)
+    train, test = simulated_table(task.schema, task.n, _TESTED, task.auc, rng)
     model = DPWGANGP(**{**dict(task.options), "random_state": task.seed})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OwnerWarning)  # there is no owner
-        model.fit(table.train, schema=task.schema)
+        model.fit(train, schema=task.schema)
     record: dict[str, Any] = {
         "seed": task.seed,
         "widening": {each.study: each.widening for each in model.estimates_},
     }
     if not _has_auc(task.schema):
         return record
-    made = model.sample(task.n, random_state=task.seed)[list(table.train.columns)]
-    aucs = (mean_auc(frame, table.test, task.schema.modelled, task.seed) for frame in (table.train, made))
+    made = model.sample(task.n, random_state=task.seed)[list(train.columns)]
+    aucs = (mean_auc(frame, test, task.schema.modelled, task.seed) for frame in (train, made))
     return record | dict(zip(("real", "synthetic"), aucs, strict=True))
 
 

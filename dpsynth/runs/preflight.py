@@ -71,14 +71,7 @@ def check_run(config: RunConfig) -> Schema:
         except InputError as problem:
             raise InputError(f"evaluate: {problem}") from None
     require_reviewed(schema, config.data is not None and config.data.accept_unreviewed)
-    if config.data is not None:
-        require_table(Path(config.data.path))
+    if config.data is not None and not (path := Path(config.data.path)).is_file():
+        what = " is a folder. Name a CSV or Parquet file" if path.is_dir() else ": there is no such file"
+        raise DataError(f"{path}{what}")
     return schema
-
-
-def require_table(path: Path) -> None:
-    """Raise DataError where a table's path is a folder or there is no file."""
-    if path.is_dir():
-        raise DataError(f"{path} is a folder. Name a CSV or Parquet file")
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")

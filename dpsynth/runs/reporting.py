@@ -6,7 +6,7 @@ A model or a ledger has the facts with which a report opens.
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -16,7 +16,6 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
-from dpsynth.evaluation.settings import Settings
 from dpsynth.files.storage import check_same_ledger
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ModelConfig
@@ -27,52 +26,6 @@ from dpsynth.table.schema import Schema
 from dpsynth.version import __version__
 
 _PACKAGES = ("dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
-
-
-def new_report(
-    ledger: Ledger,
-    delta: float,
-    schema: Schema,
-    *,
-    name: str,
-    outcome: object,
-    synthetic_records: int,
-    config: Mapping[str, object],
-    evaluation: Evaluation | None = None,
-    seconds: Mapping[str, float],
-    studies: tuple[Estimates, ...] = (),
-    flattened: Sequence[str] = (),
-) -> RunReport:
-    """Return the report of a table made, or evaluated, today with the software at hand.
-
-    ``schema`` is the one that the table was made with, and ``name`` that of the data. ``config`` is the run's
-    as it may be shown. Noise has left little of the columns ``flattened``. The rest is as in RunReport.
-    """
-    table: dict[str, object] = {
-        "name": name,
-        "schema_name": schema.name,
-        "synthetic_records": synthetic_records,
-        "columns": len(schema),
-        "outcome": outcome,
-        "schema_sha256": schema.digest(),
-        "n_public": schema.n_public,
-    }
-    if flattened:
-        table["mostly_noise"] = together(flattened)
-    if schema.unreviewed:
-        # without an evaluation nothing else would say so
-        table["unreviewed"] = sorted(schema.unreviewed)
-    return RunReport(
-        ledger=ledger,
-        delta=delta,
-        table=table,
-        config=config,
-        evaluation=evaluation,
-        versions=versions(),
-        seconds=seconds,
-        created=datetime.now(UTC).date().isoformat(),
-        studies=studies,
-    )
 
 
 def versions() -> dict[str, str]:
@@ -92,18 +45,12 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def flattened_columns(model: DPWGANGP) -> tuple[str, ...]:
-    """Return the columns of which noise has left little, from the released counts."""
-    marginals = model.model_.encoder.marginals
-    return () if marginals is None else marginals.flattened
-
-
 @dataclass(frozen=True)
 class Origin:
     """How a synthetic table was made, from its model or from a ledger alone.
 
     ``model`` are the options as a run's configuration has them. ``studies`` are the private estimates of the
-    model, ``flattened`` its columns of which noise has left little.
+    model. Noise has left little of the columns ``flattened``.
     """
 
     ledger: Ledger
@@ -114,23 +61,21 @@ class Origin:
     flattened: tuple[str, ...] = ()
 
     @classmethod
-    def of_model(cls, path: str | Path) -> Origin:
-        """Read the folder of a model or of a run, or raise DataError for none or a damaged one."""
-        fitted = RunFolder(Path(path)).load_model()
+    def of_model(cls, fitted: DPWGANGP) -> Origin:
+        """Take the facts from a fitted model."""
         # in the order of a run's configuration
         dumped = fitted.validate().model_dump()
         options = {name: dumped[name] for name in ModelConfig.model_fields if dumped[name] is not None}
         if fitted.ledger_.seeded:
             options["random_state"] = "given, not kept"
-        own = fitted.ledger_.delta
-        delta = fitted.delta_ if own is None else own
+        own, marginals = fitted.ledger_.delta, fitted.model_.encoder.marginals
         return cls(
             fitted.ledger_,
-            delta,
+            fitted.delta_ if own is None else own,
             fitted.model_.schema,
             {"epsilon": fitted.epsilon, **options},
             fitted.estimates_,
-            flattened_columns(fitted),
+            () if marginals is None else marginals.flattened,
         )
 
     @classmethod
@@ -157,37 +102,42 @@ class Origin:
 
     def report(
         self,
-        evaluation: Evaluation,
         schema: Schema,
         *,
-        train: Path,
-        schema_path: Path | None,
+        name: str,
+        outcome: object,
         synthetic_records: int,
-        asked: Settings,
+        config: Mapping[str, object],
         seconds: Mapping[str, float],
+        evaluation: Evaluation | None = None,
     ) -> RunReport:
-        """The report that `dpsynth run` would have written of this table.
+        """Return the report of a table made, or evaluated, today with the software at hand.
 
-        ``train`` and ``schema_path`` are files. ``asked`` are the settings of the evaluation.
+        ``schema`` is the one that the table was made with, and ``name`` that of the data. ``config`` is the
+        run's as it may be shown. The rest is as in RunReport.
         """
-        known = self.schema or schema
-        data = {"path": str(train.resolve())}
-        if schema_path is not None:
-            data["schema"] = str(schema_path.resolve())
-        config: dict[str, object] = {"data": data}
-        if self.model:
-            config["model"] = dict(self.model)
-        config["evaluate"] = {k: v for k, v in asked.model_dump(mode="json").items() if v is not None}
-        return new_report(
-            self.ledger,
-            self.delta,
-            known,
-            name=known.name or train.stem,
-            outcome=evaluation.settings.get("outcome"),
-            synthetic_records=synthetic_records,
+        table: dict[str, object] = {
+            "name": name,
+            "schema_name": schema.name,
+            "synthetic_records": synthetic_records,
+            "columns": len(schema),
+            "outcome": outcome,
+            "schema_sha256": schema.digest(),
+            "n_public": schema.n_public,
+        }
+        if self.flattened:
+            table["mostly_noise"] = together(self.flattened)
+        if schema.unreviewed:
+            # without an evaluation nothing else would say so
+            table["unreviewed"] = sorted(schema.unreviewed)
+        return RunReport(
+            ledger=self.ledger,
+            delta=self.delta,
+            table=table,
             config=config,
             evaluation=evaluation,
+            versions=versions(),
             seconds=seconds,
+            created=datetime.now(UTC).date().isoformat(),
             studies=self.studies,
-            flattened=self.flattened,
         )

@@ -32,11 +32,37 @@ if TYPE_CHECKING:
     from dpsynth.table.schema import Schema
 
 
+class _Place:
+    """A path in a folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: RunFolder, owner: type[RunFolder]) -> Path:
+        return folder.path / self.name
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of a run, which need not be there yet."""
 
     path: Path
+
+    synthetic = _Place("synthetic.csv")
+    croissant = _Place("croissant.json")  # metadata of the synthetic table, to be shared with it
+    model = _Place("model")
+    ledger = _Place("ledger.json")  # every noisy statistic and its cost
+    report_json = _Place("report.json")  # marks the folder of a run
+    report_md = _Place("report.md")
+    evaluation_json = _Place("evaluation.json")  # marks the folder of an evaluation
+    evaluation_md = _Place("evaluation.md")
+    estimates_json = _Place("estimates.json")  # private estimates alone: marks that of `dpsynth study fit`
+    estimates_md = _Place("estimates.md")
+
+    @property
+    def model_home(self) -> Path:
+        """The folder of the model, or this folder if it holds no model: it may be that of a model."""
+        return self.model if (self.model / "model.json").exists() else self.path
 
     @classmethod
     def of_run(cls, path: str | Path) -> RunFolder:
@@ -54,61 +80,6 @@ class RunFolder:
         raise InputError(
             f"{path} is not the folder of a run: it holds no {folder.report_json.name} of `dpsynth run`"
         )
-
-    @property
-    def synthetic(self) -> Path:
-        """The synthetic table."""
-        return self.path / "synthetic.csv"
-
-    @property
-    def model(self) -> Path:
-        """The folder of the fitted model."""
-        return self.path / "model"
-
-    @property
-    def model_home(self) -> Path:
-        """The same, or the folder itself if it holds no model: it may be that of a model."""
-        return self.model if (self.model / "model.json").exists() else self.path
-
-    @property
-    def ledger(self) -> Path:
-        """Every noisy statistic and its cost."""
-        return self.path / "ledger.json"
-
-    @property
-    def croissant(self) -> Path:
-        """Croissant metadata of the synthetic table, to be shared with it."""
-        return self.path / "croissant.json"
-
-    @property
-    def report_json(self) -> Path:
-        """The report as a record. It marks the folder of a run."""
-        return self.path / "report.json"
-
-    @property
-    def report_md(self) -> Path:
-        """The report for people without a browser."""
-        return self.path / "report.md"
-
-    @property
-    def evaluation_json(self) -> Path:
-        """The evaluation as a record. It marks the folder of an evaluation."""
-        return self.path / "evaluation.json"
-
-    @property
-    def evaluation_md(self) -> Path:
-        """The same as text."""
-        return self.path / "evaluation.md"
-
-    @property
-    def estimates_json(self) -> Path:
-        """Private estimates of studies alone. They mark the folder of `dpsynth study fit`."""
-        return self.path / "estimates.json"
-
-    @property
-    def estimates_md(self) -> Path:
-        """The same as text."""
-        return self.path / "estimates.md"
 
     @property
     def checkpoint(self) -> Path:

@@ -15,8 +15,6 @@ How strongly the outcome depends on the other columns is given as the AUC of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -40,18 +38,9 @@ _PREVALENCE = (0.1, 0.5)
 _STEEPEST = 50.0
 
 
-@dataclass(frozen=True, eq=False)
-class SimulatedTable:
-    """A training and a test table from one simulated population. ``schema`` is of both."""
-
-    schema: Schema
-    train: pd.DataFrame
-    test: pd.DataFrame
-
-
 def simulated_table(
     schema: Schema, n: int, n_test: int, auc: float, rng: np.random.Generator
-) -> SimulatedTable:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Draw a population for a schema, and ``n`` training and ``n_test`` test records of it.
 
     ``schema``: without constraints. Derived columns are left to be computed.
@@ -62,8 +51,8 @@ def simulated_table(
     >>> columns = (Column(name="age", kind="integer", lower=18, upper=99),
     ...            Column(name="died", kind="binary", categories=("no", "yes")))
     >>> schema = Schema(columns=columns, outcome="died")
-    >>> table = simulated_table(schema, 100, 50, 0.8, np.random.default_rng(0))
-    >>> table.train.shape, table.test.shape, bool(table.train["age"].between(18, 99).all())
+    >>> train, test = simulated_table(schema, 100, 50, 0.8, np.random.default_rng(0))
+    >>> train.shape, test.shape, bool(train["age"].between(18, 99).all())
     ((100, 2), (50, 2), True)
     """
     own = [column for column in schema.columns if column.derived is None]
@@ -88,7 +77,7 @@ def simulated_table(
             column, np.array(seen).reshape(len(seen), size), np.array(weights), auc, rng
         )
     frame = pd.DataFrame({column.name: series[column.name] for column in own})
-    return SimulatedTable(schema, frame.iloc[:n], frame.iloc[n:].reset_index(drop=True))
+    return frame.iloc[:n], frame.iloc[n:].reset_index(drop=True)
 
 
 def _values(column: Column, latent: Floats, rng: np.random.Generator) -> tuple[pd.Series, Floats]:
@@ -96,7 +85,9 @@ def _values(column: Column, latent: Floats, rng: np.random.Generator) -> tuple[p
     missing = rng.uniform(0.0, _MOST_MISSING) if column.missing else 0.0
     absent = rng.random(len(latent)) < missing
     if not column.is_numeric:
-        codes = _codes(len(column.categories), latent, rng, ordered=column.is_ordinal)
+        size = len(column.categories)
+        codes = _cut(latent, rng.dirichlet(np.ones(size)))
+        codes = codes if column.is_ordinal else rng.permutation(size)[codes]
         effects = rng.standard_normal(len(column.categories))
         effect = latent if column.is_ordinal else _standardised(effects[codes])
         cells = np.array([*column.categories, None], dtype=object)
@@ -124,13 +115,6 @@ def _on_scale(column: Column, place: Floats) -> Floats:
     if column.resolution is None:
         return np.asarray(numbers.clip(lower, upper))
     return step_values(column, step_numbers(column, numbers))
-
-
-def _codes(size: int, latent: Floats, rng: np.random.Generator, *, ordered: bool) -> NDArray[np.int64]:
-    """Positions of categories: of these in order, or in random order where there is none."""
-    shares = rng.dirichlet(np.ones(size))
-    codes = _cut(latent, shares)
-    return codes if ordered else rng.permutation(size)[codes]
 
 
 def _cut(latent: Floats, shares: Floats) -> NDArray[np.int64]:

@@ -278,8 +278,7 @@ def plan_releases(
         scale = calibrate(
             # what is left when these releases carry no information is nothing
             lambda s: [] if math.isinf(s) else with_noise(s).fixed_events,
-            epsilon=epsilon,
-            delta=delta,
+            EpsilonTarget(epsilon, delta),
         )
         return with_noise(scale, stage())
     fixed = with_noise(1.0).fixed_events

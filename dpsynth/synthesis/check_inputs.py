@@ -66,7 +66,7 @@ def records_of(
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
         )
-    if not options.certainly_no_steps:
+    if options.steps:
         raise frame.not_in_memory()
     if frame.schema != schema:
         raise InputError("schema is not the one that the records in parts were opened with")

@@ -10,8 +10,11 @@ from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease, grou
 from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
-#: From so many records on, where their number is public, critic steps improve the base model.
-_STEPS_FROM = 10_000
+#: From so many records on the WGAN critic is wider.
+_WIDER_FROM = 10_000
+#: Critic steps of an alternating training, without a base model. Beside one there are none by rule: they made
+#: no table that we tried better (benchmarks/results/critic_beside_base_model.md).
+STEPS = 1000
 #: Random critics whose gradients are matched, without a base model.
 CRITICS = 32
 #: So many at most: their gradients are summed and matched together in memory.
@@ -76,23 +79,6 @@ def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float
     return group_count(n, noise_std) >= _FEWEST_GROUPS
 
 
-def critic_steps(n: float | None, *, base_model: bool, pairwise_statistics: bool) -> int:
-    """Default number of critic steps: none if they do not improve the samples.
-
-    With pairwise statistics the WGAN critic is solved in one shot, and further steps made every table tested
-    worse. Without them, steps improve a base model's samples on large tables. A private ``n`` is None.
-    Without a base model these are the steps of an alternating training (`CRITICS` are those of matching).
-
-    >>> [critic_steps(36_000, base_model=True, pairwise_statistics=given) for given in (True, False)]
-    [0, 4000]
-    >>> [critic_steps(4000, base_model=given, pairwise_statistics=False) for given in (True, False)]
-    [0, 1000]
-    """
-    if not base_model:
-        return 1000
-    return 4000 if n is not None and n >= _STEPS_FROM and not pairwise_statistics else 0
-
-
 def shares(steps: int, neighbour_histogram: bool = False) -> Shares:
     """Shares by rule: many critic steps, or a nearest-neighbour histogram, reduce the tables' share.
 
@@ -110,7 +96,7 @@ def training(n: float) -> TrainingSettings:
     >>> training(4000).critic_hidden, training(36_000).critic_hidden
     ((32, 32), (64, 64))
     """
-    return TrainingSettings(critic_hidden=(64, 64)) if n >= _STEPS_FROM else TrainingSettings()
+    return TrainingSettings(critic_hidden=(64, 64)) if n >= _WIDER_FROM else TrainingSettings()
 
 
 def batch_size(preset: str | None, n: float) -> int:

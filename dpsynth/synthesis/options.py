@@ -45,21 +45,13 @@ class ModelOptions(Section):
         return not self.has_base_model and self.preset is None and self.training is None
 
     @property
-    def certainly_no_steps(self) -> bool:
-        """Whether no critic steps are made, whatever the number of records is."""
-        if self.training_steps == "auto":
-            return self.has_base_model and self.pairwise_statistics is not False
-        return self.training_steps == 0
-
-    def steps(self, n: float | None) -> int:
-        """Critic steps, or random critics, of a fit of ``n`` records, None if their number is private."""
-        if self.training_steps == "auto" and self.has_matching:
-            return default_rules.CRITICS
-        if self.training_steps == "auto":
-            return default_rules.critic_steps(
-                n, base_model=self.has_base_model, pairwise_statistics=self.pairwise_statistics is not False
-            )
-        return self.training_steps
+    def steps(self) -> int:
+        """Critic steps, or random critics. By rule there are none beside a base model."""
+        if self.training_steps != "auto":
+            return self.training_steps
+        if self.has_base_model:
+            return 0
+        return default_rules.CRITICS if self.has_matching else default_rules.STEPS
 
     @property
     def has_base_model(self) -> bool:
@@ -81,7 +73,7 @@ class ModelOptions(Section):
         if (
             self.neighbour_histogram is not True
             or self.shares is None
-            or self.certainly_no_steps
+            or not self.steps
             or not self.has_base_model
         ):
             return self

@@ -81,7 +81,7 @@ def draw_up(
         base_model = usual if options.base_model == "auto" else options.base_model
     # a noisy count must not choose the releases: the total variation would depend on it
     known, delta = None if schema.n_public is None else n, total_delta(schema, options)
-    steps, pairs, histogram = options.steps(known), options.pairwise_statistics, options.neighbour_histogram
+    steps, pairs, histogram = options.steps, options.pairwise_statistics, options.neighbour_histogram
     usual_shares = options.shares or Shares()
     if pairs == "auto":
         pairs = default_rules.has_pairwise_statistics(

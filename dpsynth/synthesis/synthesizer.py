@@ -85,9 +85,8 @@ class DPWGANGP(BaseEstimator):
         (:func:`dpsynth.synthesis.default_rules.has_neighbour_histogram`).
     training_steps : int or "auto"
         Steps of the WGAN critic, rounded up to whole generator iterations. 0 trains no generator. ``auto``
-        makes them if they improve the samples (:func:`dpsynth.synthesis.default_rules.critic_steps`): without
-        a base model, or on a large table with ``pairwise_statistics=False``. Without a base model and without
-        ``training`` it is the number of random WGAN critics, 32 by default and at most 128.
+        makes none beside a base model, and 1,000 without one. Without a base model and without ``training``
+        it is the number of random WGAN critics, 32 by default and at most 128.
     batch_size : int, optional
         Expected records in a Poisson sample. Default: a quarter of n, at most 2,048. Refused with random WGAN
         critics, which read every record.
@@ -299,7 +298,7 @@ class DPWGANGP(BaseEstimator):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
-        if visits is not None and not options.certainly_no_steps:
+        if visits is not None and options.steps:
             raise InputError("training_steps must be 0, with a base model, where patients have several rows")
         unreviewed = require_reviewed(schema, options.accept_unreviewed)
         check_studies(options.studies, schema)
@@ -308,7 +307,7 @@ class DPWGANGP(BaseEstimator):
         ledger = earlier if earlier is not None else Ledger()
         rng = self._generator(len(ledger.entries))
         records = records_of(frame, schema, options, accept_n_public=accept_n_public, visits=visits, rng=rng)
-        if checkpoint is not None and not options.certainly_no_steps:
+        if checkpoint is not None and options.steps:
             load_tensorflow_quietly()
             from dpsynth.model.wgan.checkpoint import check_target
 

@@ -29,76 +29,57 @@ from dpsynth.table.values import cast, is_special, step_numbers, step_values
 
 @dataclass(frozen=True)
 class Conformed:
-    """A frame that fits its schema.
+    """A frame that fits its schema, and the number of values outside the bounds in each numeric column.
 
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        Canonical columns, order and dtypes.
-    clipped : dict of str to int
-        Number of values outside the bounds in each numeric column. Confidential.
+    ``frame`` has canonical columns, order and dtypes. ``clipped`` is confidential.
     """
 
     frame: pd.DataFrame
     clipped: dict[str, int]
 
 
-@dataclass(frozen=True)
-class Extras:
-    """Other columns and values that a file may hold: the schema's fields of these names."""
-
-    ignored: tuple[str, ...] = ()
-    missing_words: tuple[str, ...] = ()
-    others: bool = False
-
-
-_NOTHING = Extras()
-
-
-def check_frame(
+def conform_columns(
     columns: Sequence[Column],
     frame: pd.DataFrame,
+    path: str | Path | CsvFile | None,
     *,
-    extras: Extras = _NOTHING,
-    path: str | Path | CsvFile | None = None,
-) -> pd.DataFrame:
-    """Check and convert ``frame`` without clipping, see :meth:`dpsynth.table.schema.Schema.check`."""
+    ignored: Sequence[str] | None,
+    missing_words: Sequence[str],
+    clip: bool,
+) -> Conformed:
+    """Check, convert and clip the columns of ``frame``, see :meth:`dpsynth.table.schema.Schema.conform`.
+
+    ``ignored`` are others that it may have. None: any.
+    """
     frame = _named(columns, frame)
-    _check_names([column.name for column in columns], frame, extras)
+    _check_names([column.name for column in columns], frame, ignored)
     series: dict[str, pd.Series] = {}
+    clipped: dict[str, int] = {}
     problems: list[str] = []
     for column in columns:
         try:
-            series[column.name] = _checked(column, frame[column.name], extras)
+            series[column.name] = _checked(column, frame[column.name], missing_words)
         except _BadCells as bad:
             # finding the line of a row reads the file again
             problems.append(bad.told(path) if len(problems) < _MOST_TOLD else "")
     if problems:
         raise of_records(_together(problems))
-    return pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
-
-
-def conform_frame(
-    columns: Sequence[Column],
-    frame: pd.DataFrame,
-    *,
-    extras: Extras = _NOTHING,
-    path: str | Path | CsvFile | None = None,
-) -> Conformed:
-    """Check, convert and clip ``frame``, see :meth:`dpsynth.table.schema.Schema.conform`."""
-    checked = check_frame(columns, frame, extras=extras, path=path)
-    clipped: dict[str, int] = {}
-    for column in columns:
+    for column in columns if clip else ():
         if column.is_numeric:
-            numbers = checked[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
-            # comparisons with NaN are false: a missing value is never clipped
-            outside = (numbers < column.lower) | (numbers > column.upper)
-            outside &= ~is_special(column, numbers)
-            clipped[column.name] = int(outside.sum())
-            if clipped[column.name]:
-                within = np.where(outside, np.clip(numbers, column.lower, column.upper), numbers)
-                checked[column.name] = cast(column, within, checked.index)
-    return Conformed(checked, clipped)
+            series[column.name], clipped[column.name] = _clipped(column, series[column.name])
+    found = pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
+    return Conformed(found, clipped)
+
+
+def _clipped(column: Column, values: pd.Series) -> tuple[pd.Series, int]:
+    """Numbers within the bounds, and how many were not."""
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    # comparisons with NaN are false: a missing value is never clipped
+    outside = ((numbers < column.lower) | (numbers > column.upper)) & ~is_special(column, numbers)
+    if not outside.any():
+        return values, 0
+    within = np.where(outside, np.clip(numbers, column.lower, column.upper), numbers)
+    return cast(column, within, values.index), int(outside.sum())
 
 
 def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
@@ -157,9 +138,9 @@ def _together(problems: Sequence[str]) -> str:
     )
 
 
-def _checked(column: Column, given: pd.Series, extras: Extras) -> pd.Series:
+def _checked(column: Column, given: pd.Series, missing_words: Sequence[str]) -> pd.Series:
     """The column in its dtype, or _BadCells."""
-    values = _without((*extras.missing_words, *map(_spoken, column.missing_codes)), column, given)
+    values = _without((*missing_words, *map(_spoken, column.missing_codes)), column, given)
     present = values.notna().to_numpy()
     if not column.missing and not present.all():
         raise _BadCells(column, ~present, None, "is missing, and the schema does not allow that")
@@ -195,7 +176,7 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> None:
+def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] | None) -> None:
     given = [str(name) for name in frame.columns]
     twice = next((name for name, times in Counter(given).items() if times > 1), None)
     if twice is not None:
@@ -203,8 +184,8 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame, extras: Extras) -> N
     absent = [name for name in names if name not in given]
     if absent:
         raise DataError(f"the table lacks the column(s) {few(map(repr, absent))} that the schema declares")
-    known = {*names, *extras.ignored}
-    extra = [] if extras.others else [name for name in given if name not in known]
+    known = {*names, *(given if ignored is None else ignored)}
+    extra = [name for name in given if name not in known]
     if extra:
         raise DataError(
             f"the table has the column(s) {few(map(repr, extra))} that the schema does not declare. "

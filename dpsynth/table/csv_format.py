@@ -36,19 +36,8 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 class CsvFormat:
     """The format of a CSV file. Fields that are None are guessed.
 
-    Parameters
-    ----------
-    sep : str, optional
-        One character between cells, or ``tab``.
-    decimal : {".", ","}, optional
-        Sign in front of decimals.
-    encoding : str, optional
-        Such as ``utf-8`` or ``cp1252``.
-
-    Raises
-    ------
-    InputError
-        If one is not such a sign or not known.
+    ``sep`` is one character between cells, or ``tab``. ``decimal`` is ``.`` or ``,``. ``encoding`` is such as
+    ``utf-8`` or ``cp1252``. Raises InputError if one is not such a sign or not known.
     """
 
     sep: str | None = None

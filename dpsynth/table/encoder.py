@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, DataError, of_records
 from dpsynth.table.draws import draw_entry
-from dpsynth.table.grid import Grid
 from dpsynth.table.layout import Layout, interval_ends, locate, put, put_gaussian
 from dpsynth.table.marginals import Marginals, make_grids
 from dpsynth.table.schema import Schema
@@ -252,13 +251,8 @@ class Encoder:
         """Fine cell and place within it of a coordinate of column j."""
         grid = self.grids[j]
         if self.numeric == "minmax" and grid.column.is_numeric:
-            return _located_minmax(grid, u)
+            lower, upper = grid.column.bounds
+            values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
+            code = grid.encode(values)
+            return code, grid.position(values, code, None)
         return locate(self._ends[j], u)
-
-
-def _located_minmax(grid: Grid, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Fine cell and place of a number scaled by its public bounds."""
-    lower, upper = grid.column.bounds
-    values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
-    code = grid.encode(values)
-    return code, grid.position(values, code, None)

@@ -188,7 +188,8 @@ class Grid:
         if self.starts is not None:
             return self._from_index(self._located(where, place), cells - self.present)
         left, right = self._real_edges(where)
-        values = self._unwarp(left + place * (right - left))
+        values = left + place * (right - left)
+        values = np.exp(values) if self.column.scale == "log" else values
         lower, upper = self.column.bounds
         return self._with_apart(values.clip(lower, upper), cells - self.present)
 
@@ -299,9 +300,6 @@ class Grid:
 
     def _warp(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.log(values) if self.column.scale == "log" else values
-
-    def _unwarp(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(values) if self.column.scale == "log" else values
 
 
 def _spaced(lower: float, upper: float, cells: int, scale: str) -> NDArray[np.float64]:

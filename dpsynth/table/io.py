@@ -32,26 +32,11 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV (``.csv``, ``.csv.gz``) or Parquet file.
 
-    Parameters
-    ----------
-    path : path
-        Its suffix decides how it is read.
-    schema : Schema, optional
-        Its columns must be exactly the file's, in any order, beside those that it ignores. The frame then has
-        the canonical order and dtypes. Values outside the bounds stay as they are. Without a schema the cells
-        of a CSV file are text, None where empty.
-    csv_format : CsvFormat, optional
-        Format of a CSV file. By default it is guessed.
-
-    Warns
-    -----
-    OwnerWarning
-        If the guess is not commas between cells, decimal points and UTF-8.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read or does not fit the schema, naming column, row, line and value.
+    With a schema, its columns must be exactly the file's, in any order, beside those that it ignores. The
+    frame then has the canonical order and dtypes. Values outside the bounds stay as they are. Without a
+    schema the cells of a CSV file are text, None where empty. ``csv_format`` is guessed by default. Warns
+    (OwnerWarning) if the guess is not commas between cells, decimal points and UTF-8. Raises DataError,
+    naming column, row, line and value, if the file cannot be read or does not fit the schema.
     """
     frame, file = read_cells(path, None if schema is None else schema.columns, csv_format)
     return frame if schema is None else schema.check(frame, path=file)
@@ -62,23 +47,13 @@ def read_cells(
 ) -> tuple[pd.DataFrame, Path | CsvFile]:
     """Read all columns of a file as they are, with the file, so that :meth:`Schema.check` can name a line.
 
-    With ``columns`` the cells of a CSV file are those of :func:`read_csv_text`, otherwise those of
-    :func:`read_table` without a schema.
+    The cells of a CSV file are text, None where empty. With ``columns``, ``NA``, ``nan``, ``null`` and the
+    like are absent too, unless one of them is a declared category of its column.
     """
     source = Path(path)
     parquet = _suffix(source, _READABLE) == ".parquet"
     with reading(source):
         return (pd.read_parquet(source), source) if parquet else text_frame(source, columns, csv_format)
-
-
-def read_csv_text(path: str | Path, columns: Iterable[Column]) -> pd.DataFrame:
-    """Read a CSV file's cells as text, None where a value is absent.
-
-    An empty cell is absent, and so are ``NA``, ``nan``, ``null`` and the like unless one of them is a
-    declared category of its column.
-    """
-    with reading(Path(path)):
-        return text_frame(Path(path), columns, _GUESSED)[0]
 
 
 def write_table(

@@ -39,12 +39,8 @@ class Leak:
 def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
     """Find the columns that give the outcome away.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame, shape (n, columns)
-        Numbers and words, None or NaN where missing.
-    outcome : str
-        A column of few values. Other columns, and outcomes with fewer than 10 records, are skipped.
+    ``frame`` holds numbers and words, None or NaN where missing. ``outcome`` is a column of few values. Other
+    columns, and outcomes with fewer than 10 records, are skipped.
 
     Examples
     --------
@@ -66,7 +62,9 @@ def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
             continue
         groups, absent = _groups(known[name])
         auc = max((_auc(groups, classes == c) for c in told), default=0.5)
-        only = _present_with_one(classes[~absent], sizes) if absent.any() else False
+        present = classes[~absent]
+        only = bool(absent.any() and len(present) and (present == present[0]).all())
+        only = only and len(present) * math.log(sizes[present[0]] / len(known)) < _CHANCE
         if auc >= GIVES_AWAY or only:
             found.append(Leak(str(name), auc, only))
     return tuple(found)
@@ -97,9 +95,3 @@ def _auc(groups: NDArray[np.int64], positive: NDArray[np.bool_]) -> float:
     n = int(positive.sum())
     ranks = float(rankdata(score)[positive].sum())
     return (ranks - n * (n + 1) / 2) / (n * (len(groups) - n))
-
-
-def _present_with_one(classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
-    if not len(classes) or (classes != classes[0]).any():
-        return False
-    return len(classes) * math.log(sizes[classes[0]] / sizes.sum()) < _CHANCE

@@ -36,32 +36,17 @@ class RowGroup:
     file_size: int
 
 
-@dataclass(frozen=True)
-class Part:
-    """Row groups that are read together."""
-
-    groups: tuple[RowGroup, ...]
+#: row groups that are read together
+Part = tuple[RowGroup, ...]
 
 
 class ParquetTable:
     """A private table in Parquet files, opened but not read.
 
-    Parameters
-    ----------
-    path : path
-        A folder whose files ``*.parquet`` hold the records, or one such file.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-        In the order of the files' names. Together they hold every row once.
-    rows : int
-        Number of records: private, for the table's owner only.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, a file is not Parquet, or a folder lies in the folder.
+    ``path`` is a folder whose files ``*.parquet`` hold the records, or one such file. ``parts``, in the order
+    of the files' names, hold every row once. ``rows``, the number of records, is private, for the table's
+    owner only. Raises DataError if there is no such file, a file is not Parquet, or a folder lies in the
+    folder.
 
     Examples
     --------
@@ -70,7 +55,7 @@ class ParquetTable:
     ...     for name in "ab":
     ...         pd.DataFrame({"age": range(5)}).to_parquet(f"{folder}/{name}.parquet", row_group_size=2)
     ...     table = ParquetTable(folder)
-    ...     table.rows, [(group.first, group.rows) for part in table.parts for group in part.groups]
+    ...     table.rows, [(group.first, group.rows) for part in table.parts for group in part]
     (10, [(0, 2), (2, 2), (4, 1), (0, 2), (2, 2), (4, 1)])
     """
 
@@ -93,15 +78,8 @@ class ParquetTable:
     def empty(self, schema: Schema) -> pd.DataFrame:
         """A conformed frame of no record, after checking that all files have the columns of a schema.
 
-        Parameters
-        ----------
-        schema : Schema
-            Derived columns may be there or not: they are not read.
-
-        Raises
-        ------
-        DataError
-            If a file lacks a column or has one that the schema does not declare, naming both.
+        Derived columns may be there or not: they are not read. Raises DataError, naming the file, if one
+        lacks a column or has one that the schema does not declare.
         """
         from pyarrow import parquet
 
@@ -121,7 +99,7 @@ def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
     DataError names file, column and row of what does not fit, or a file that has changed since it was opened.
     """
     modelled = schema.modelled
-    for group in part.groups:
+    for group in part:
         first = group.first
         for frame in _batches(group, schema):
             try:
@@ -165,11 +143,11 @@ def _joined(groups: Iterable[RowGroup]) -> Iterator[Part]:
     held: list[RowGroup] = []
     for group in groups:
         if held and sum(other.rows for other in held) + group.rows > PART_ROWS:
-            yield Part(tuple(held))
+            yield tuple(held)
             held = []
         held.append(group)
     if held:
-        yield Part(tuple(held))
+        yield tuple(held)
 
 
 def _batches(group: RowGroup, schema: Schema) -> Iterator[pd.DataFrame]:

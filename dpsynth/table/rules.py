@@ -18,32 +18,220 @@ between backquotes. A bare word on the right that names no column is a category.
 Ordinal columns compare by rank, columns of categories only by equality. Sums are of numbers.
 
 As in SQL, a comparison with a missing value is neither true nor false. A record breaks a constraint only
-where it is false (CHECK), and a condition selects a record only where it is true (WHERE).
+where it is false (CHECK), and a condition selects a record only where it is true (WHERE). So a rule is read
+as a function that gives where it is true and where it is false in a conformed frame.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.column import Columns
-from dpsynth.table.truth import (
-    Bools,
-    Operand,
-    Reading,
-    Truth,
-    among,
-    both,
-    compared,
-    either,
-    missing,
-    negated,
-)
+from dpsynth.table.column import Column, Columns
+from dpsynth.table.values import amounts, numeric_values
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+#: where a rule is true and where it is false; neither where a missing value leaves it open
+Truth = tuple[Bools, Bools]
+Reading = Callable[[pd.DataFrame], Truth]
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_EQUALITY = ("=", "==", "!=")
+# Of the terms' absolute sum: 0.2 + 0.1 is 0.3 where a file says so.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A column, a number, or text that is a category: ``bare`` without quotes, ``minus`` if subtracted."""
+
+    written: str
+    column: Column | None = None
+    number: float | None = None
+    bare: bool = False
+    minus: bool = False
+
+    def __str__(self) -> str:
+        return repr(self.written) if self.number is None else self.written
+
+    def means(self, category: Any) -> bool:
+        """Whether a value is this category. A code such as 02116 is compared as it is written."""
+        if self.number is not None and not isinstance(category, str):
+            return float(category) == self.number
+        said = str(category)
+        return said.lower() == self.written.lower() if isinstance(category, bool) else said == self.written
+
+
+#: one operand, or several that are added up
+Sum = Sequence[Operand]
+
+
+def either(a: Reading, b: Reading) -> Reading:
+    """True where one of two rules is, false where both are."""
+
+    def truth(frame: pd.DataFrame) -> Truth:
+        (a_true, a_false), (b_true, b_false) = a(frame), b(frame)
+        return a_true | b_true, a_false & b_false
+
+    return truth
+
+
+def negated(a: Reading) -> Reading:
+    """True where a rule is false."""
+
+    def truth(frame: pd.DataFrame) -> Truth:
+        true, false = a(frame)
+        return false, true
+
+    return truth
+
+
+def both(a: Reading, b: Reading) -> Reading:
+    """True where two rules are, false where one is."""
+    return negated(either(negated(a), negated(b)))
+
+
+def missing(left: Sum) -> Reading:
+    """True where a column has no value, ValueError if it is no column."""
+    column = left[0].column
+    if len(left) > 1 or column is None:
+        raise ValueError("'is' stands between a column and 'missing' or 'not missing'")
+
+    def truth(frame: pd.DataFrame) -> Truth:
+        absent = frame[column.name].isna().to_numpy(dtype=bool)
+        return absent, ~absent
+
+    return truth
+
+
+def among(left: Sum, values: Sequence[Operand]) -> Reading:
+    """True where a column has one of the values."""
+    if len(left) > 1 or left[0].column is None or any(value.column is not None for value in values):
+        raise ValueError("'in' stands between a column and values")
+    rule = compared(left, "==", [values[0]])
+    for value in values[1:]:
+        rule = either(rule, compared(left, "==", [value]))
+    return rule
+
+
+def compared(left: Sum, sign: str, right: Sum) -> Reading:
+    """Read a comparison, or raise ValueError if it cannot be made or a word is ambiguous."""
+    columns = [operand.column for side in (left, right) for operand in side if operand.column is not None]
+    lists = [column.categories for column in columns if not column.is_numeric]
+    single = len(left) == len(right) == 1
+    for word in (operand for operand in right if operand.bare and operand.column is None):
+        if not (single and lists and any(word.means(category) for category in lists[0])):
+            beside = f" and no category of {left[0]} ({few(map(repr, lists[0]))})" if single and lists else ""
+            raise ValueError(f"{word} is not a column{beside}")
+    if not columns:
+        raise ValueError(f"{_shown(left)} {sign} {_shown(right)} compares no column")
+    if not single or left[0].minus or right[0].minus:
+        return _sums_compared(left, sign, right)
+    _check_clear(left[0], sign, right[0])
+    if lists and (len(lists) < len(columns) or any(entry != lists[0] for entry in lists)):
+        raise ValueError(f"{left[0]} and {right[0]} have different values and cannot be compared")
+    if lists and sign not in _EQUALITY and not all(column.is_ordinal for column in columns):
+        raise ValueError(f"{left[0]} {sign} {right[0]}: categories without order compare only by == and !=")
+    # a special code is no quantity: it can be asked for, but is not more or less than anything
+    special = sign in _EQUALITY
+    sides = [_side(side[0], lists[0] if lists else None, special) for side in (left, right)]
+
+    def truth(frame: pd.DataFrame) -> Truth:
+        a, b = (side(frame) for side in sides)
+        return _where_known(_COMPARE[sign](a, b), a + b)
+
+    return truth
+
+
+def _sums_compared(left: Sum, sign: str, right: Sum) -> Reading:
+    terms = [(operand, operand.minus) for operand in left]
+    terms += [(operand, not operand.minus) for operand in right]
+    for operand, _ in terms:
+        column = operand.column
+        text = (
+            operand.number is None
+            if column is None
+            else not (column.is_numeric or not isinstance(column.categories[0], str))
+        )
+        if text:
+            raise ValueError(
+                f"{operand} is no number and cannot stand beside a sum. A category with other signs stands "
+                f"in quotes, such as '{_shown(right)}'"
+            )
+
+    def truth(frame: pd.DataFrame) -> Truth:
+        total, size = np.zeros(len(frame)), np.zeros(len(frame))
+        for operand, minus in terms:
+            values = (
+                np.float64(operand.number)
+                if operand.column is None
+                else amounts(operand.column, frame[operand.column.name])
+            )
+            total, size = total - values if minus else total + values, size + np.abs(values)
+        total[np.abs(total) <= _ROUNDING * size] = 0.0
+        return _where_known(_COMPARE[sign](total, 0.0), total)
+
+    return truth
+
+
+def _where_known(holds: Bools, values: Floats) -> Truth:
+    known = ~np.isnan(values)
+    return holds & known, ~holds & known
+
+
+def _side(
+    operand: Operand, categories: tuple[Any, ...] | None, special: bool
+) -> Callable[[pd.DataFrame], Any]:
+    """Give an operand's numbers (with codes if ``special``) or places among categories, NaN if missing."""
+    column = operand.column
+    if column is not None and column.is_numeric and special:
+        return lambda frame: frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    if column is not None:
+        return lambda frame: numeric_values(column, frame[column.name])
+    if categories is None:
+        if operand.number is None:
+            raise ValueError(f"the text {operand} cannot be compared with a numeric column")
+        return lambda frame: np.float64(operand.number)
+    places = [i for i, category in enumerate(categories) if operand.means(category)]
+    if not places:
+        raise ValueError(f"{operand} is not a declared category ({few(map(repr, categories))})")
+    return lambda frame: np.float64(places[0])
+
+
+def _check_clear(left: Operand, sign: str, right: Operand) -> None:
+    """Refuse a bare word on the right that is a column, and also a category of the column on the left."""
+    column, name = left.column, right.written
+    if column is None or right.column is None or not right.bare:
+        return
+    if any(Operand(name).means(category) for category in column.categories):
+        raise ValueError(
+            f"{name!r} is a column and also a category of {left}: write \"{column.name} {sign} '{name}'\" "
+            f'for the category, or "{column.name} {sign} `{name}`" for the column'
+        )
+
+
+def _shown(side: Sum) -> str:
+    signs = ("-" if operand.minus else "+" if i else "" for i, operand in enumerate(side))
+    return "".join(sign + operand.written for sign, operand in zip(signs, side, strict=True))
+
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])
@@ -54,12 +242,6 @@ _TOKEN = re.compile(
 )
 #: bounds the depth of nested brackets
 _LONGEST = 150
-
-
-def read_rule(text: str, schema: Columns) -> tuple[Reading, frozenset[str]]:
-    """Read a rule and the columns that it names, or raise ValueError saying what is wrong."""
-    parser = _Parser(text, schema)
-    return parser.rule_to_the_end(), frozenset(parser.named)
 
 
 class _Parser:
@@ -219,7 +401,8 @@ def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:
     if not isinstance(text, str):
         raise InputError(f"a {what} must be text such as 'dbp <= sbp', got {text!r}")
     try:
-        truth, named = read_rule(text, schema)
+        parser = _Parser(text, schema)
+        truth = parser.rule_to_the_end()
     except ValueError as problem:
         raise InputError(f"{what} {text!r}: {problem}") from None
-    return Rule(text, truth, named)
+    return Rule(text, truth, frozenset(parser.named))

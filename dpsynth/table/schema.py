@@ -22,7 +22,7 @@ from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
-from dpsynth.table.conform import Conformed, Extras, check_frame, conform_frame
+from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.derived import Formula, add_derived, formulas
 from dpsynth.table.rules import Rule, parse_rule
@@ -149,13 +149,7 @@ class Schema(BaseModel):
         return tuple(column.name for column in self.columns)
 
     def column(self, name: str) -> Column:
-        """Return the column of that name.
-
-        Raises
-        ------
-        SchemaError
-            If there is none.
-        """
+        """Return the column of that name, or raise SchemaError."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -250,7 +244,7 @@ class Schema(BaseModel):
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return Schema(**{**fields, **changes})
 
-    def conform(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> Conformed:
+    def conform(self, frame: pd.DataFrame) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
 
         Values are not rounded to ``step``: that happens where records are encoded. Derived columns that the
@@ -260,15 +254,12 @@ class Schema(BaseModel):
         ----------
         frame : pandas.DataFrame, shape (n, columns)
             Exactly the columns of the schema in any order, with or without derived and ignored ones.
-        path : path, optional
-            The CSV file the frame was read from. An error then names its line.
 
         Returns
         -------
         Conformed
-            ``frame``: the columns in the schema's order, dtypes as in :attr:`Column.dtype`, the index kept.
-            ``clipped``: for each numeric column the number of values that lay outside its bounds. These
-            counts are functions of the private records without noise, and so confidential.
+            ``frame``: dtypes as in :attr:`Column.dtype`, the index kept. ``clipped``: functions of the
+            private records without noise, and so confidential.
 
         Raises
         ------
@@ -282,28 +273,27 @@ class Schema(BaseModel):
         >>> schema.conform(pd.DataFrame({"age": [17, 40, 102]})).clipped
         {'age': 2}
         """
-        given, absent = self._given(frame)
-        conformed = conform_frame(given, frame, extras=self._extras, path=path)
-        if not absent:
-            return conformed
-        return Conformed(add_derived(conformed.frame, absent, self.columns), conformed.clipped)
+        return self._conformed(frame, None, clip=True)
 
     def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
-        """Do what :meth:`conform` does, but leave values outside the bounds as they are."""
-        given, absent = self._given(frame)
-        checked = check_frame(given, frame, extras=self._extras, path=path)
-        return add_derived(checked, absent, self.columns) if absent else checked
+        """Do what :meth:`conform` does, but leave values outside the bounds as they are.
 
-    @property
-    def _extras(self) -> Extras:
-        return Extras(self.ignored, self.missing_words, others=self.other_columns == "ignore")
+        ``path`` is the CSV file the frame was read from. An error then names its line.
+        """
+        return self._conformed(frame, path, clip=False).frame
 
-    def _given(self, frame: pd.DataFrame) -> tuple[tuple[Column, ...], tuple[tuple[Column, Formula], ...]]:
-        """The columns to look for in a frame, and the derived ones that it lacks."""
+    def _conformed(self, frame: pd.DataFrame, path: str | Path | CsvFile | None, *, clip: bool) -> Conformed:
         has = {str(name) for name in frame.columns}
-        absent = tuple(entry for entry in self.formulas if entry[0].name not in has)
-        computed = {column.name for column, _ in absent}
-        return tuple(column for column in self.columns if column.name not in computed), absent
+        computed = [(column, formula) for column, formula in self.formulas if column.name not in has]
+        absent = [column for column, _ in computed]
+        given = [column for column in self.columns if column not in absent]
+        ignored = None if self.other_columns == "ignore" else self.ignored
+        made = conform_columns(
+            given, frame, path, ignored=ignored, missing_words=self.missing_words, clip=clip
+        )
+        if not computed:
+            return made
+        return Conformed(add_derived(made.frame, computed, self.columns), made.clipped)
 
     def digest(self) -> str:
         """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
@@ -353,10 +343,7 @@ class Schema(BaseModel):
     def from_yaml(cls, source: str | Path) -> Schema:
         """Read a schema from a YAML file, or from YAML text (text of more than one line).
 
-        Raises
-        ------
-        SchemaError
-            If the file cannot be read or does not hold a schema. The message starts with the file's name.
+        The message of a SchemaError starts with the file's name.
         """
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
@@ -419,25 +406,10 @@ class Schema(BaseModel):
 
 
 def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[str, ...]]:
-    """Refuse a schema whose bounds or categories were read off the private records.
+    """Return the unreviewed fields of each column, or refuse a schema that has any with PrivacyError.
 
-    Parameters
-    ----------
-    schema : Schema
-        As drafted or as reviewed.
-    accept : bool
-        Go on all the same. The caller then posts the returned fields to the ledger as an exclusion: the
-        guarantee does not cover them.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        The unreviewed fields of each column, empty if there are none.
-
-    Raises
-    ------
-    PrivacyError
-        If there are any and ``accept`` is false.
+    Their bounds or categories were read off the private records. With ``accept`` the caller goes on all the
+    same, and posts the fields to the ledger as an exclusion: the guarantee does not cover them.
 
     Examples
     --------

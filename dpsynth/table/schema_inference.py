@@ -127,8 +127,10 @@ def infer_schema(
 ) -> Draft:
     """Draft a schema from a table, with the questions that only its owner can answer.
 
-    Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not
-    leave the place where the records are before it is reviewed. The number of records is not written down.
+    Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not leave
+    the place where the records are before it is reviewed. Each column's ``unreviewed`` lists every field but
+    the name, since all are read from the data. The schema's ``ignored`` lists columns left out. The number of
+    records is not written down.
 
     Parameters
     ----------
@@ -145,12 +147,6 @@ def infer_schema(
     progress : callable, optional
         Receives the number of columns drafted, and of all columns. By default a bar is shown in a notebook or
         at a prompt, and nothing in a script.
-
-    Returns
-    -------
-    Draft
-        ``schema``, ``questions`` and all ``remarks``. Each column's ``unreviewed`` lists every field but the
-        name, since all are read from the data. The schema's ``ignored`` lists columns left out.
 
     Raises
     ------
@@ -223,19 +219,9 @@ def infer_schema(
 def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Find the limits that equal the smallest or largest value of a table: they may have come from it.
 
-    Confidential: it reads the records without noise. A limit of 0 is left out, as it is often natural.
-
-    Parameters
-    ----------
-    schema : Schema
-        The schema of the table.
-    frame : pandas.DataFrame, shape (n, columns)
-        As :meth:`Schema.check` gives it: values outside the limits are left as they are.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        For each such column, ``lower``, ``upper`` or both. Derived columns are left out.
+    Confidential: it reads the records without noise. ``frame`` is as :meth:`Schema.check` gives it: values
+    outside the limits are left as they are. For each such column the result has ``lower``, ``upper`` or both.
+    A limit of 0 is left out, as it is often natural, and so are derived columns.
 
     Examples
     --------

@@ -72,7 +72,9 @@ def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]
     """
     lower, resolution = column.lower, column.resolution
     assert lower is not None and resolution is not None
-    return np.round(lower + index * resolution, _decimals(lower, resolution))
+    # most decimal places among the shortest decimal forms of the two
+    decimals = max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in (lower, resolution)))
+    return np.round(lower + index * resolution, decimals)
 
 
 def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Series:
@@ -89,8 +91,3 @@ def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Serie
         return pd.Series(numbers, index=index, name=column.name)
     cells = np.asarray(values, dtype=object)
     return pd.Series(cells, index=index, name=column.name, dtype=object).astype(dtype)
-
-
-def _decimals(*numbers: float) -> int:
-    """Most decimal places among the shortest decimal forms of the numbers."""
-    return max(0, *(-int(Decimal(repr(float(x))).as_tuple().exponent) for x in numbers))

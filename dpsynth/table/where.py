@@ -16,8 +16,7 @@ import pandas as pd
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.table.column import Column, Columns
-from dpsynth.table.rules import Rule, parse_rule
-from dpsynth.table.truth import Operand, among, compared, missing
+from dpsynth.table.rules import Operand, Rule, among, compared, missing, parse_rule
 from dpsynth.table.values import cast, step_values
 
 #: what conditional sampling takes: rules, or values of columns

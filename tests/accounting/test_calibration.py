@@ -37,7 +37,7 @@ def test_never_exceeds_a_random_target_and_is_tight(seed):
     def events_of(z):
         return [gaussian_event(60.0), training_event(z, q, steps)]
 
-    z = calibrate(events_of, epsilon=epsilon, delta=delta)
+    z = calibrate(events_of, EpsilonTarget(epsilon, delta))
     assert Profile(events_of(z)).epsilon(delta) <= epsilon
     assert Profile(events_of(z / 1.0011)).epsilon(delta) > epsilon * (1 - 1e-6)
 
@@ -45,8 +45,8 @@ def test_never_exceeds_a_random_target_and_is_tight(seed):
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 8.0, 500.0])
 def test_exact_gaussians(epsilon):
     """A search that stops early, far from its start or near it."""
-    z = calibrate(lambda z: [gaussian_event(z)], epsilon=epsilon, delta=1e-6)
-    tight = calibrate(lambda z: [gaussian_event(z)], epsilon=epsilon, delta=1e-6, rtol=1e-5, start=z)
+    z = calibrate(lambda z: [gaussian_event(z)], EpsilonTarget(epsilon, 1e-6))
+    tight = calibrate(lambda z: [gaussian_event(z)], EpsilonTarget(epsilon, 1e-6), rtol=1e-5, start=z)
     assert tight * (1 - 1e-5) <= z <= tight * (1 + 1e-3)
     assert Profile([gaussian_event(tight)]).epsilon(1e-6) == pytest.approx(epsilon, rel=1e-4)
 
@@ -59,15 +59,15 @@ def test_a_whole_run_needs_few_evaluations():
         tried.append(z)
         return run_of(z)
 
-    z = calibrate(events_of, epsilon=3.0, delta=1e-5)
+    z = calibrate(events_of, EpsilonTarget(3.0, 1e-5))
     assert len(tried) <= 14
     assert z == pytest.approx(3.2749, rel=1e-3)
 
 
 def test_replace_one_needs_twice_the_noise():
     """Adjacency lost between the search and the profile."""
-    one = calibrate(lambda z: [gaussian_event(z)], epsilon=1.0, delta=1e-5)
-    two = calibrate(lambda z: [gaussian_event(z)], epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE)
+    one = calibrate(lambda z: [gaussian_event(z)], EpsilonTarget(1.0, 1e-5))
+    two = calibrate(lambda z: [gaussian_event(z)], EpsilonTarget(1.0, 1e-5), adjacency=REPLACE_ONE)
     assert two / one == pytest.approx(2.0, rel=2e-3)
 
 
@@ -75,28 +75,23 @@ def test_root_beside_the_plateau():
     """Divergence where the other events have used almost all of the budget."""
     rest = Profile([gaussian_event(10.0), epsilon_delta_event(0.02, count=20)]).epsilon(1e-5)
     target = 1.02 * rest
-    z = calibrate(run_of, epsilon=target, delta=1e-5)
+    z = calibrate(run_of, EpsilonTarget(target, 1e-5))
     assert 0.99 * target < Profile(run_of(z)).epsilon(1e-5) <= target
 
 
 def test_impossible_budgets_are_refused():
     """A multiplier returned although the rest alone, or delta = 0, makes the target impossible."""
     with pytest.raises(PrivacyError, match=r"other events alone cost 0\.46"):
-        calibrate(run_of, epsilon=0.3, delta=1e-5)
+        calibrate(run_of, EpsilonTarget(0.3, 1e-5))
     with pytest.raises(PrivacyError, match="no noise multiplier"):
-        calibrate(lambda z: [gaussian_event(z)], epsilon=1.0, delta=0.0)
+        calibrate(lambda z: [gaussian_event(z)], EpsilonTarget(1.0, 0.0))
     with pytest.raises(InputError, match="nothing to calibrate"):
-        calibrate(lambda z: [gaussian_event(10.0)], epsilon=5.0, delta=1e-5)
+        calibrate(lambda z: [gaussian_event(10.0)], EpsilonTarget(5.0, 1e-5))
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        {"epsilon": 0.0},
-        {"epsilon": math.inf},
-        {"epsilon": math.nan},
-        {"delta": 1.0},
-        {"delta": -1e-6},
         {"rtol": 0.0},
         {"start": 0.0},
         {"adjacency": "both"},
@@ -106,7 +101,23 @@ def test_impossible_budgets_are_refused():
 def test_bad_arguments_are_named(bad):
     """An argument out of range that starts a search."""
     with pytest.raises(InputError, match=next(iter(bad))):
-        calibrate(lambda z: [gaussian_event(z)], **({"epsilon": 1.0, "delta": 1e-5} | bad))
+        calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1), **bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("epsilon", (0.0, 1e-5)),
+        ("epsilon", (math.inf, 1e-5)),
+        ("epsilon", (math.nan, 1e-5)),
+        ("delta", (1.0, 1.0)),
+        ("delta", (1.0, -1e-6)),
+    ],
+)
+def test_bad_numbers_of_a_target_are_named(name, numbers):
+    """A target that no noise meets, or that every noise does."""
+    with pytest.raises(InputError, match=name):
+        EpsilonTarget(*numbers)
 
 
 TARGETS = [EpsilonTarget(1.0, 1e-5), TvTarget(0.1)]
@@ -122,7 +133,7 @@ OTHERS = [
 @pytest.mark.parametrize(
     "target",
     [*TARGETS, *(pytest.param(target, marks=pytest.mark.slow) for target in OTHERS)],
-    ids=lambda t: t.describe(),
+    ids=str,
 )
 def test_training_runs_meet_the_target_and_hardly_more(target):
     """A root on the wrong side, or noise more than 1e-3 above the smallest."""
@@ -152,14 +163,18 @@ def test_earlier_releases_and_adjacency_count():
     target = TvTarget(0.2)
     alone = calibrate_training(target, 0.02, 300)
     before = [gaussian_event(10.0), epsilon_delta_event(0.05)]
-    after = calibrate_training(target, 0.02, 300, earlier=before)
+
+    def events_of(z):
+        return [*before, training_event(z, 0.02, 300)]
+
+    after = calibrate(events_of, target)
     assert after > alone
-    assert Profile([*before, training_event(after, 0.02, 300)]).tv() <= 0.2
+    assert Profile(events_of(after)).tv() <= 0.2
     replaced = calibrate_training(target, 0.02, 300, adjacency=REPLACE_ONE)
     assert Profile([training_event(replaced, 0.02, 300)], adjacency=REPLACE_ONE).tv() <= 0.2
     assert replaced > 1.2 * alone
     with pytest.raises(PrivacyError, match=r"total variation 0\.001"):
-        calibrate_training(TvTarget(0.001), 0.02, 300, earlier=before)
+        calibrate(events_of, TvTarget(0.001))
 
 
 def test_targets_in_words():
@@ -201,11 +216,8 @@ def test_bad_targets_are_named(text, words):
         parse_target(text, delta=1e-5)
 
 
-def test_arguments_that_exclude_each_other():
-    """A target and an epsilon, of which one would be ignored."""
-    for arguments in ({}, {"target": TvTarget(0.1), "epsilon": 1.0, "delta": 0.0}, {"epsilon": 1.0}):
-        with pytest.raises(InputError, match="either a target, or epsilon and delta"):
-            calibrate(lambda z: [gaussian_event(z)], **arguments)
+def test_the_numbers_of_a_run_are_named():
+    """A probability out of range that starts a search."""
     with pytest.raises(InputError, match="sampling_prob"):
         calibrate_training(TvTarget(0.1), 1.5, 10)
 

@@ -5,8 +5,7 @@ import math
 import pytest
 from scipy.stats import norm
 
-from dpsynth.accounting import Ledger, Profile, calibrate
-from dpsynth.accounting.calibration import TvTarget
+from dpsynth.accounting import Ledger, Profile
 from dpsynth.accounting.events import (
     epsilon_delta_event,
     gaussian_event,
@@ -102,11 +101,10 @@ def test_rates_are_numbers(fpr):
     [
         lambda: gaussian_event(1.0, count=10**400),
         lambda: gaussian_event(10**400 * 0 - 1),
-        lambda: calibrate(lambda z: [gaussian_event(z)], TvTarget(0.1), epsilon=0.001),
     ],
 )
 def test_numbers_without_sense_are_refused(call):
-    """Would catch an overflow shown as a traceback, and an argument that is silently ignored."""
+    """Would catch an overflow shown as a traceback."""
     with pytest.raises(InputError):
         call()
 

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting.atoms import ApproxTvAtom, GaussianAtom, LaplaceAtom, grid_pmf
-from dpsynth.accounting.pld import Tail
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.normal_form import normalised
+from dpsynth.accounting.pld import NumericLoss, Tail
 
 
 def test_grid_pmf_is_that_of_connecting_the_dots():
@@ -39,6 +41,17 @@ def test_sampled_gaussians_are_those_of_dp_accounting(z, q):
             assert mine.get_delta_for_epsilon(epsilon) == pytest.approx(
                 other.get_delta_for_epsilon(epsilon), rel=1e-6, abs=1e-11
             )
+
+
+def test_a_loss_has_both_directions():
+    """Catches the loss of a record's absence left out. Here presence has the larger one."""
+    z, q, interval = 0.8, 0.3, 2.0**-11
+    tails = NumericLoss(normalised([training_event(z, q, 1)]), interval)._tails
+    assert len(tails) == 2
+    present, absent = tails
+    epsilons = np.array([0.0, 0.1, 0.3])
+    assert present.deltas(epsilons) == pytest.approx(GaussianAtom(z, q).deltas(epsilons), abs=1e-6)
+    assert absent.deltas(epsilons) == pytest.approx(GaussianAtom(z, q).deltas_of_absence(epsilons), abs=1e-6)
 
 
 @pytest.mark.parametrize(

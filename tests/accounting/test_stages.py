@@ -59,8 +59,7 @@ def test_a_promise_bounds_every_mechanism_that_keeps_it(name, delta):
         assert real.loss_quantile(probability) <= promised.loss_quantile(probability) * (1 + 1e-9)
         assert real.epsilon(probability) <= promised.epsilon(probability) * (1 + 1e-5) + 1e-12
     rates = np.linspace(0.0, 1.0, 101)
-    for test in ("any", "member", "non-member"):
-        assert np.all(real.fnr(rates, test) >= promised.fnr(rates, test) - 1e-5)
+    assert np.all(real.fnr(rates) >= promised.fnr(rates) - 1e-5)
     for prior in (0.1, 0.5, 0.8):
         assert real.attack_accuracy(prior) <= promised.attack_accuracy(prior) + 1e-12
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth import datasets
-from dpsynth.datasets.preparations import _OTHER_DRUGS, NAMES, diagnosis_group, first_encounters, prepared
+from dpsynth.datasets.preparations import _OTHER_DRUGS, PREPARATIONS, diagnosis_group, first_encounters
 from dpsynth.datasets.registry import table_of
 from dpsynth.errors import DataError
 
@@ -165,11 +165,11 @@ def test_a_file_that_does_not_say_whose_rows_they_are(change: dict[str, str | No
         first_encounters(pd.DataFrame([encounter(8, 1), encounter(9, 2) | change]))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PREPARATIONS)
 def test_a_renamed_column(name: str) -> None:
     """A file whose column was renamed: a KeyError, or no word on which."""
     with pytest.raises(DataError, match=r"the column '.*' is absent from the file"):
-        prepared(name, pd.DataFrame({"x": ["1"]}))
+        PREPARATIONS[name](pd.DataFrame({"x": ["1"]}))
 
 
 def test_a_column_the_card_knows_of_is_gone() -> None:

@@ -20,7 +20,7 @@ from dpsynth.errors import InputError, OwnerWarning, PrivacyError, RejectionErro
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.settings import Settings
 from dpsynth.report.page.html import Mode, render
-from dpsynth.runs.reporting import new_report
+from dpsynth.runs.reporting import Origin
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.table.values import numeric_values
 
@@ -73,9 +73,7 @@ def _go(case: Case, folder: Path, evaluated: bool, page: Mode | None) -> str:
         return "made"
     measured = evaluate(made, train=case.frame, test=case.test, schema=case.schema, **_QUICK)
     assert measured.to_markdown() and measured.to_json()
-    report = new_report(
-        model.ledger_,
-        model.delta_,
+    report = Origin.of_model(model).report(
         case.schema,
         name="search",
         outcome=case.schema.outcome,
@@ -83,7 +81,6 @@ def _go(case: Case, folder: Path, evaluated: bool, page: Mode | None) -> str:
         config={},
         evaluation=measured,
         seconds={},
-        studies=model.estimates_,
     )
     RunFolder(folder).write_report(report)
     if page is not None:

@@ -26,13 +26,13 @@ SCHEMA = Schema(
 @pytest.mark.parametrize("seed", range(5))
 def test_tables_fit_their_schema(seed):
     """Catches a simulated value outside bounds, steps or categories, or missing where none may be."""
-    table = simulated_table(SCHEMA, 300, 200, 0.8, np.random.default_rng(seed))
-    for frame, size in ((table.train, 300), (table.test, 200)):
+    train, test = simulated_table(SCHEMA, 300, 200, 0.8, np.random.default_rng(seed))
+    for frame, size in ((train, 300), (test, 200)):
         assert len(frame) == size
         conformed = SCHEMA.modelled.conform(frame)
         assert not any(conformed.clipped.values())
         assert frame["outcome"].nunique() == 2
-    lab = table.train["lab"]
+    lab = train["lab"]
     assert (lab == -9).any()
     assert np.allclose(lab, lab.round(1))
 
@@ -52,7 +52,7 @@ def test_the_true_risk_has_the_declared_auc(auc, share):
 def test_tables_differ_by_seed_alone():
     """Catches a table that another draw of the same seed does not repeat."""
     first, again, other = (
-        simulated_table(SCHEMA, 50, 50, 0.8, np.random.default_rng(seed)).train for seed in (0, 0, 1)
+        simulated_table(SCHEMA, 50, 50, 0.8, np.random.default_rng(seed))[0] for seed in (0, 0, 1)
     )
     assert first.equals(again)
     assert not first.equals(other)

@@ -7,14 +7,13 @@ the cost that each noisy statistic adds to those before it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.accounting.record import EntryCost
 from dpsynth.evaluation.details import Calibration, Roc
 from dpsynth.evaluation.records import Detail, Measure, any_internal
 from dpsynth.report.drawing import style
@@ -242,7 +241,7 @@ _BARS = 25
 _NAMED = 10
 
 
-def plot_costs(entries: Sequence[EntryCost], delta: float) -> tuple[Plot, ...]:
+def plot_costs(entries: Sequence[Mapping[str, Any]], delta: float) -> tuple[Plot, ...]:
     """Draw epsilon entry by entry: each bar reaches from the cost before it to the cost with it.
 
     ``entries`` are those of ``Ledger.summary(delta)``. Epsilons may be infinite. A plot has at most 25.
@@ -276,7 +275,7 @@ def plot_costs(entries: Sequence[EntryCost], delta: float) -> tuple[Plot, ...]:
 
 
 def _bars(
-    entries: Sequence[EntryCost], before: Sequence[float], rows: range, reach: float, named: bool
+    entries: Sequence[Mapping[str, Any]], before: Sequence[float], rows: range, reach: float, named: bool
 ) -> Figure:
     from matplotlib.transforms import blended_transform_factory
 

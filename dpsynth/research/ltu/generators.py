@@ -225,7 +225,7 @@ class CriticTrainer:
         """
         own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
         options = own.validate()
-        if options.certainly_no_steps or options.studies:
+        if not options.steps or options.studies:
             raise InputError("the synthesizer must have training_steps above 0 and no studies")
         if options.has_matching:
             raise InputError(

@@ -245,5 +245,5 @@ def _architecture(model: DPWGANGP) -> dict[str, Any]:
         "generator": [int(width) for width in widths],
         "critic": [int(widths[-1]), *settings.critic_hidden, 1],
         "batch": options.batch_size or batch_size(options.preset, model.n_),
-        "steps": options.steps(schema.n_public),
+        "steps": options.steps,
     }

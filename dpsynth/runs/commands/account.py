@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
@@ -26,17 +27,16 @@ app = typer.Typer(
 )
 
 NoiseOption = Annotated[
-    float | None, typer.Option("--noise-multiplier", help="Noise std (Laplace: scale) over sensitivity.")
+    float | None, Option("--noise-multiplier", help="Noise std (Laplace: scale) over sensitivity.")
 ]
-SamplingOption = Annotated[float, typer.Option("--sampling-prob", help="Poisson sampling probability.")]
-StepsOption = Annotated[int, typer.Option("--steps", help="Number of noisy sums, or of noisy statistics.")]
+SamplingOption = Annotated[float, Option("--sampling-prob", help="Poisson sampling probability.")]
+StepsOption = Annotated[int, Option("--steps", help="Number of noisy sums, or of noisy statistics.")]
 DeltaOption = Annotated[
-    float | None,
-    typer.Option("--delta", help="Probability of failure. By default the ledger's own, else 1e-5."),
+    float | None, Option("--delta", help="Probability of failure. By default the ledger's own, else 1e-5.")
 ]
-AdjacencyOption = Annotated[str, typer.Option("--adjacency", help="add/remove or replace-one.")]
-PriorOption = Annotated[float, typer.Option("--prior", help="An attacker's belief beforehand.")]
-FprOption = Annotated[float, typer.Option("--fpr", help="False positive rate of a membership test.")]
+AdjacencyOption = Annotated[str, Option("--adjacency", help="add/remove or replace-one.")]
+PriorOption = Annotated[float, Option("--prior", help="An attacker's belief beforehand.")]
+FprOption = Annotated[float, Option("--fpr", help="False positive rate of a membership test.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -46,18 +46,10 @@ def print_cost(
     sampling_prob: SamplingOption = 1.0,
     steps: StepsOption = 1,
     delta: DeltaOption = None,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="ledger.json, or the folder of a run or a model.")
-    ] = None,
-    mechanism: Annotated[
-        str | None, typer.Option("--mechanism", help="gaussian, laplace, staircase or exponential.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="Epsilon of one use of the mechanism.")
-    ] = None,
-    gamma: Annotated[
-        float | None, typer.Option("--gamma", help="Width of the staircase's upper step.")
-    ] = None,
+    ledger: Annotated[Path | None, Option(help="ledger.json, or the folder of a run or a model.")] = None,
+    mechanism: Annotated[str | None, Option(help="gaussian, laplace, staircase or exponential.")] = None,
+    epsilon: Annotated[float | None, Option(help="Epsilon of one use of the mechanism.")] = None,
+    gamma: Annotated[float | None, Option(help="Width of the staircase's upper step.")] = None,
     adjacency: AdjacencyOption = "add/remove",
     prior: PriorOption = 0.5,
     fpr: FprOption = 0.01,
@@ -99,8 +91,7 @@ def print_cost(
 @app.command("compare")
 def compare(
     plans: Annotated[
-        list[str],
-        typer.Argument(help="Plans such as z=1.1,q=0.01,steps=1000, or ledger files or folders."),
+        list[str], Argument(help="Plans such as z=1.1,q=0.01,steps=1000, or ledger files or folders.")
     ],
     delta: DeltaOption = None,
     adjacency: AdjacencyOption = "add/remove",
@@ -139,23 +130,16 @@ def _ledger_at(path: Path, delta: float | None) -> tuple[Ledger, float]:
 
 def print_noise(
     target: Annotated[
-        str,
-        typer.Option(
-            "--target",
-            help="epsilon=3, tv=0.1, attack-accuracy=0.6, advantage=0.1@fpr=0.01 or belief=0.9.",
-        ),
+        str, Option(help="epsilon=3, tv=0.1, attack-accuracy=0.6, advantage=0.1@fpr=0.01 or belief=0.9.")
     ],
     sampling_prob: SamplingOption = 1.0,
     steps: StepsOption = 1,
-    delta: Annotated[float, typer.Option("--delta", help="Probability of failure.")] = DELTA,
+    delta: Annotated[float, Option(help="Probability of failure.")] = DELTA,
     adjacency: AdjacencyOption = "add/remove",
     prior: PriorOption = 0.5,
     fpr: FprOption = 0.01,
     ledger: Annotated[
-        Path | None,
-        typer.Option(
-            "--ledger", help="Ledger of earlier noisy statistics of the same table, which count as well."
-        ),
+        Path | None, Option(help="Ledger of earlier noisy statistics of the same table, which count as well.")
     ] = None,
     as_json: console.JsonFlag = False,
 ) -> None:

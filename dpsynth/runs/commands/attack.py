@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from dpsynth import progress
 from dpsynth.errors import InputError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from dpsynth.attacks.synthetic.shadow import Shadow
     from dpsynth.attacks.trials import Audited
     from dpsynth.evaluation.tables import Tables
-    from dpsynth.runs.attack_inputs import Attacked, ToAudit
+    from dpsynth.runs.attack_inputs import Attacked
 
 
 #: what a folder that is written here holds
@@ -35,30 +36,22 @@ _CANARIES = 20
 
 @reads_tables
 def attack_table(
-    run: Annotated[
-        Path | None, typer.Argument(help="Folder of a run, to attack its table.", show_default=False)
-    ] = None,
-    synthetic: Annotated[Path | None, typer.Option("--synthetic", help="Synthetic table.")] = None,
-    train: Annotated[Path | None, typer.Option("--train", help="Real records it was made from.")] = None,
-    control: Annotated[Path | None, typer.Option("--control", help="Real records held out.")] = None,
-    schema: Annotated[Path | None, typer.Option("--schema", help="YAML file of all three.")] = None,
+    run: Annotated[Path | None, Argument(help="Folder of a run, to attack its table.")] = None,
+    synthetic: Annotated[Path | None, Option(help="Synthetic table.")] = None,
+    train: Annotated[Path | None, Option(help="Real records it was made from.")] = None,
+    control: Annotated[Path | None, Option(help="Real records held out.")] = None,
+    schema: Annotated[Path | None, Option(help="YAML file of all three.")] = None,
     linked: Annotated[
-        str | None,
-        typer.Option("--linked", help="Columns of two files to join: age,sex:wbc,crp. Default: every other."),
+        str | None, Option(help="Columns of two files to join: age,sex:wbc,crp. Default: every other.")
     ] = None,
-    sensitive: Annotated[
-        list[str] | None, typer.Option("--sensitive", help="Column to infer. Repeatable. Default: all.")
-    ] = None,
+    sensitive: Annotated[list[str] | None, Option(help="Column to infer. Repeatable. Default: all.")] = None,
     shadow: Annotated[
-        int | None,
-        typer.Option("--shadow", help="Fit the run's generator so often, with and without canaries.", min=4),
+        int | None, Option(help="Fit the run's generator so often, with and without canaries.", min=4)
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Shadow models at a time.", min=1)] = 1,
-    level: Annotated[float, typer.Option("--level", help="Level of the confidence intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the attackers' random choices.", min=0)] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for attacks.json and attacks.txt.")
-    ] = None,
+    jobs: Annotated[int, Option(help="Shadow models at a time.", min=1)] = 1,
+    level: Annotated[float, Option(help="Level of the confidence intervals.")] = 0.95,
+    seed: Annotated[int, Option(help="Seed of the attackers' random choices.", min=0)] = 0,
+    out: Annotated[Path | None, Option(help="Folder for attacks.json and attacks.txt.")] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
     *,
@@ -123,9 +116,7 @@ def attack_table(
 def _check_given(run: Path | None, files: dict[str, Path | None], shadow: int | None) -> None:
     """Refuse options that do not go together, before anything is read."""
     if run is not None:
-        for name, value in files.items():
-            if value is not None:
-                raise InputError(f"{name} does not go with the folder of a run, {run}")
+        console.refuse(files, f"the folder of a run, {run}")
         if shadow is not None and shadow % 2:
             raise InputError(f"--shadow must be even, half of the models are learned from, got {shadow}")
         return
@@ -186,7 +177,7 @@ def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int,
             seed=seed,
             proved=attacked.proved,
             level=level,
-            folder=None if out is None else out / _SHADOW,
+            folder=out and out / _SHADOW,
             settings=attacked.identity,
             jobs=jobs,
             on_round=told,
@@ -225,23 +216,18 @@ _WHITE, _BLACK = "releases", "fits"
 
 
 def audit_releases(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, or a configuration's YAML file.")],
-    trials: Annotated[
-        int, typer.Option("--trials", help="Number of trials for each noisy statistic.", min=100)
-    ] = 10_000,
-    steps: Annotated[int, typer.Option("--steps", help="Noisy sums of a run of the WGAN critic.", min=1)] = 8,
+    run: Annotated[Path, Argument(help="Folder of a run, or a configuration's YAML file.")],
+    trials: Annotated[int, Option(help="Number of trials for each noisy statistic.", min=100)] = 10_000,
+    steps: Annotated[int, Option(help="Noisy sums of a run of the WGAN critic.", min=1)] = 8,
     white_box: Annotated[
-        bool, typer.Option("--white-box", help="Audit the noisy statistics, also where --black-box is given.")
+        bool, Option("--white-box", help="Audit the noisy statistics, also where --black-box is given.")
     ] = False,
     black_box: Annotated[
-        int | None,
-        typer.Option("--black-box", help="Fit the whole generator so often, and look at its tables.", min=2),
+        int | None, Option(help="Fit the whole generator so often, and look at its tables.", min=2)
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Noisy statistics or fits at a time.", min=1)] = 2,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of canaries and fits of --black-box.", min=0)] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder where finished audits and fits are kept.")
-    ] = None,
+    jobs: Annotated[int, Option(help="Noisy statistics or fits at a time.", min=1)] = 2,
+    seed: Annotated[int, Option(help="Seed of canaries and fits of --black-box.", min=0)] = 0,
+    out: Annotated[Path | None, Option(help="Folder where finished audits and fits are kept.")] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
     """Run each noisy statistic many times on two simulated tables, and compare it with its stated cost.
@@ -250,6 +236,7 @@ def audit_releases(
     result is confidential. With --out the same command continues after an interruption. The exit status is 1
     if the audit finds more than the stated cost, or has too little power.
     """
+    from dpsynth.audits.configuration import audit_fit
     from dpsynth.runs.attack_inputs import to_audit
 
     audited: tuple[Audited, ...] = ()
@@ -257,9 +244,17 @@ def audit_releases(
     target = to_audit(run)
     with _kept(out):
         if white_box or black_box is None:
-            audited = _white(target, trials, steps, jobs, out)
+            audited = audit_fit(
+                target.schema,
+                target.options,
+                trials=trials,
+                steps=steps,
+                jobs=jobs,
+                folder=out and out / _WHITE,
+                on_round=_told("audited"),
+            )
         if black_box is not None:
-            folder = None if out is None else out / _BLACK
+            folder = out and out / _BLACK
             boxed = target.audit_tables(
                 black_box, seed=seed, jobs=jobs, folder=folder, on_round=_told("fitted")
             )
@@ -282,20 +277,6 @@ def audit_releases(
         raise typer.Exit(1)
 
 
-def _white(target: ToAudit, trials: int, steps: int, jobs: int, out: Path | None) -> tuple[Audited, ...]:
-    from dpsynth.audits.configuration import audit_fit
-
-    return audit_fit(
-        target.schema,
-        target.options,
-        trials=trials,
-        steps=steps,
-        jobs=jobs,
-        folder=None if out is None else out / _WHITE,
-        on_round=_told("audited"),
-    )
-
-
 def _told(what: str) -> Callable[[int, int, str, float], None]:
     def tell(done: int, total: int, label: str, seconds: float) -> None:
         console.say(f"{what} {done} of {total} ({label}, {seconds:.1f} s)")
@@ -309,12 +290,10 @@ def _kept(out: Path | None) -> Iterator[None]:
     if out is not None:
         if out.exists() and not out.is_dir():
             raise InputError(f"{out} is a file. Name a folder")
-        strange = (
-            [] if not out.exists() else [p.name for p in out.iterdir() if p.name not in (_WHITE, _BLACK)]
-        )
-        if strange:
-            raise InputError(f"{out} holds {strange[0]}, which is no audit's. Name another folder")
         out.mkdir(parents=True, exist_ok=True)
+        strange = next((entry.name for entry in out.iterdir() if entry.name not in (_WHITE, _BLACK)), None)
+        if strange is not None:
+            raise InputError(f"{out} holds {strange}, which is no audit's. Name another folder")
     try:
         yield
     except KeyboardInterrupt:
@@ -360,11 +339,7 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if math.isfinite(value) else "inf"
 
 
-app = typer.Typer(
-    help="Attack a model, a training run or a synthetic table, beside what is proved.",
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = typer.Typer(help="Attack a model, a training run or a synthetic table, beside what is proved.")
 
 
 app.command("synthetic")(attack_table)

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from dpsynth.errors import DataError, OwnerWarning
+from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.table.csv_format import CsvFormat
 
 if TYPE_CHECKING:
@@ -26,59 +26,53 @@ if TYPE_CHECKING:
     from dpsynth.table.schema import Schema
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-ForceFlag = Annotated[bool, typer.Option("--force", help="Replace the outcome of an earlier command.")]
-DataOption = Annotated[
-    Path,
-    typer.Option("--data", help="CSV or Parquet file, or a folder of Parquet files.", show_default=False),
-]
-SchemaOption = Annotated[Path, typer.Option("--schema", help="YAML file.", show_default=False)]
-EpsilonOption = Annotated[float | None, typer.Option("--epsilon", help="Total budget.")]
+JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout.")]
+ForceFlag = Annotated[bool, Option("--force", help="Replace the outcome of an earlier command.")]
+DataOption = Annotated[Path, Option("--data", help="CSV or Parquet file, or a folder of Parquet files.")]
+SchemaOption = Annotated[Path, Option("--schema", help="YAML file.")]
+EpsilonOption = Annotated[float | None, Option("--epsilon", help="Total budget.")]
 DeltaOption = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--delta",
         help="Probability of failure. Default: n^-1.5 for n records to fit, if n is public, else 1e-6.",
     ),
 ]
-BaseModelOption = Annotated[str | None, typer.Option("--base-model", help="none, tree or tan.")]
-StepsOption = Annotated[int | None, typer.Option("--steps", help="Steps of the WGAN critic.")]
-NotPrivateFlag = Annotated[bool, typer.Option("--not-private", help="Fit without any noise.")]
+BaseModelOption = Annotated[str | None, Option("--base-model", help="none, tree or tan.")]
+StepsOption = Annotated[int | None, Option("--steps", help="Steps of the WGAN critic.")]
+NotPrivateFlag = Annotated[bool, Option("--not-private", help="Fit without any noise.")]
 UnreviewedFlag = Annotated[
-    bool,
-    typer.Option("--accept-unreviewed", help="Use fields that were read off the data. The ledger says so."),
+    bool, Option("--accept-unreviewed", help="Use fields that were read off the data. The ledger says so.")
 ]
 LedgerOption = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--ledger", help="Earlier ledger of the same table: ledger.json, or the folder of a run or a model."
     ),
 ]
 ForgetFlag = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--forget-earlier", help="Leave out the ledger of earlier runs in this folder. The ledger says so."
     ),
 ]
 StudyOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--study",
         help="Pre-specified regression to estimate, such as 'logistic: death ~ age + sex'. Repeatable.",
     ),
 ]
 AcceptNFlag = Annotated[
-    bool, typer.Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
+    bool, Option("--accept-n-public", help="Go on although n_public is far from the number of rows.")
 ]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option("--scheduler", help="Address of running Dask workers (tcp://host:8786), to work in parts."),
+    Option("--scheduler", help="Address of running Dask workers (tcp://host:8786), to work in parts."),
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(
-        "--workers", help="Dask workers to start here, to work in parts. Default: one per core.", min=1
-    ),
+    Option("--workers", help="Dask workers to start here, to work in parts. Default: one per core.", min=1),
 ]
 
 
@@ -101,6 +95,13 @@ def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 def say(line: str) -> None:
     """Print a line of the log on stderr."""
     print(line, file=sys.stderr, flush=True)
+
+
+def refuse(given: Mapping[str, object], beside: str) -> None:
+    """Raise InputError for the first option that is given. ``beside`` says what it does not go with."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} does not go with {beside}")
 
 
 def told(estimates: Sequence[Estimates]) -> list[str]:
@@ -129,17 +130,14 @@ __all__ = ["CsvFormat", "read_named", "reads_tables"]
 
 _OPTIONS: dict[str, Any] = {
     "sep": Annotated[
-        str | None,
-        typer.Option("--sep", help="Sign between cells of the CSV file, or 'tab'. Default: guessed."),
+        str | None, Option("--sep", help="Sign between cells of the CSV file, or 'tab'. Default: guessed.")
     ],
     "decimal": Annotated[
-        str | None, typer.Option("--decimal", help="'.' or ',' in numbers of the CSV file. Default: guessed.")
+        str | None, Option("--decimal", help="'.' or ',' in numbers of the CSV file. Default: guessed.")
     ],
     "encoding": Annotated[
         str | None,
-        typer.Option(
-            "--encoding", help="Encoding of the CSV file, such as utf-8 or cp1252. Default: guessed."
-        ),
+        Option("--encoding", help="Encoding of the CSV file, such as utf-8 or cp1252. Default: guessed."),
     ],
 }
 

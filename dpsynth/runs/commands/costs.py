@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting import membership_bounds, tv_bounds
 from dpsynth.accounting.calibration import TargetAfter, calibrate_training
@@ -29,8 +29,6 @@ from dpsynth.checks import inside, one_of
 from dpsynth.errors import InputError, PrivacyError
 
 if TYPE_CHECKING:
-    from dp_accounting.dp_event import DpEvent
-
     from dpsynth.accounting.calibration import Target
     from dpsynth.accounting.ledger import Ledger
 
@@ -41,56 +39,14 @@ _NEEDS = {
     "staircase": ({"epsilon", "gamma"},),
     "exponential": ({"epsilon"},),
 }
+_SEEDED = (
+    "NOT PRIVATE: noise in the ledger follows a seed. The numbers count that noise. They do not hold against "
+    "anyone who knows the seed."
+)
 
 
-def _mechanism_event(name: str, given: Mapping[str, float], count: int) -> DpEvent:
-    """Event of ``count`` releases of a mechanism.
-
-    Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon. Staircase
-    (Geng and Viswanath 2014): ``gamma`` is the width of the upper step as a share of the sensitivity, in [0,
-    1]. The exponential mechanism has epsilon alone.
-    """
-    one_of("mechanism", name, _NEEDS)
-    if set(given) not in _NEEDS[name]:
-        wanted = " or ".join(" and ".join(sorted(needs)) for needs in _NEEDS[name])
-        raise InputError(
-            f"mechanism {name} takes {wanted}. Got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
-        )
-    epsilon = inside("epsilon", given["epsilon"], 0.0, math.inf) if "epsilon" in given else math.inf
-    if name == "gaussian":
-        return gaussian_event(given["noise_multiplier"], count)
-    if name == "laplace":
-        return laplace_event(given.get("noise_multiplier", 1 / epsilon), count)
-    if name == "staircase":
-        return approx_tv_event(epsilon, staircase_tv(epsilon, given["gamma"]), count=count)
-    return epsilon_delta_event(epsilon, count=count)
-
-
-class ClosedForms(TypedDict, total=False):
-    """Values of formulas of epsilon, delta and TV. Those of epsilon are there only if it is finite."""
-
-    tv: float
-    attack_accuracy_dp: float
-    attack_accuracy_tv: float
-    advantage_at_fpr_dp: float
-    advantage_at_fpr_tv: float
-    tv_sharper_between_fprs: tuple[float, float] | None
-
-
-class Cost(Measures, total=False):
-    """Measures, and what else is known of what they are about."""
-
-    plan: str
-    event: str
-    target: str
-    noise_multiplier: float
-    sampling_prob: float
-    steps: int
-    closed_forms: ClosedForms
-    caveats: list[str]
-    guarantee: str
-    stages: list[dict[str, float]]
-    entries: list[dict[str, Any]]
+#: :data:`~dpsynth.accounting.measures.Measures`, and what else is known of what they are about
+Cost = dict[str, Any]
 
 
 def of_training(
@@ -126,18 +82,34 @@ def of_mechanism(
     prior: float = 0.5,
     fpr: float = 0.01,
 ) -> Cost:
-    """Measures of ``count`` releases of one mechanism with its noise multiplier, epsilon or gamma."""
-    event = _mechanism_event(name, given, count)
+    """Measures of ``count`` releases of one mechanism.
+
+    Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon. Staircase
+    (Geng and Viswanath 2014): ``gamma`` is the width of the upper step as a share of the sensitivity, in [0,
+    1]. The exponential mechanism has epsilon alone.
+    """
+    one_of("mechanism", name, _NEEDS)
+    if set(given) not in _NEEDS[name]:
+        wanted = " or ".join(" and ".join(sorted(needs)) for needs in _NEEDS[name])
+        raise InputError(
+            f"mechanism {name} takes {wanted}. Got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
+        )
+    epsilon = inside("epsilon", given["epsilon"], 0.0, math.inf) if "epsilon" in given else math.inf
+    if name == "gaussian":
+        event = gaussian_event(given["noise_multiplier"], count)
+    elif name == "laplace":
+        event = laplace_event(given.get("noise_multiplier", 1 / epsilon), count)
+    elif name == "staircase":
+        event = approx_tv_event(epsilon, staircase_tv(epsilon, given["gamma"]), count=count)
+    else:
+        event = epsilon_delta_event(epsilon, count=count)
     cost = measures_of(Profile([event], adjacency=adjacency), delta, prior=prior, fpr=fpr)
     return {"event": describe_event(event), **cost, "closed_forms": _closed_forms(cost, cost["tv"])}
 
 
-def of_plan(
-    plan: str, delta: float, *, adjacency: str = ADD_REMOVE, prior: float = 0.5, fpr: float = 0.01
-) -> Cost:
+def of_plan(plan: str, delta: float, **asked: Any) -> Cost:
     """Measures of a plan such as ``z=1.1,q=256/60000,steps=3525``. ``q`` and ``steps`` are 1 if left out."""
-    values: dict[str, float] = {"q": 1.0, "steps": 1}
-    given: set[str] = set()
+    given: dict[str, Any] = {}
     for part in plan.split(","):
         key, _, number = part.partition("=")
         key = key.strip()
@@ -145,22 +117,20 @@ def of_plan(
             raise InputError(f"plan {plan!r}: {key!r} is not one of z, q, steps")
         if key in given:
             raise InputError(f"plan {plan!r} gives {key} twice")
-        given.add(key)
         try:
-            values[key] = int(number) if key == "steps" else float(Fraction(number.strip()))
+            given[key] = int(number) if key == "steps" else float(Fraction(number.strip()))
         except (ValueError, ZeroDivisionError, OverflowError):
             raise InputError(f"plan {plan!r}: {key} must be a number, not {number!r}") from None
-    if "z" not in values:
+    if "z" not in given:
         raise InputError(f"plan {plan!r} lacks z, the noise multiplier")
-    z, q, steps = values["z"], values["q"], int(values["steps"])
-    return of_training(z, q, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr)
+    return of_training(given["z"], given.get("q", 1.0), given.get("steps", 1), delta, **asked)
 
 
 def of_ledger(ledger: Ledger, delta: float | None = None, *, prior: float = 0.5, fpr: float = 0.01) -> Cost:
     """Measures of everything in a ledger, at its own delta by default, with its :meth:`Ledger.summary`."""
     summary = ledger.summary(delta)
     cost = measures_of(ledger.profile(), summary["delta"], prior=prior, fpr=fpr)
-    return cast(Cost, {**summary, **cost, "caveats": _caveats(ledger)})
+    return {**summary, **cost, "caveats": _caveats(ledger)}
 
 
 def calibrated(
@@ -192,7 +162,7 @@ def calibrated(
     if isinstance(target, TargetAfter):
         profile = target.whole(profile)
     return {
-        "target": target.describe(),
+        "target": str(target),
         "noise_multiplier": z,
         "sampling_prob": float(sampling_prob),
         "steps": int(steps),
@@ -203,40 +173,28 @@ def calibrated(
 
 def _caveats(ledger: Ledger) -> list[str]:
     """Limits of the numbers of a ledger."""
-    seed = (
-        "NOT PRIVATE: noise in the ledger follows a seed. The numbers count that noise. They do not hold "
-        "against anyone who knows the seed."
-    )
     excluded = [f"The numbers do not cover: {reason}." for reason in ledger.excluded]
-    return [seed, *excluded] if ledger.seeded else excluded
+    return [_SEEDED, *excluded] if ledger.seeded else excluded
 
 
-def _closed_forms(cost: Measures, tv: float) -> ClosedForms:
-    """Values of formulas of epsilon, delta and total variation, as bounds on the exact numbers."""
+def _closed_forms(cost: Measures, tv: float) -> dict[str, Any]:
+    """Formulas of epsilon (if it is finite), delta and total variation that bound the exact numbers."""
     epsilon, delta, prior, fpr = cost["epsilon"], cost["delta"], cost["prior"], cost["fpr"]
+    by_tv = {"tv": tv, "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior)}
     if math.isinf(epsilon):
-        return {"tv": tv, "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior)}
+        return by_tv
     return {
         "tv": tv,
         "attack_accuracy_dp": membership_bounds.dp_accuracy(epsilon, delta, prior),
-        "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior),
+        **by_tv,
         "advantage_at_fpr_dp": float(membership_bounds.dp_advantage(fpr, epsilon, delta)),
         "advantage_at_fpr_tv": float(membership_bounds.tv_advantage(fpr, tv)),
         "tv_sharper_between_fprs": membership_bounds.tv_sharper_interval(epsilon, delta, tv),
     }
 
 
-_Column = Literal[
-    "epsilon",
-    "tv",
-    "attack_accuracy_bound",
-    "tpr_at_fpr",
-    "ppv_at_fpr",
-    "belief_bound",
-    "belief_exceedance",
-    "mu",
-]
-_COLUMNS: dict[_Column, str] = {
+#: measures of the table, and their heads
+_COLUMNS = {
     "epsilon": "epsilon",
     "tv": "TV",
     "attack_accuracy_bound": "accuracy",

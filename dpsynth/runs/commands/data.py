@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from dpsynth import progress
 from dpsynth.errors import DataError
+from dpsynth.files.notebook import text_table
 from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
@@ -22,11 +24,7 @@ if TYPE_CHECKING:
     from dpsynth.table.column import Column
 
 
-app = typer.Typer(
-    help="Public health tables: what there is, what it is, where it comes from.",
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = typer.Typer(help="Public health tables: what there is, what it is, where it comes from.")
 _WIDTH = 100
 
 
@@ -49,7 +47,7 @@ def list_cards(as_json: console.JsonFlag = False) -> None:
     ]
     shown = [{**row, "rows": f"{row['rows']:,}", "licence": _short(row["licence"])} for row in rows]
     head = [name.replace("file", "file is") for name in rows[0]]
-    text = _table([head, *([str(cell) for cell in row.values()] for row in shown)])
+    text = text_table(head, [[str(cell) for cell in row.values()] for row in shown])
     for name, (what, licence, page) in CREDENTIALED.items():
         text += f"\n{name} ({what}) needs credentials: {licence}, {page}"
     console.emit({"datasets": rows}, text, as_json=as_json)
@@ -57,7 +55,7 @@ def list_cards(as_json: console.JsonFlag = False) -> None:
 
 @app.command("show")
 def show_card(
-    name: Annotated[str, typer.Argument(help="Data set, or the YAML file of a card.", show_default=False)],
+    name: Annotated[str, Argument(help="Data set, or the YAML file of a card.")],
     as_json: console.JsonFlag = False,
 ) -> None:
     """Print a data set's card: origin, licence, what a row is, what leaks, columns and their bounds."""
@@ -73,10 +71,9 @@ def show_card(
 
 @app.command("fetch")
 def fetch_files(
-    name: Annotated[list[str], typer.Argument(help="Data sets, or YAML files of cards.", show_default=False)],
+    name: Annotated[list[str], Argument(help="Data sets, or YAML files of cards.")],
     folder: Annotated[
-        Path | None,
-        typer.Option("--dir", help="Folder to put the files in. Default: the system's cache folder."),
+        Path | None, Option("--dir", help="Folder to put the files in. Default: the system's cache folder.")
     ] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -99,12 +96,6 @@ def fetch_files(
 def _short(licence: str) -> str:
     """A licence's name without its particulars, which stand in the card."""
     return licence.split(" (")[0].split(",")[0].split(";")[0]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def _card(found: Card, state: str, path: Path | None) -> Iterator[str]:
@@ -144,7 +135,8 @@ def _card(found: Card, state: str, path: Path | None) -> Iterator[str]:
         yield from _wrapped(reason, f"  {name}: ")
     yield ""
     yield "columns:"
-    yield from (f"  {line}" for line in _table([_column(c) for c in found.table.columns]).splitlines())
+    first, *others = map(_column, found.table.columns)
+    yield from (f"  {line}" for line in text_table(first, others).splitlines())
     if found.table.constraints:
         yield ""
         yield "rules:"
@@ -171,9 +163,7 @@ def _column(column: Column) -> tuple[str, str, str]:
     return column.name, column.kind, what
 
 
-cohort_app = typer.Typer(
-    help="Make a study's table out of a hospital database.", rich_markup_mode=None, add_completion=False
-)
+cohort_app = typer.Typer(help="Make a study's table out of a hospital database.")
 
 
 @cohort_app.callback()
@@ -183,16 +173,9 @@ def _cohort_root() -> None:
 
 @cohort_app.command()
 def mimic3(
-    tables: Annotated[
-        Path, typer.Option("--tables", help="Folder of MIMIC-III's CSV or CSV.gz files.", show_default=False)
-    ],
-    study: Annotated[
-        str,
-        typer.Option(
-            "--study", help="diabetes-mortality, aki-mortality or icu-readmission.", show_default=False
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Table to write, .parquet or .csv.", show_default=False)],
+    tables: Annotated[Path, Option(help="Folder of MIMIC-III's CSV or CSV.gz files.")],
+    study: Annotated[str, Option(help="diabetes-mortality, aki-mortality or icu-readmission.")],
+    out: Annotated[Path, Option(help="Table to write, .parquet or .csv.")],
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -244,27 +227,22 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-schema_app = typer.Typer(
-    help="Draft a schema from a table, or check one.", rich_markup_mode=None, add_completion=False
-)
+schema_app = typer.Typer(help="Draft a schema from a table, or check one.")
 
 
 @schema_app.command()
 @reads_tables
 def infer(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", show_default=False)],
-    out: Annotated[Path | None, typer.Option("--out", help="YAML file to write.")] = None,
-    outcome: Annotated[str | None, typer.Option("--outcome", help="Column that is predicted.")] = None,
-    n_public: Annotated[
-        int | None, typer.Option("--n-public", help="Number of records, where that is public knowledge.")
-    ] = None,
-    drop: Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out.")] = None,
+    data: Annotated[Path, Argument(help="CSV or Parquet file.")],
+    out: Annotated[Path | None, Option(help="YAML file to write.")] = None,
+    outcome: Annotated[str | None, Option(help="Column that is predicted.")] = None,
+    n_public: Annotated[int | None, Option(help="Number of records, where that is public knowledge.")] = None,
+    drop: Annotated[list[str] | None, Option(help="Column to leave out.")] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", help="Column to take although it looks like an identifier or free text."),
+        list[str] | None, Option(help="Column to take although it looks like an identifier or free text.")
     ] = None,
     missing_word: Annotated[
-        list[str] | None, typer.Option("--missing-word", help="Word that stands for no value, such as '?'.")
+        list[str] | None, Option(help="Word that stands for no value, such as '?'.")
     ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
@@ -312,8 +290,8 @@ def infer(
 @schema_app.command()
 @reads_tables
 def check(
-    schema: Annotated[Path, typer.Argument(help="YAML file.", show_default=False)],
-    data: Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file to check.")] = None,
+    schema: Annotated[Path, Argument(help="YAML file.")],
+    data: Annotated[Path | None, Option(help="CSV or Parquet file to check.")] = None,
     as_json: console.JsonFlag = False,
     *,
     csv_format: CsvFormat,

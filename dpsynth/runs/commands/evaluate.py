@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from dpsynth import progress
 from dpsynth.errors import DataError, InputError
@@ -33,47 +33,35 @@ _FILES = "evaluation.json, evaluation.md and report.html"
 
 @reads_tables
 def evaluate_table(
-    run: Annotated[
-        Path | None, typer.Argument(help="Folder of a run, to evaluate it again.", show_default=False)
-    ] = None,
-    synthetic: Annotated[Path | None, typer.Option("--synthetic", help="Synthetic table.")] = None,
-    train: Annotated[Path | None, typer.Option("--train", help="Real records it was made from.")] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", help="YAML file. Default: the schema of --model.")
-    ] = None,
-    test: Annotated[Path | None, typer.Option("--test", help="Real records held out.")] = None,
+    run: Annotated[Path | None, Argument(help="Folder of a run, to evaluate it again.")] = None,
+    synthetic: Annotated[Path | None, Option(help="Synthetic table.")] = None,
+    train: Annotated[Path | None, Option(help="Real records it was made from.")] = None,
+    schema: Annotated[Path | None, Option(help="YAML file. Default: the schema of --model.")] = None,
+    test: Annotated[Path | None, Option(help="Real records held out.")] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", help="Folder of the model or run that the table was drawn from.")
+        Path | None, Option(help="Folder of the model or run that the table was drawn from.")
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="ledger.json of the table, where there is no --model.")
+        Path | None, Option(help="ledger.json of the table, where there is no --model.")
     ] = None,
     delta: Annotated[
-        float | None,
-        typer.Option("--delta", help="Delta at which epsilon is reported. Default: the ledger's own."),
+        float | None, Option(help="Delta at which epsilon is reported. Default: the ledger's own.")
     ] = None,
-    outcome: Annotated[str | None, typer.Option("--outcome", help="Column that classifiers predict.")] = None,
+    outcome: Annotated[str | None, Option(help="Column that classifiers predict.")] = None,
     effects: Annotated[
-        list[str] | None,
-        typer.Option("--effects", help="Regression to replicate, such as 'logistic: death ~ age + sex'."),
+        list[str] | None, Option(help="Regression to replicate, such as 'logistic: death ~ age + sex'.")
     ] = None,
-    constraint: Annotated[
-        list[str] | None, typer.Option("--constraint", help="Rule for records, such as 'low <= high'.")
-    ] = None,
-    metric: Annotated[str | None, typer.Option("--metric", help="euclidean, gower or hamming.")] = None,
+    constraint: Annotated[list[str] | None, Option(help="Rule for records, such as 'low <= high'.")] = None,
+    metric: Annotated[str | None, Option(help="euclidean, gower or hamming.")] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(
-            "--group", help="Column whose subgroups are compared, repeatable. Default: sex and age."
-        ),
+        Option(help="Column whose subgroups are compared, repeatable. Default: sex and age."),
     ] = None,
-    level: Annotated[float | None, typer.Option("--level", help="Level of the confidence intervals.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of models and subsamples.", min=0)] = None,
-    records: Annotated[
-        str | None, typer.Option("--records", help="Records of each table for slow measures: N or all.")
-    ] = None,
+    level: Annotated[float | None, Option(help="Level of the confidence intervals.")] = None,
+    seed: Annotated[int | None, Option(help="Seed of models and subsamples.", min=0)] = None,
+    records: Annotated[str | None, Option(help="Records of each table for slow measures: N or all.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for evaluation.json, evaluation.md and report.html.")
+        Path | None, Option(help="Folder for evaluation.json, evaluation.md and report.html.")
     ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
@@ -109,9 +97,7 @@ def evaluate_table(
         of_tables = {"--synthetic": synthetic, "--train": train, "--test": test, "--schema": schema}
         others = {"--model": model, "--ledger": ledger, "--delta": delta, "--outcome": outcome, "--out": out}
         of_files = {f"--{name}": sign for name, sign in asdict(csv_format).items()}
-        for name, value in (of_tables | others | of_files).items():
-            if value is not None:
-                raise InputError(f"{name} does not go with the folder of a run, {run}")
+        console.refuse(of_tables | others | of_files, f"the folder of a run, {run}")
         _again(run, asked, force=force, as_json=as_json)
         return
     if synthetic is None or train is None:
@@ -140,14 +126,22 @@ def evaluate_table(
         seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
         report = RunReport.of_evaluation(result)
         if origin is not None:
+            files = {"path": train, "schema": schema}
+            config: dict[str, object] = {
+                "data": {name: str(path.resolve()) for name, path in files.items() if path is not None}
+            }
+            if origin.model:
+                config["model"] = dict(origin.model)
+            config["evaluate"] = settings.model_dump(mode="json", exclude_none=True)
+            of_table = origin.schema or known
             report = origin.report(
-                result,
-                known,
-                train=train,
-                schema_path=schema,
+                of_table,
+                name=of_table.name or train.stem,
+                outcome=result.settings.get("outcome"),
                 synthetic_records=len(made),
-                asked=settings,
+                config=config,
                 seconds=seconds,
+                evaluation=result,
             )
         if out is not None:
             _write(out, report, force=force)
@@ -169,11 +163,12 @@ def _known(
 ) -> tuple[Schema, Origin | None]:
     """The schema of the tables, and what is known of how the synthetic one was made."""
     from dpsynth.runs.reporting import Origin
+    from dpsynth.runs.run_folder import RunFolder
     from dpsynth.table.schema import Schema
 
     origin = None
     if model is not None:
-        origin = Origin.of_model(model)
+        origin = Origin.of_model(RunFolder(model).load_model())
     elif ledger is not None:
         origin = Origin.of_ledger(ledger, delta)
     if schema is None:
@@ -233,18 +228,12 @@ class Mode(StrEnum):
 
 
 def draw_report(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder written by `dpsynth run` or `dpsynth evaluate --out`.", show_default=False
-        ),
-    ],
+    folder: Annotated[Path, Argument(help="Folder written by `dpsynth run` or `dpsynth evaluate --out`.")],
     mode: Annotated[
-        Mode, typer.Option("--mode", help="`internal` shows everything, `release` only what may be shared.")
+        Mode, Option(help="`internal` shows everything, `release` only what may be shared.")
     ] = Mode.INTERNAL,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="HTML file. Default: `FOLDER/report.html` or `FOLDER/release.html`."),
+        Path | None, Option(help="HTML file. Default: `FOLDER/report.html` or `FOLDER/release.html`.")
     ] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from dpsynth import progress
-from dpsynth.errors import InputError
+from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.studies.study import Study
+    from dpsynth.synthesis.options import FitOptions
     from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.schema import Schema
 
@@ -28,13 +30,11 @@ if TYPE_CHECKING:
 def fit(
     data: console.DataOption,
     schema: console.SchemaOption,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the model.", show_default=False)],
+    out: Annotated[Path, Option(help="Folder of the model.")],
     epsilon: console.EpsilonOption = None,
     delta: Annotated[
         float | None,
-        typer.Option(
-            "--delta", help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."
-        ),
+        Option(help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."),
     ] = None,
     base_model: console.BaseModelOption = None,
     steps: console.StepsOption = None,
@@ -59,40 +59,27 @@ def fit(
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.accounting.journal import journalled
-    from dpsynth.runs.preflight import require_table
     from dpsynth.runs.run_folder import read_ledger
-    from dpsynth.synthesis.studies import widening_lines
     from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.schema import Schema
 
-    in_parts = data.is_dir() or scheduler is not None or workers is not None
     given = {"base_model": base_model, "training_steps": steps, "studies": study}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = None if ledger is None else read_ledger(ledger)
-        if not in_parts:
-            require_table(data)
-        if options.studies:
-            for line in widening_lines(options, Schema.from_yaml(schema)):
-                console.say(line)
+        _announce(data, options, Schema.from_yaml(schema))
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
             opened(data, schema, csv_format, scheduler, workers) as (table, known),
+            progress.training_bar() as draw,
         ):
-            with progress.training_bar() as draw:
-                try:
-                    model.fit(
-                        table,
-                        schema=known,
-                        ledger=book,
-                        accept_n_public=accept_n_public,
-                        progress=draw,
-                    )
-                except KeyboardInterrupt as problem:
-                    said = f". {problem}" if str(problem) else ""
-                    raise console.Interrupted(f"interrupted: no model was written{said}") from None
+            try:
+                model.fit(table, schema=known, ledger=book, accept_n_public=accept_n_public, progress=draw)
+            except KeyboardInterrupt as problem:
+                said = f". {problem}" if str(problem) else ""
+                raise console.Interrupted(f"interrupted: no model was written{said}") from None
             model.save(out, replace=force)
     summary = model.ledger_.summary()
     lines = [*console.told(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]
@@ -100,13 +87,23 @@ def fit(
     console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
 
 
+def _announce(data: Path, options: FitOptions, schema: Schema) -> None:
+    """Say how wide the intervals of studies will be, if the table is there."""
+    from dpsynth.synthesis.studies import widening_lines
+
+    if not data.exists():
+        raise DataError(f"{data}: there is no such file")
+    for line in widening_lines(options, schema):
+        console.say(line)
+
+
 @contextmanager
 def opened(
     data: Path,
     schema: Path | Schema,
     csv_format: CsvFormat,
-    scheduler: str | None = None,
-    workers: int | None = None,
+    scheduler: str | None,
+    workers: int | None,
 ) -> Iterator[tuple[pd.DataFrame | PartitionedRecords, Schema]]:
     """Give a table and its schema: in memory, or in parts where it is a folder or workers are asked for."""
     if not (data.is_dir() or scheduler is not None or workers is not None):
@@ -127,40 +124,25 @@ def opened(
 
 
 def sample(
-    model: Annotated[Path, typer.Argument(help="Folder of a model, or of a run.", show_default=False)],
-    n: Annotated[int, typer.Option("-n", "--n", help="Records to make.", min=0, show_default=False)],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", help="File .csv or .parquet. For parts or several tables: a folder.", show_default=False
-        ),
-    ],
+    model: Annotated[Path, Argument(help="Folder of a model, or of a run.")],
+    n: Annotated[int, Option("-n", "--n", help="Records to make.", min=0)],
+    out: Annotated[Path, Option(help="File .csv or .parquet. For parts or several tables: a folder.")],
     where: Annotated[
-        list[str] | None,
-        typer.Option("--where", help="Condition on every record, such as 'age >= 65'. Repeatable."),
+        list[str] | None, Option(help="Condition on every record, such as 'age >= 65'. Repeatable.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the sampling.", min=0)] = None,
+    seed: Annotated[int | None, Option(help="Seed of the sampling.", min=0)] = None,
     partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--partitions", help="Parquet files to sample into, side by side on Dask workers.", min=1
-        ),
+        int | None, Option(help="Parquet files to sample into, side by side on Dask workers.", min=1)
     ] = None,
-    tables: Annotated[
-        int | None,
-        typer.Option("--tables", help="Tables to draw, to analyse alike and combine.", min=2),
-    ] = None,
+    tables: Annotated[int | None, Option(help="Tables to draw, to analyse alike and combine.", min=2)] = None,
     study: Annotated[
         str | None,
-        typer.Option(
-            "--study", help="With --tables: name of the pre-specified regression that the tables are for."
-        ),
+        Option(help="With --tables: name of the pre-specified regression that the tables are for."),
     ] = None,
     scheduler: console.SchedulerOption = None,
     workers: console.WorkersOption = None,
     escape_formulas: Annotated[
-        bool,
-        typer.Option(help="In CSV: an apostrophe before text that a spreadsheet would run (=HYPERLINK)."),
+        bool, Option(help="In CSV: an apostrophe before text that a spreadsheet would run (=HYPERLINK).")
     ] = True,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
@@ -183,24 +165,14 @@ def sample(
         raise InputError("--study needs --tables, the number of tables to draw for it")
     if in_parts and tables is not None:
         raise InputError("--tables writes whole tables. Leave out --partitions, --scheduler and --workers")
-    if tables is not None:
-        require_free_folder(out, force=force, mark=TABLE.format(1))
-    elif in_parts:
-        require_free_folder(out, force=force, mark=FIRST)
+    if tables is not None or in_parts:
+        require_free_folder(out, force=force, mark=FIRST if in_parts else TABLE.format(1))
     else:
         require_free_file(out, force=force)
     fitted = run.load_model()
     if tables is not None:
-        fitted.sample_many_to(
-            out,
-            tables,
-            n,
-            study=study,
-            where=where,
-            random_state=seed,
-            escape_formulas=escape_formulas,
-            replace=force,
-        )
+        options = {"escape_formulas": escape_formulas, "replace": force}
+        fitted.sample_many_to(out, tables, n, study=study, where=where, random_state=seed, **options)
     elif in_parts:
         with connected(scheduler, workers=workers) as client:
             fitted.sample_to_parts(
@@ -214,11 +186,11 @@ def sample(
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
     wrote = f"wrote {n:,} records to {out}"
-    if not in_parts and tables is None:
-        result["croissant"] = str(described)
     if tables is not None:
         result |= {"tables": tables, "study": study}
         wrote = f"wrote {tables:,} tables of {n:,} records to {out}. Analyse each, then use dpsynth.combine"
+    elif not in_parts:
+        result["croissant"] = str(described)
     lines = [guarantee, *acceptance.lines(), wrote]
     console.emit(result, "\n".join(lines), as_json=as_json)
 
@@ -227,12 +199,10 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
     """Write the metadata of a table that was sampled."""
     from dpsynth.files.atomic import dump_json, write_text
     from dpsynth.report.croissant import metadata_of
-    from dpsynth.runs.reporting import new_report
+    from dpsynth.runs.reporting import Origin
 
     schema = fitted.model_.schema
-    report = new_report(
-        fitted.ledger_,
-        fitted.guarantee().delta,
+    report = Origin.of_model(fitted).report(
         schema,
         name=schema.name or "",
         outcome=schema.outcome,
@@ -244,11 +214,7 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
     write_text(described, dump_json(record) + "\n")
 
 
-study_app = typer.Typer(
-    help="Private estimates of regressions that were specified before the fit.",
-    rich_markup_mode=None,
-    add_completion=False,
-)
+study_app = typer.Typer(help="Private estimates of regressions that were specified before the fit.")
 
 
 @study_app.command("fit")
@@ -256,18 +222,15 @@ study_app = typer.Typer(
 def fit_studies(
     data: console.DataOption,
     schema: console.SchemaOption,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
+    out: Annotated[Path, Option(help="Folder to write.")],
     study: console.StudyOption = None,
-    studies: Annotated[
-        Path | None, typer.Option("--studies", help="YAML file, such as a run's, with a list `studies`.")
-    ] = None,
+    studies: Annotated[Path | None, Option(help="YAML file, such as a run's, with a list `studies`.")] = None,
     epsilon: console.EpsilonOption = None,
     delta: console.DeltaOption = None,
     share: Annotated[
-        float | None,
-        typer.Option("--share", help="Share of the privacy budget for the regressions. Default: 0.5."),
+        float | None, Option(help="Share of the privacy budget for the regressions. Default: 0.5.")
     ] = None,
-    not_private: Annotated[bool, typer.Option("--not-private", help="Estimate without any noise.")] = False,
+    not_private: Annotated[bool, Option("--not-private", help="Estimate without any noise.")] = False,
     accept_unreviewed: console.UnreviewedFlag = False,
     ledger: console.LedgerOption = None,
     forget_earlier: console.ForgetFlag = False,
@@ -289,9 +252,7 @@ def fit_studies(
     from dpsynth.accounting.journal import journalled
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
-    from dpsynth.runs.preflight import require_table
     from dpsynth.runs.run_folder import RunFolder, read_ledger
-    from dpsynth.synthesis.studies import widening_lines
     from dpsynth.table.schema import Schema
 
     try:
@@ -306,14 +267,10 @@ def fit_studies(
         # the only share that can be given here
         raise InputError(str(problem).replace("shares.studies", "--share")) from None
     options = model.validate()
-    in_parts = data.is_dir() or scheduler is not None or workers is not None
     with claimed(out, force=force, mark=RunFolder(out).estimates_json.name):
         part = alone.study_schema(Schema.from_yaml(schema), options.studies)
         earlier = None if ledger is None else read_ledger(ledger)
-        if not in_parts:
-            require_table(data)
-        for line in widening_lines(options, part):
-            console.say(line)
+        _announce(data, options, part)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
             opened(data, part, csv_format, scheduler, workers) as (table, known),
@@ -328,20 +285,16 @@ def fit_studies(
 
 @study_app.command("show")
 def show_studies(
-    folder: Annotated[
-        Path,
-        typer.Argument(help="Folder of `dpsynth study fit`, of a model or of a run.", show_default=False),
-    ],
-    name: Annotated[str | None, typer.Option("--name", help="Name of one regression. Default: all.")] = None,
+    folder: Annotated[Path, Argument(help="Folder of `dpsynth study fit`, of a model or of a run.")],
+    name: Annotated[str | None, Option(help="Name of one regression. Default: all.")] = None,
     coverage: Annotated[
         int | None,
-        typer.Option(
-            "--coverage",
+        Option(
             help="Also simulate this many tables from the model, and count how often the intervals cover.",
             min=1,
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of --coverage.", min=0)] = None,
+    seed: Annotated[int | None, Option(help="Seed of --coverage.", min=0)] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
     """Print private estimates of an earlier fit. It reads no table and costs nothing.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from dpsynth.errors import InputError
 from dpsynth.files.storage import claimed, write_folder
@@ -21,25 +21,18 @@ RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
 
 
 def plan_fit(
-    file: Annotated[
-        Path,
-        typer.Argument(help="YAML file of a reviewed schema, or of a run.", show_default=False),
-    ],
+    file: Annotated[Path, Argument(help="YAML file of a reviewed schema, or of a run.")],
     records: Annotated[
-        int | None,
-        typer.Option("--records", help="Records in the table, of which a part trains. Default: n_public."),
+        int | None, Option(help="Records in the table, of which a part trains. Default: n_public.")
     ] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget (3 by default).")] = None,
+    epsilon: Annotated[float | None, Option(help="Total budget (3 by default).")] = None,
     delta: console.DeltaOption = None,
     study: console.StudyOption = None,
     auc: Annotated[
-        float | None,
-        typer.Option("--auc", help="AUC of the best model of the outcome, if known: above 0.5, below 1."),
+        float | None, Option(help="AUC of the best model of the outcome, if known: above 0.5, below 1.")
     ] = None,
-    tables: Annotated[int, typer.Option("--tables", help="Simulated tables at each epsilon.", min=1)] = 5,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for plan.json, plan.svg and plan.txt.")
-    ] = None,
+    tables: Annotated[int, Option(help="Simulated tables at each epsilon.", min=1)] = 5,
+    out: Annotated[Path | None, Option(help="Folder for plan.json, plan.svg and plan.txt.")] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
@@ -86,8 +79,7 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any], fl
     from dpsynth import datasets
 
     config = RunConfig.from_yaml(file)
-    if given:
-        raise InputError(f"{next(iter(given))} does not go with {file}: write it into that file")
+    console.refuse(given, f"{file}: write it into that file")
     if config.data is None:
         schema = datasets.card(str(config.dataset)).table
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from dpsynth.errors import InputError
 from dpsynth.files.atomic import dump_json, write_text
@@ -14,19 +14,14 @@ from dpsynth.runs.commands import console
 
 
 def print_record(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
-    contact: Annotated[
-        str | None, typer.Option("--contact", help="Whom readers may ask: a name, an address or both.")
-    ] = None,
+    folder: Annotated[Path, Argument(help="Folder of a run.")],
+    contact: Annotated[str | None, Option(help="Whom readers may ask: a name, an address or both.")] = None,
     curator: Annotated[
-        list[str] | None,
-        typer.Option("--curator", help="Person or organisation that holds the real records. Repeatable."),
+        list[str] | None, Option(help="Person or organisation that holds the real records. Repeatable.")
     ] = None,
-    use: Annotated[str, typer.Option("--use", help="Intended use of the synthetic table.")] = "",
-    region: Annotated[str, typer.Option("--region", help="Country or region that the table is about.")] = "",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="JSON file to write. By default the record is printed.")
-    ] = None,
+    use: Annotated[str, Option(help="Intended use of the synthetic table.")] = "",
+    region: Annotated[str, Option(help="Country or region that the table is about.")] = "",
+    out: Annotated[Path | None, Option(help="JSON file to write. By default the record is printed.")] = None,
     force: console.ForceFlag = False,
 ) -> None:
     """Public record of a synthetic table as JSON, after the Differential Privacy Deployments Registry.

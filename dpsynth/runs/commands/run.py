@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from dpsynth import progress
 from dpsynth.errors import ConfigError, InputError, RunError
@@ -22,30 +22,23 @@ if TYPE_CHECKING:
 
 @reads_tables
 def run_configuration(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
-    config: Annotated[
-        Path | None,
-        typer.Argument(help="YAML file of the run, or a name such as randhie.", show_default=False),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="CSV or Parquet file: a run without a YAML file.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", help="YAML file of the schema of --data.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", help="Total budget, with --data.")] = None,
+    out: Annotated[Path, Option(help="Folder to write.")],
+    config: Annotated[Path | None, Argument(help="YAML file of the run, or a name such as randhie.")] = None,
+    data: Annotated[Path | None, Option(help="CSV or Parquet file: a run without a YAML file.")] = None,
+    schema: Annotated[Path | None, Option(help="YAML file of the schema of --data.")] = None,
+    epsilon: Annotated[float | None, Option(help="Total budget, with --data.")] = None,
     delta: console.DeltaOption = None,
     base_model: console.BaseModelOption = None,
     steps: console.StepsOption = None,
     study: console.StudyOption = None,
     not_private: console.NotPrivateFlag = False,
     accept_unreviewed: console.UnreviewedFlag = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
     ledger: console.LedgerOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
     evaluate: Annotated[
-        bool, typer.Option(help="Evaluate the table. Without it, `dpsynth evaluate` does so later.")
+        bool, Option(help="Evaluate the table. Without it, `dpsynth evaluate` does so later.")
     ] = True,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
@@ -82,9 +75,7 @@ def run_configuration(
     else:
         if config.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
             raise InputError(f"{config} is a table: give it with --data, and its schema with --schema")
-        extra = [name for name, value in given.items() if value is not None]
-        if extra:
-            raise InputError(f"{extra[0]} does not go with {config}: write it into that file")
+        console.refuse(given, f"{config}: write it into that file")
         settings = RunConfig.from_yaml(config)
     try:
         with progress.run_bars() as (draw, stages):

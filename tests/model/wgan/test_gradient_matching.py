@@ -357,7 +357,7 @@ def test_a_saved_model_samples_the_same_without_tensorflow(model, tmp_path):
 def test_the_recipe_is_chosen_by_rule():
     """Catches matched points where settings of an alternating training were given, or a base model."""
     options = dpsynth.DPWGANGP(base_model="none").validate()
-    assert options.has_matching and options.steps(600) == 32
+    assert options.has_matching and options.steps == 32
     for given in (
         dict(base_model="none", training=TrainingSettings()),
         dict(epsilon=None, base_model="none", preset="healthgan"),
@@ -366,7 +366,7 @@ def test_the_recipe_is_chosen_by_rule():
     ):
         assert not dpsynth.DPWGANGP(**given).validate().has_matching
     options = dpsynth.DPWGANGP(base_model="none", training=TrainingSettings()).validate()
-    assert options.steps(600) == 1000
+    assert options.steps == 1000
     assert dpsynth.DPWGANGP(marginals="none", numeric="minmax").validate().has_matching
 
 

@@ -63,7 +63,7 @@ def test_fit_and_sample(data, folder, capsys):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (f"{FIT} --data nothing --out m", "nothing: cannot be read (No such file or directory)"),
+        (f"{FIT} --data nothing --out m", "nothing: there is no such file"),
         (
             f"{FIT} --data parts --out m --scheduler tcp://x:1",
             "the scheduler at tcp://x:1 has workers of its own",
