@@ -64,12 +64,11 @@ class Marginal(Data):
 
 @dataclass(frozen=True)
 class Associations(Data):
-    """One number for each pair of columns of one table, and of which kind it is."""
+    """One number for each pair of columns of one table."""
 
     table: Table
     columns: Sequence[str]
     matrix: Sequence[Sequence[float | None]]
-    kinds: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)

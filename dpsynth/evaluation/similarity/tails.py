@@ -267,20 +267,6 @@ def _of_tails(
         if chance is not None:
             text = f"{_HELD_OUT}, of the worst column, {chance[0]}"
             yield Measure(TAILS, f"{name}_worst_baseline", chance[1].value, True, text)
-    for name, what, part in (
-        (
-            "tails_believable",
-            f"share of numeric columns whose standard deviation is {SPREAD_AIM[0]:g} to {SPREAD_AIM[1]:g} "
-            f"times the real one and whose percentiles err by less than {PERCENTILE_AIM:g} deviations",
-            _tails_believable,
-        ),
-        ("point_masses_believable", f"share of frequent values within {MASS_AIM:g}", _masses_believable),
-    ):
-        value = part(found)
-        if value is not None:
-            yield Measure(TAILS, name, value, True, what)
-            if fresh is not None:
-                yield Measure(TAILS, f"{name}_baseline", part(fresh), True, _HELD_OUT)
     for name, what, pick in (
         ("spread_ratio", "standard deviation, synthetic over training records", lambda c: c.spread),
         (
@@ -326,23 +312,6 @@ def _worst(errors: list[tuple[str, Estimate]], ratio: bool) -> tuple[str, Estima
         return abs(np.log(value)) if ratio and value > 0 else np.inf if ratio else abs(value)
 
     return max(errors, key=size, default=None)
-
-
-def _tails_believable(found: Sequence[ColumnTails]) -> float | None:
-    good = []
-    for column in found:
-        if column.spread is not None:
-            errors = [
-                p.error.value for p in (column.low, column.high) if p is not None and p.error is not None
-            ]
-            spread = SPREAD_AIM[0] <= column.spread.value <= SPREAD_AIM[1]
-            good.append(spread and all(abs(error) < PERCENTILE_AIM for error in errors))
-    return float(np.mean(good)) if good else None
-
-
-def _masses_believable(found: Sequence[ColumnTails]) -> float | None:
-    good = [abs(mass.difference.value) <= MASS_AIM for column in found for mass in column.masses]
-    return float(np.mean(good)) if good else None
 
 
 def _row(column: ColumnTails, held_out: dict[str, ColumnTails] | None, schema: Schema) -> TailsRow:
