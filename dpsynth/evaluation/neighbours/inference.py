@@ -62,7 +62,7 @@ from dpsynth.evaluation.neighbours.accuracy import (
     two_tables,
 )
 from dpsynth.evaluation.neighbours.search import Floats, Metric, in_threads, metric_named, nearest, over_tiles
-from dpsynth.evaluation.tables import Progress, random_rows, silent, within
+from dpsynth.evaluation.tables import random_rows
 
 #: a quarter must hold two records
 SMALLEST = 8
@@ -164,7 +164,6 @@ def accuracy_intervals(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    progress: Progress = silent,
 ) -> AccuracyIntervals:
     """Compute the unbiased nearest-neighbour adversarial accuracy with confidence intervals.
 
@@ -173,7 +172,7 @@ def accuracy_intervals(
     200 against 50 shifted binary records, and 98 to 100 % if records repeat many times.
     """
     t, s = two_tables(real, synthetic)
-    (found,), _ = _by_splits([t], s, metric, rng, level, splits, progress)
+    (found,), _ = _by_splits([t], s, metric, rng, level, splits)
     return found
 
 
@@ -249,7 +248,6 @@ def losses(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    progress: Progress = silent,
 ) -> Losses:
     """Compute both resemblance losses and the privacy loss, with intervals.
 
@@ -259,7 +257,7 @@ def losses(
     """
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
-    found, gap = _by_splits([real, held_out], made, metric, rng, level, splits, progress)
+    found, gap = _by_splits([real, held_out], made, metric, rng, level, splits)
     return Losses(found[0], found[1], clipped(gap[0], -1.0, 1.0))
 
 
@@ -270,21 +268,12 @@ def _by_splits(
     rng: np.random.Generator,
     level: float,
     splits: int,
-    progress: Progress,
 ) -> tuple[list[AccuracyIntervals], list[Interval]]:
     """Accuracy of each real table against the synthetic one and, of two, the second less the first."""
     sides: list[tuple[Side, Side]] = []
-    for i, real in enumerate(tables):
-        sides.append(
-            two_sides(
-                real,
-                made,
-                metric_named(metric),
-                k=LIST_LENGTH,
-                near_synthetic=sides[0][1].own if sides else None,
-                progress=within(progress, 0.9 * i / len(tables), 0.9 * (i + 1) / len(tables)),
-            )
-        )
+    for real in tables:
+        near = sides[0][1].own if sides else None
+        sides.append(two_sides(real, made, metric_named(metric), k=LIST_LENGTH, near_synthetic=near))
     accuracies = [compared(*pair) for pair in sides]
     parted = [(Parted(real), Parted(other)) for real, other in sides]
 
@@ -300,7 +289,6 @@ def _by_splits(
     values += [accuracies[1].aa - accuracies[0].aa] if len(tables) > 1 else []
     sizes = [*map(len, tables), len(made)]
     found = split_intervals(values, statistic, sizes, rng=rng, level=level, splits=splits)
-    progress(1.0)
     shares = [clipped(interval, 0.0, 1.0) for interval in found[: 3 * len(tables)]]
     intervals = [
         AccuracyIntervals(shares[3 * i], shares[3 * i + 1], shares[3 * i + 2], a)

@@ -30,7 +30,7 @@ from dpsynth.evaluation.replication.two_fits import (
     share,
 )
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import Progress, Tables, silent, within
+from dpsynth.evaluation.tables import Progress, Tables, silent
 from dpsynth.studies.estimates import MEASURES, Estimates
 from dpsynth.table.schema import Schema
 
@@ -85,8 +85,8 @@ def replication(
                 study,
                 level=settings.level,
                 rng=rng,
-                progress=within(progress, number / len(studies), (number + 1) / len(studies)),
             )
+        progress((number + 1) / len(studies))
         formula = study.formula(tables.schema)
         declared = [estimates for estimates in tables.declared if estimates.formula == formula]
         # the first study keeps its plain names

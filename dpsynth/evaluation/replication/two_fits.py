@@ -29,7 +29,7 @@ from dpsynth.evaluation.replication.one_fit import (
     fit,
     slope_priors,
 )
-from dpsynth.evaluation.tables import Progress, random_rows, silent
+from dpsynth.evaluation.tables import random_rows
 from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.terms import model_terms
 from dpsynth.table.schema import Schema
@@ -248,7 +248,6 @@ def replicate(
     level: float = 0.95,
     rng: np.random.Generator,
     limit: int = 100_000,
-    progress: Progress = silent,
 ) -> Replication:
     """Fit one regression to two conformed frames and compare the coefficients.
 
@@ -263,7 +262,6 @@ def replicate(
     for frame in used.values():
         designs.append(design(frame, schema, model))
         fits.append(fit(designs[-1], model.kind, level=level, rng=rng))
-        progress(len(fits) / 2)
     separated = tuple(name for name, fitted in zip(used, fits, strict=True) if fitted.separated)
     if separated:
         # the same regression for both, or a difference between estimators would pass for one between tables

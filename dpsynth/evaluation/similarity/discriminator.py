@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import distance_features, unit_values
-from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.evaluation.utility.models import CLASSIFIERS, Estimator
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -105,7 +104,6 @@ def discriminate(
     rng: np.random.Generator,
     limit: int = 10_000,
     level: float = 0.95,
-    progress: Progress = silent,
 ) -> Discrimination:
     """Train real-versus-synthetic classifiers, with at least five records of each.
 
@@ -134,7 +132,7 @@ def discriminate(
     losses: list[Floats] = []
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
-        for i, (name, (model, points)) in enumerate(models.items(), start=1):
+        for name, (model, points) in models.items():
             crossed = cross_validate(model, points, label, cv=PredefinedSplit(fold), return_estimator=True)
             scores = np.empty(len(label))
             for k, fitted in enumerate(crossed["estimator"]):
@@ -143,8 +141,6 @@ def discriminate(
                 if name == BOOSTING:  # whose points have one coordinate a column
                     losses.append(shuffled_losses(fitted, points[out], label[out], scores[out], shuffles))
             auc[name] = within_folds(scores, label, fold, level)
-            progress(i / (len(models) + 1))
-    progress(1.0)
     importance = dict(zip(schema.names, over_folds(np.stack(losses), level), strict=True))
     return Discrimination(auc, size, importance)
 

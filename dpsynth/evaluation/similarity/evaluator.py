@@ -27,7 +27,7 @@ from dpsynth.evaluation.similarity.columns import (
 )
 from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
-from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent, within
+from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 from dpsynth.table.schema import Schema
 
 GROUP = "Similarity to the training records"
@@ -65,8 +65,8 @@ def similarity(
     progress(0.3)
     apart = None
     if min(len(train), len(synthetic), limit) >= FOLDS:
-        inner = within(progress, 0.3, 0.95)
-        apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
+        apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level)
+    progress(0.95)
     total = min(len(train), len(synthetic))
     told = on_part(
         _discrimination(apart), "separating synthetic from real records", min(limit, total), total, level
