@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from importlib import resources
+from typing import Any, ClassVar
 
 from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.files.yaml_text import load_yaml
 from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import shown, shown_interval, shown_with_interval
 
@@ -153,6 +155,12 @@ class Section:
     title: str
     blocks: tuple[Block, ...] = field(default=())
     more: tuple[str, ...] = ()
+
+
+def texts(name: str) -> Any:
+    """Return the content of a YAML file of this folder, which holds text for pages."""
+    text = resources.files("dpsynth.report.page").joinpath(name).read_text(encoding="utf-8")
+    return load_yaml(text, origin=name)
 
 
 def divided(section: Section | None) -> tuple[Section | None, Section | None]:
