@@ -193,6 +193,35 @@ def number(text: str, internal: bool = False) -> Cell:
     return Cell(text, number=True, internal=internal)
 
 
+#: the last cell of a row of confidential numbers
+MARK = Cell("", internal=True)
+
+
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str | Cell]],
+    *,
+    status: Cell | None = MARK,
+    folded: bool | None = None,
+) -> Grid:
+    """Return a table whose rows are a name and numbers. Whatever is no number is a cell.
+
+    ``status`` ends each row, in a column of that name. A table of more than 15 rows is folded by default.
+    """
+    ends = () if status is None else (status,)
+    cells = tuple(
+        (Cell(str(name)), *(cell if isinstance(cell, Cell) else number(cell) for cell in row), *ends)
+        for name, *row in rows
+    )
+    return Grid(
+        caption,
+        (*header, *(["status"] if ends else [])),
+        cells,
+        len(cells) > 15 if folded is None else folded,
+    )
+
+
 #: a measure of one column, such as ``tvd[age]``
 OF_COLUMN = re.compile(r"(?P<name>[^\[]+)\[(?P<column>.*)\]", re.DOTALL)
 #: the sections, and the words with which a group of theirs may begin
