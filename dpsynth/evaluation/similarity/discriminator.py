@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.details import SingleColumnRow
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import distance_features, unit_values
 from dpsynth.evaluation.utility.models import CLASSIFIERS, Estimator
@@ -185,22 +186,6 @@ _INTERVALS, _MODULUS, _MOST_DECIMALS = 30, 20, 6
 _PSEUDO = 5.0
 
 
-@dataclass(frozen=True)
-class SingleColumn:
-    """How well one column separates synthetic from real records.
-
-    ``last_digits`` is the AUC of the last digits alone. It is near ``auc`` if habits of recording separate
-    the column, and None if the column has too few values. ``beyond_chance`` says whether the AUC lies above
-    1/2 even as the best of all columns (Bonferroni).
-    """
-
-    column: str
-    auc: Estimate
-    last_digits: float | None
-    beyond_chance: bool
-    size: int  # records of each table
-
-
 def single_columns(
     real: pd.DataFrame,
     synthetic: pd.DataFrame,
@@ -209,7 +194,7 @@ def single_columns(
     rng: np.random.Generator,
     limit: int = 10_000,
     level: float = 0.95,
-) -> tuple[SingleColumn, ...]:
+) -> tuple[SingleColumnRow, ...]:
     """Separate synthetic from real records by the present values of each numeric column alone.
 
     A random part of each table is used, as many values as the table with fewer has, at most ``limit``.
@@ -227,7 +212,7 @@ def single_columns(
     return tuple(found)
 
 
-def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: int) -> SingleColumn:
+def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: int) -> SingleColumnRow:
     size = len(real)
     values, place = np.unique(np.concatenate([real, synthetic]), return_inverse=True)
     # Rows are in random order: every fifth row of a table is a random fold.
@@ -247,7 +232,7 @@ def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: 
     beyond_chance = told(scores, 1.0 - (1.0 - level) / tried).lower > 0.5
     enough = column.n_values is None or column.n_values >= 2 * _MODULUS
     last_digits = told(by_digits, level).value if enough else None
-    return SingleColumn(column.name, told(scores, level), last_digits, beyond_chance, size)
+    return SingleColumnRow(column.name, told(scores, level), last_digits, beyond_chance, size)
 
 
 def _shifted(parent: Floats, counts: Floats, group: NDArray[np.int64]) -> Floats:

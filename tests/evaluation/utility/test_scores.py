@@ -125,20 +125,6 @@ def test_category_never_trained_ranks_by_chance_and_keeps_log_loss_finite() -> N
     assert found["auc"][0] == pytest.approx((1 + 1 + 0.5) / 3)
 
 
-def test_rankings_have_no_brier_score() -> None:
-    """Would catch a Brier score or calibration of decision values."""
-    y = np.array([0, 1, 0, 1])
-    values = np.stack([-np.arange(4.0), np.arange(4.0)], axis=1)
-    found = scorer("binary", y, Prediction(values, probabilities=False))(np.ones((4, 1)))
-    assert set(found) == {"auc", "average_precision"}
-    ranks = np.concatenate([values, np.full((4, 1), -np.inf)], axis=1)
-    found = scorer("categories", np.array([0, 1, 2, 1]), Prediction(ranks, probabilities=False))(
-        np.ones((4, 1))
-    )
-    assert set(found) == {"auc", "average_precision", "accuracy"}
-    assert np.isfinite(found["auc"][0]) and found["accuracy"][0] == 0.75
-
-
 def test_numeric_scores() -> None:
     """Would catch R squared about an unweighted mean, an error without its root, or a slope reversed."""
     rng = np.random.default_rng(2)
