@@ -297,8 +297,6 @@ def _by_splits(
     return intervals, found[3 * len(tables) :]
 
 
-#: pooled distances are kept in memory up to this many records (8 bytes each, squared)
-_KEPT = 6000
 #: accuracies that differ by less are equal: sums of the same terms in another order
 _ROUNDING = 1e-11
 
@@ -366,7 +364,6 @@ class _Pooled:
 
     def __init__(self, points: Floats, n: int, metric: Metric) -> None:
         total = len(points)
-        self._points, self._metric = points, metric
         self._sizes = {True: (n, total - n), False: (total - n, n)}
         self._enough = {side: enough_counted(*sizes) for side, sizes in self._sizes.items()}
         rarer = min(n, total - n) / total
@@ -376,7 +373,8 @@ class _Pooled:
         found = nearest(points, points, metric, length, itself=np.arange(total))
         self._index, self._reach, self._distance = found.index, found.reach, found.distance
         self._closer, self._tied = ranks(found.distance, found.distance, TIE_TOLERANCE)
-        self._matrix = self._distances(np.arange(total)) if total <= _KEPT and length < total - 1 else None
+        itself = np.arange(total)
+        self._matrix = np.concatenate(over_tiles(lambda _, tile: tile, points, points, metric, itself))
 
     def accuracy(self, labels: NDArray[np.bool_]) -> float:
         """Mean of both sides, for labels that are true for the first table."""
@@ -398,16 +396,15 @@ class _Pooled:
         # Everything closer than a listed neighbour is listed; what is tied with it may not be.
         cut_off = (self._reach[rows] <= above) & (tied < self._enough[side])
         open_rows = np.flatnonzero(~found | cut_off)
-        for start in range(0, len(open_rows), 1024):
-            some = open_rows[start : start + 1024]
-            closer[some], tied[some] = self._count_all(rows[some], labels, limiting)
+        if len(open_rows):
+            closer[open_rows], tied[open_rows] = self._count_all(rows[open_rows], labels, limiting)
         enough = self._enough[side]
         return float(contributions(np.minimum(closer, enough), np.minimum(tied, enough), n, m).mean())
 
     def _count_all(
         self, rows: NDArray[np.intp], labels: NDArray[np.bool_], limiting: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        distances = self._distances(rows) if self._matrix is None else self._matrix[rows]
+        distances = self._matrix[rows]
         limit = distances[:, labels == limiting].min(axis=1)
         below, above = tie_band(limit, TIE_TOLERANCE)
         counted = distances[:, labels != limiting]
@@ -415,7 +412,3 @@ class _Pooled:
             np.count_nonzero(counted < below[:, None], axis=1),
             np.count_nonzero(counted <= above[:, None], axis=1),
         )
-
-    def _distances(self, rows: NDArray[np.intp]) -> Floats:
-        points = self._points
-        return np.concatenate(over_tiles(lambda _, tile: tile, points[rows], points, self._metric, rows))
