@@ -91,12 +91,10 @@ class Scoreboard:
                     found[table, "mean", score] = np.mean(over, axis=0)
         return found
 
-    def resample(self, resamples: int, rng: np.random.Generator, progress: Progress = silent) -> None:
+    def resample(self, resamples: int, rng: np.random.Generator) -> None:
         """Score resamples of the test records, unless they are too few."""
         if self._scorers and enough_records(self.y, self.kind):
-            self.resampled = bootstrap(self._scores, len(self.y), resamples, rng, progress)
-        else:
-            progress(1.0)
+            self.resampled = bootstrap(self._scores, len(self.y), resamples, rng)
 
     def measures(self, level: float = 0.95) -> Iterator[Measure]:
         """Yield each score as a measure with its interval, the means over the models first."""
@@ -272,7 +270,8 @@ def utility(
     chosen = chosen_models(outcome_kind(schema.column(outcome)), settings.models)
     found = learned_arms(tables, test, settings, outcome, chosen, rng, within(progress, 0.0, _TRAINING))
     board = Scoreboard(group, schema.column(outcome), found.y, found.learned)
-    board.resample(RESAMPLES, rng, within(progress, _TRAINING, 1.0))
+    board.resample(RESAMPLES, rng)
+    progress(1.0)
     told = on_part(board.measures(settings.level), "testing models", found.tested, len(test), settings.level)
     longest = max(len(tables.synthetic), len(tables.train) if settings.reference else 0)
     limit = settings.most(schema, LEARNED)

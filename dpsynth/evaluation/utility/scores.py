@@ -30,7 +30,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.evaluation.utility.models import Prediction
 from dpsynth.evaluation.utility.outcomes import OutcomeKind
 
@@ -337,7 +336,6 @@ def bootstrap(
     n: int,
     resamples: int,
     rng: np.random.Generator,
-    progress: Progress = silent,
 ) -> dict[Key, Floats]:
     """Evaluate statistics on ``resamples`` resamples of n records.
 
@@ -351,7 +349,6 @@ def bootstrap(
         drawn = rng.integers(n, size=(size, n)) * size + np.arange(size)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size).astype(np.float64)
         parts.append(statistic(counts))
-        progress((first + size) / resamples)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
