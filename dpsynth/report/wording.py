@@ -7,9 +7,9 @@ estimates include sampling error and privacy noise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from dpsynth.accounting.guarantee import STRATIFIED
+from dpsynth.accounting.guarantee import STRATIFIED, Guarantee
 from dpsynth.attacks.attempt import Attempt, Measure
 from dpsynth.checks import together
 from dpsynth.report.formats import between, decimals, level_text, p_value
@@ -17,8 +17,21 @@ from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.life_table import SurvivalCurve
 
-if TYPE_CHECKING:
-    from dpsynth.report.run_report import RunReport
+
+class Report(Protocol):
+    """The facts of a report that the words here need."""
+
+    @property
+    def config(self) -> Mapping[str, object]:
+        """The configuration of the run."""
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The promise of the ledger."""
+
+    @property
+    def withheld(self) -> str:
+        """Why estimates of studies may not be shared. Empty where they may."""
 
 
 #: what repeats fields of a schema that were read off the records
@@ -28,13 +41,13 @@ REPEATED = (
 )
 
 
-def is_stratified(report: RunReport) -> bool:
+def is_stratified(report: Report) -> bool:
     """Whether a stratified split divided the records, by the run's configuration or by its ledger."""
     told = report.guarantee is not None and STRATIFIED in report.guarantee.of_division
     return told or _split_of(report).get("method") == "stratified"
 
 
-def division(report: RunReport) -> tuple[str, ...]:
+def division(report: Report) -> tuple[str, ...]:
     """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
     if is_stratified(report):
         said = (
@@ -60,7 +73,7 @@ def division(report: RunReport) -> tuple[str, ...]:
     return ()
 
 
-def _split_of(report: RunReport) -> Mapping[str, object]:
+def _split_of(report: Report) -> Mapping[str, object]:
     split = report.config.get("split")
     return split if isinstance(split, Mapping) else {}
 
@@ -172,7 +185,7 @@ GUIDE = (
 PAID = "covered"
 
 
-def guidance(report: RunReport) -> tuple[str, ...]:
+def guidance(report: Report) -> tuple[str, ...]:
     """Return what a reader of the estimates must know, a sentence each.
 
     If they may not be shared, the sentence says so, and nothing about quoting them. The last sentence names

@@ -13,16 +13,18 @@ independent records. :mod:`~dpsynth.evaluation.utility.outcomes` describes post-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.details import Calibration, Roc, TrainedOn
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import LEARNED, Progress, Tables, on_part, silent, within
-from dpsynth.evaluation.utility.models import Learned, chosen_models, learned_arms
+from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, on_part, random_rows, silent, within
+from dpsynth.evaluation.utility.models import Learned, Model, chosen_models, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, mode_collapse, outcome_kind
 from dpsynth.evaluation.utility.scores import (
     SCORES,
@@ -236,6 +238,47 @@ def _constant(values: NDArray[np.int64 | np.float64], column: Column, group: str
         value, sentence = 1, f"every synthetic record has {column.name} = {only}"
     detail = f"1 if one outcome only occurs: {sentence}"
     return Measure(group, "outcome_constant_synthetic", value, False, detail)
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Predictions for the same held-out records, by models of synthetic and, if asked for, of real records.
+
+    ``records`` have a known outcome ``y``. They are among ``tested``, a random part of the held-out ones.
+    """
+
+    records: pd.DataFrame
+    y: NDArray[np.int64 | np.float64]
+    tested: int
+    learned: dict[TrainedOn, Learned]
+
+
+def learned_arms(
+    tables: Tables,
+    test: pd.DataFrame,
+    settings: Settings,
+    outcome: str,
+    models: Mapping[str, Model],
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Arms:
+    """Train models on each table and let them predict the held-out records."""
+    schema = tables.schema
+    part = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
+    known, y = known_outcomes(part, schema, outcome)
+    limit = settings.most(schema, LEARNED)
+    tables_of: dict[TrainedOn, pd.DataFrame] = {"synthetic": tables.synthetic}
+    if settings.reference:
+        tables_of["train"] = tables.train
+    learned = {}
+    for done, (arm, table) in enumerate(tables_of.items()):
+        if not len(y):
+            learned[arm] = Learned.failed(models, f"no test record has a known {outcome}")
+            continue
+        rows = table.iloc[random_rows(len(table), limit, rng)]
+        share = within(progress, done / len(tables_of), (done + 1) / len(tables_of))
+        learned[arm] = learn_and_predict(rows, known, schema, outcome, models=models, rng=rng, progress=share)
+    return Arms(known, y, len(part), learned)
 
 
 #: of the test records, for intervals

@@ -14,20 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.details import TrainedOn
 from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, random_rows, silent, within
+from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.evaluation.utility.outcomes import OutcomeKind, known_outcomes, outcome_kind
 from dpsynth.table.schema import Schema
-
-if TYPE_CHECKING:
-    from dpsynth.evaluation.settings import Settings
 
 Floats = NDArray[np.float64]
 #: what scikit-learn calls an estimator
@@ -234,44 +230,3 @@ def learn_and_predict(
         progress(done / len(models))
     note = f"every training record has {outcome} = {y[0]:g}: nothing to learn" if one_class else ""
     return Learned(predictions, note)
-
-
-@dataclass(frozen=True)
-class Arms:
-    """Predictions for the same held-out records, by models of synthetic and, if asked for, of real records.
-
-    ``records`` have a known outcome ``y``. They are among ``tested``, a random part of the held-out ones.
-    """
-
-    records: pd.DataFrame
-    y: NDArray[np.int64 | np.float64]
-    tested: int
-    learned: dict[TrainedOn, Learned]
-
-
-def learned_arms(
-    tables: Tables,
-    test: pd.DataFrame,
-    settings: Settings,
-    outcome: str,
-    models: Mapping[str, Model],
-    rng: np.random.Generator,
-    progress: Progress = silent,
-) -> Arms:
-    """Train models on each table and let them predict the held-out records."""
-    schema = tables.schema
-    part = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
-    known, y = known_outcomes(part, schema, outcome)
-    limit = settings.most(schema, LEARNED)
-    tables_of: dict[TrainedOn, pd.DataFrame] = {"synthetic": tables.synthetic}
-    if settings.reference:
-        tables_of["train"] = tables.train
-    learned = {}
-    for done, (arm, table) in enumerate(tables_of.items()):
-        if not len(y):
-            learned[arm] = Learned.failed(models, f"no test record has a known {outcome}")
-            continue
-        rows = table.iloc[random_rows(len(table), limit, rng)]
-        share = within(progress, done / len(tables_of), (done + 1) / len(tables_of))
-        learned[arm] = learn_and_predict(rows, known, schema, outcome, models=models, rng=rng, progress=share)
-    return Arms(known, y, len(part), learned)

@@ -29,7 +29,8 @@ from dpsynth.evaluation.groups import Grouping
 from dpsynth.evaluation.records import Detail, Findings, Part
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Progress, Tables, on_part, silent
-from dpsynth.evaluation.utility.models import Arms, Prediction, chosen_models, learned_arms
+from dpsynth.evaluation.utility.evaluator import Arms, learned_arms
+from dpsynth.evaluation.utility.models import Prediction, chosen_models
 from dpsynth.evaluation.utility.outcomes import mean_interval, outcome_kind
 
 #: a subgroup with fewer held-out records with the event, or without it, has no scores
