@@ -15,9 +15,9 @@ import numpy as np
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.risk import Bools, Floats, Proved, Risk, rate_of
-from dpsynth.evaluation.disclosure.distances import Membership, density_ratio, membership
+from dpsynth.evaluation.disclosure.distances import Membership, density_ratio, membership, record_distance
 from dpsynth.evaluation.estimates import Estimate, share
-from dpsynth.evaluation.neighbours.search import nearest, record_distance
+from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.evaluation.tables import Tables
 
 _HALF = Estimate(0.5, 0.5, 0.5)

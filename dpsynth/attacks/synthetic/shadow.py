@@ -36,9 +36,10 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.risk import Proved, mean_rate
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
+from dpsynth.evaluation.disclosure.distances import record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.features import unit_values
-from dpsynth.evaluation.neighbours.search import nearest, record_distance
+from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame

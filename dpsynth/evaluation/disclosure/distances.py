@@ -25,16 +25,68 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from dpsynth.evaluation.estimates import Estimate, auc, share
+from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.neighbours.accuracy import TIE_TOLERANCE, tie_band
-from dpsynth.evaluation.neighbours.search import Metric, Nearest, nearest, over_tiles
+from dpsynth.evaluation.neighbours.search import Metric, Nearest, nearest, over_tiles, squared_pairs
+from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
 
 #: neighbours listed; where more of them are tied, all distances are looked at
 LISTED = 8
+
+
+def record_distance(schema: Schema) -> Metric:
+    """Squared distances of ``distance_features``, but with categories as codes: exact whole counts."""
+    numbers = [column for column in schema.columns if not column.is_categorical]
+    a = len(numbers)
+
+    def encode(frame: pd.DataFrame, schema: Schema) -> Floats:
+        values, codes = [], []
+        for column in schema.columns:
+            if column.is_categorical:
+                codes.append(category_codes(column, frame[column.name]).astype(np.float64))
+                continue
+            unit = unit_values(column, frame[column.name])
+            absent = np.isnan(unit)
+            values.append(np.where(absent, 0.5, unit))
+            if column.incomplete:
+                codes.append(absent.astype(np.float64))
+        return np.stack([*values, *codes], axis=1)
+
+    def tile(x: Floats, y: Floats) -> Floats:
+        b = x.shape[1] - a
+        if not b:
+            return np.asarray(cdist(x, y, "sqeuclidean"))
+        # counts of differing codes, exactly
+        squared = np.rint(cdist(x[:, a:], y[:, a:], "hamming") * b)
+        return np.asarray(squared + cdist(x[:, :a], y[:, :a], "sqeuclidean")) if a else squared
+
+    def embed(points: Floats) -> Floats:
+        blocks = [points[:, :a]]
+        for width, codes in zip(widths, points[:, a:].T, strict=True):
+            blocks.append((codes[:, None] == np.arange(-1.0, width)) / np.sqrt(2.0))
+        return np.ascontiguousarray(np.hstack(blocks))
+
+    widths = [
+        len(c.categories) if c.is_categorical else 2
+        for c in schema.columns
+        if c.is_categorical or c.incomplete
+    ]
+
+    def pairs(points: Floats, others: Floats, index: NDArray[np.int64]) -> Floats:
+        differing = np.zeros(index.shape)
+        for x, y in zip(points[:, a:].T, np.ascontiguousarray(others[:, a:].T), strict=True):
+            differing += x[:, None] != y[index]
+        return differing + squared_pairs(points[:, :a], others[:, :a], index)
+
+    return Metric("records", encode, tile, embed, pairs)
 
 
 @dataclass(frozen=True)
@@ -59,21 +111,27 @@ class Closest:
 def closest(synthetic: Floats, train: Floats, test: Floats | None = None, *, metric: Metric) -> Closest:
     """Measure how close synthetic records lie to training and to equally many held-out records, shuffled.
 
-    The tiles of ``metric`` hold squared distances, such as those of ``record_distance``.
+    The tiles of ``metric`` hold squared distances, such as those of :func:`record_distance`.
     """
 
-    def shortest(points: Floats, others: Floats) -> Floats:
-        return np.sqrt(nearest(points, others, metric, 1).distance[:, 0])
+    def shortest(points: Floats, others: Floats, near: Nearest | None = None) -> Floats:
+        near = near or nearest(points, others, metric, LISTED)
+        values = near.distance[:, 0].copy()
+        open_rows = np.flatnonzero(near.reach < values)
+        if len(open_rows):
+            parts = over_tiles(lambda _, tile: tile.min(axis=1), points[open_rows], others, metric)
+            values[open_rows] = np.concatenate(parts)
+        return np.sqrt(values)
 
     to_train = nearest(synthetic, train, metric, LISTED)
-    found = Closest(np.sqrt(to_train.distance[:, 0]), shortest(train, synthetic))
+    found = Closest(shortest(synthetic, train, to_train), shortest(train, synthetic))
     if test is None:
         return found
     to_test = nearest(synthetic, test, metric, LISTED)
     half = len(test) // 2
     return replace(
         found,
-        synthetic_test=np.sqrt(to_test.distance[:, 0]),
+        synthetic_test=shortest(synthetic, test, to_test),
         test_synthetic=shortest(test, synthetic),
         test_train=shortest(test, train),
         train_reference=shortest(train, test[:half]) if half else None,

@@ -27,9 +27,9 @@ from dpsynth.evaluation.disclosure.distances import (
     Membership,
     closest,
     membership,
+    record_distance,
 )
 from dpsynth.evaluation.estimates import Estimate, quantile
-from dpsynth.evaluation.neighbours.search import record_distance
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent

@@ -192,11 +192,18 @@ def _counts(
     """Counts within the limit, and the rows in which the lists do not settle them."""
     limits, counted = (near, far) if thins_the_other(n, m) else (far, near)
     enough = enough_counted(n, m)
-    below, above = tie_band(limits.distance[:, 0], tolerance)
-    closer = np.count_nonzero(counted.distance < below[:, None], axis=1)
-    tied = np.count_nonzero(counted.distance <= above[:, None], axis=1)
+    most = limits.distance[:, 0]
+    least = np.minimum(most, limits.reach)
+    below, above = tie_band(most, tolerance)
+    surely_below, surely_above = tie_band(least, tolerance)
+    inside = counted.distance
+    closer = np.count_nonzero(inside < surely_below[:, None], axis=1)
+    tied = np.count_nonzero(inside <= surely_above[:, None], axis=1)
+    at_most_closer = np.count_nonzero(inside < below[:, None], axis=1)
+    at_most_tied = np.count_nonzero(inside <= above[:, None], axis=1)
     # Whatever is not listed lies at `reach` or farther.
-    known_closer, known_tied = counted.reach >= below, counted.reach > above
+    known_closer = (closer == at_most_closer) & (counted.reach >= below)
+    known_tied = (tied == at_most_tied) & (counted.reach > above)
     settled = (known_closer | (closer >= enough)) & (known_tied | (tied >= enough))
     return closer, tied, np.flatnonzero(~settled)
 

@@ -21,7 +21,7 @@ from dpsynth.evaluation.neighbours.inference import (
     losses,
     same_distribution,
 )
-from dpsynth.evaluation.neighbours.search import METRICS, Floats, Metric, record_distance
+from dpsynth.evaluation.neighbours.search import METRICS, Floats, Metric
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, PERMUTED, Progress, Tables, on_part, silent
@@ -43,9 +43,7 @@ def neighbours(
     the two accuracies reported. Random parts hide copies: a part of share q of both tables holds q**2 c of c
     copied records. ``records`` should be at least the size of the tables if time allows.
     """
-    limit = settings.most(tables.schema, COMPARED)
-    # the Euclidean one of records is quicker if there are many categories
-    metric = METRICS[settings.metric] if settings.metric != "euclidean" else record_distance(tables.schema)
+    limit, metric = settings.most(tables.schema, COMPARED), METRICS[settings.metric]
     part = partial(_points, schema=tables.schema, metric=metric, rng=rng)
     intervals = partial(accuracy_intervals, rng=rng, level=settings.level, metric=metric)
     permuted = partial(

@@ -25,11 +25,12 @@ from dpsynth.evaluation.disclosure.distances import (
     chance_tpr,
     closest,
     membership,
+    record_distance,
     tpr_at_fpr,
 )
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours.search import METRICS, record_distance
+from dpsynth.evaluation.neighbours.search import METRICS
 from dpsynth.evaluation.records import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.table.schema import Column, Schema
@@ -216,8 +217,10 @@ def test_codes_give_the_distances_of_the_encoding(seed: int) -> None:
     rng = np.random.default_rng(seed)
     one, other = small(rng, 6), small(rng, 5)
     metric = record_distance(SMALL)
+    assert metric.embed is not None
     encoded = [metric.encode(frame, SMALL) for frame in (one, other)]
     squared = metric.tile(*encoded)
+    assert cdist(*map(metric.embed, encoded), "sqeuclidean") == pytest.approx(squared, abs=1e-12)
     features = [distance_features(frame, SMALL) for frame in (one, other)]
     assert squared == pytest.approx(cdist(*features, "sqeuclidean"), abs=1e-12)
     for columns in (["a", "b"], ["c"]):

@@ -196,6 +196,7 @@ def test_tiles_change_nothing(tables: tuple[np.ndarray, np.ndarray], block_size:
     """Would catch a lost row, a self-distance or a double count at the edge of a tile."""
     whole = adversarial_accuracy(*tables)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_ROWS", block_size)
         patch.setattr(search, "_TILE", block_size)
         tiled = adversarial_accuracy(*tables)
     np.testing.assert_array_equal(whole.per_real, tiled.per_real)

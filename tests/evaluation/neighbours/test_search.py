@@ -125,6 +125,79 @@ def test_unknown_metric_is_named() -> None:
 EUCLIDEAN = metric_named("euclidean")
 
 
+def drawn(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Points that are hard for products: ties, small differences far from 0, clusters, extreme scales."""
+    centres = 100 * rng.normal(size=(4, d))
+    return {
+        "normal": lambda: rng.normal(size=(n, d)),
+        "whole": lambda: rng.integers(0, 3, (n, d)).astype(float),
+        "scaled": lambda: (rng.integers(0, 30, (n, d)) + 17) / 55,
+        "one-hot": lambda: rng.integers(0, 2, (n, d)) / np.sqrt(2),
+        "near one": lambda: 1 + 1e-6 * rng.normal(size=(n, d)),
+        "clusters": lambda: centres[rng.integers(0, 4, n)] + 1e-4 * rng.normal(size=(n, d)),
+        "outlier": lambda: np.vstack([rng.normal(size=(n - 1, d)), np.full((1, d), 1e9)]),
+        "tiny": lambda: 1e-30 * rng.normal(size=(n, d)),
+        "large": lambda: 1e30 * rng.normal(size=(n, d)),
+        "huge": lambda: 1e150 * rng.normal(size=(n, d)),
+        "constant": lambda: np.full((n, d), 1 / 3),
+    }[kind]()
+
+
+KINDS = [
+    "normal",
+    "whole",
+    "scaled",
+    "one-hot",
+    "near one",
+    "clusters",
+    "outlier",
+    "tiny",
+    "large",
+    "huge",
+    "constant",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_and_reach_hold_on_hard_points(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch an error bound that is too small: a point outside a list nearer than ``reach`` claims."""
+    monkeypatch.setattr(search, "_ROWS", 32)
+    rng = np.random.default_rng(1)
+    for d in (1, 7):
+        points = drawn(kind, 150, d, rng)
+        full = cdist(points, points, "sqeuclidean")
+        np.fill_diagonal(full, np.inf)
+        found = nearest(points, points, EUCLIDEAN, 6, itself=np.arange(150))
+        # Bit for bit what cdist says of the pairs, and in order.
+        np.testing.assert_array_equal(np.take_along_axis(full, found.index.astype(int), 1), found.distance)
+        assert (np.diff(found.distance, axis=1) >= 0).all()
+        np.put_along_axis(full, found.index.astype(int), np.inf, axis=1)
+        assert (full.min(axis=1) >= found.reach).all()
+
+
+@pytest.mark.parametrize("kind", ["normal", "near one", "whole"])
+def test_nothing_is_missed_that_can_be_told(kind: str) -> None:
+    """Would catch a list that is not of the nearest, or a reach that settles nothing."""
+    points = drawn(kind, 400, 5, np.random.default_rng(2))
+    full = cdist(points, points, "sqeuclidean")
+    np.fill_diagonal(full, np.inf)
+    found = nearest(points, points, EUCLIDEAN, 5, itself=np.arange(400))
+    np.testing.assert_array_equal(found.distance, np.sort(full, axis=1)[:, :5])
+    assert (found.reach >= 0.99 * found.distance[:, -1]).all()
+
+
+@pytest.mark.parametrize("far", [1e6, 1e20, 1e145])
+def test_points_far_from_the_set(far: float) -> None:
+    """Would catch overflow, or products that go on where their numbers no longer fit."""
+    others = np.random.default_rng(4).normal(size=(50, 3))
+    points = np.vstack([others[:5] + far, others[:5]])
+    full = cdist(points, others, "sqeuclidean")
+    found = nearest(points, others, EUCLIDEAN, 4)
+    np.testing.assert_array_equal(np.take_along_axis(full, found.index.astype(int), 1), found.distance)
+    np.put_along_axis(full, found.index.astype(int), np.inf, axis=1)
+    assert (full.min(axis=1) >= found.reach).all()
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(list(METRICS)),
@@ -142,6 +215,7 @@ def test_lists_are_the_smallest_of_each_row(
     rng = np.random.default_rng(seed)
     others, points = (rng.integers(0, 3, (rows, d)).astype(float) for rows in (m, n))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_ROWS", block)
         patch.setattr(search, "_TILE", block * m)
         found = nearest(points, others, METRICS[name], k)
     expected = np.sort(METRICS[name].tile(points, others), axis=1)
