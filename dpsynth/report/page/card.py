@@ -47,6 +47,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     add("Synthetic records", synthetic, report.exact_size)
     add("Guarantee", report.guarantee or "None is known.")
     add("Beyond the base model", _refinement(report))
+    add("WGAN critic", _critic(report))
     add("Seeds", _seeds(report))
     add("Versions", ", ".join(f"{name} {version}" for name, version in report.versions.items()))
     add("Wall time", seconds_text(report.seconds), True)
@@ -59,16 +60,7 @@ def _refinement(report: RunReport) -> str | None:
     names = {entry.name.removeprefix("WGAN ") for entry in entries}  # as ledgers of older versions have it
     if "base model tables" not in names:
         return None
-    model = report.config.get("model")
-    asked = model if isinstance(model, Mapping) else {}
-    by_rule = {
-        key
-        for key in ("pairwise_statistics", "neighbour_histogram", "training_steps")
-        if asked.get(key) == "auto"
-    }
-    pairs, histogram, steps = (
-        name in names for name in ("pairwise statistics", "nearest-neighbour histogram", "critic steps")
-    )
+    pairs, histogram = (name in names for name in ("pairwise statistics", "nearest-neighbour histogram"))
     words = []
     if pairs:
         words.append("Pairwise statistics: noisy mean products of two columns, for all pairs at once.")
@@ -77,17 +69,37 @@ def _refinement(report: RunReport) -> str | None:
             "Nearest-neighbour histogram and random Fourier features: noisy statistics of all columns "
             "together."
         )
-    if steps:
-        words.append("WGAN critic steps.")
     if not words:
         why = " By rule: at this budget their noise or their time outweighs their use."
-        none = "Neither pairwise statistics nor a nearest-neighbour histogram nor WGAN critic steps."
-        return none + (why if "pairwise_statistics" in by_rule else "")
-    if pairs and not histogram and "neighbour_histogram" in by_rule:
+        none = "Neither pairwise statistics nor a nearest-neighbour histogram."
+        return none + (why if _by_rule(report, "pairwise_statistics") else "")
+    if pairs and not histogram and _by_rule(report, "neighbour_histogram"):
         words.append("No nearest-neighbour histogram: by rule there are too few records for it.")
-    if pairs and not steps and "training_steps" in by_rule:
-        words.append("No WGAN critic steps: by rule none are made beside pairwise statistics.")
     return " ".join(words)
+
+
+def _critic(report: RunReport) -> str | None:
+    """What the WGAN critic did for this table, in one sentence."""
+    if report.ledger is None:
+        return None
+    entries = {entry.name.removeprefix("WGAN "): entry for entry in report.ledger.entries}
+    steps, base_model = entries.get("critic steps"), "base model tables" in entries
+    if steps is None:
+        if not base_model:
+            return None
+        why = ": by rule, since beside a base model none made a table better that was tried"
+        return f"No steps{why if _by_rule(report, 'training_steps') else ''}."
+    if "random critic" in steps.sensitivity:
+        return "Points were moved until their gradients at random WGAN critics matched those of the records."
+    if base_model:
+        return "A generator moved the samples of the base model, trained against a WGAN critic with noise."
+    return "A generator was trained against a WGAN critic with noise, and made the table alone."
+
+
+def _by_rule(report: RunReport, option: str) -> bool:
+    """Whether a rule chose this option of the fit."""
+    model = report.config.get("model")
+    return isinstance(model, Mapping) and model.get(option) == "auto"
 
 
 def _seeds(report: RunReport) -> str | None:
