@@ -79,7 +79,7 @@ def _refinement(report: RunReport) -> str | None:
 
 
 def _critic(report: RunReport) -> str | None:
-    """What the WGAN critic did for this table, in one sentence."""
+    """One sentence on the work of the WGAN critic for this table."""
     if report.ledger is None:
         return None
     entries = {entry.name.removeprefix("WGAN "): entry for entry in report.ledger.entries}
