@@ -64,12 +64,11 @@ class Marginal(Data):
 
 @dataclass(frozen=True)
 class Associations(Data):
-    """One number for each pair of columns of one table, and of which kind it is."""
+    """One number for each pair of columns of one table."""
 
     table: Table
     columns: Sequence[str]
     matrix: Sequence[Sequence[float | None]]
-    kinds: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -197,7 +196,7 @@ class Percentile:
 class PointMass:
     """The share of present values at one value that holds many of them in one table or the other.
 
-    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM` (see ``ColumnTails``).
+    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM` (see ``TailsRow``).
     """
 
     value: float | int | str | bool  # A number, or a category of an ordinal column
@@ -208,8 +207,10 @@ class PointMass:
 
 
 @dataclass(frozen=True)
-class ColumnTails:
+class TailsRow:
     """Differences in spread, tails and point masses of a column. An ordinal column has point masses only.
+
+    ``..._baseline`` are those of held-out records.
 
     ``surely`` is how far spread or percentiles surely differ, in multiples of a difference that a clinician
     would accept. Ratios count by their logarithms. The level is divided by the number of comparisons
@@ -224,16 +225,10 @@ class ColumnTails:
     high: Percentile | None
     masses: tuple[PointMass, ...]  # the largest difference first
     surely: float
-
-
-@dataclass(frozen=True)
-class TailsRow(ColumnTails):
-    """Spread, tails and frequent values of one column in its unit, and the errors of held-out records."""
-
     unit: str | None
-    spread_baseline: float | None
-    low_baseline: float | None
-    high_baseline: float | None
+    spread_baseline: float | None = None
+    low_baseline: float | None = None
+    high_baseline: float | None = None
 
 
 @dataclass(frozen=True)
@@ -245,14 +240,19 @@ class Tails(Data):
 
 @dataclass(frozen=True)
 class SingleColumnRow:
-    """How well one column alone separates synthetic from real records. Held-out ones give ``baseline``."""
+    """How well one column alone separates synthetic from real records. Held-out ones give ``baseline``.
+
+    ``last_digits`` is the AUC of the last digits alone. It is near ``auc`` if habits of recording separate
+    the column, and None if the column has too few values. ``beyond_chance`` says whether the AUC lies above
+    1/2 even as the best of all columns (Bonferroni). ``size`` is the number of records of each table.
+    """
 
     column: str
     auc: Estimate
     last_digits: float | None
     beyond_chance: bool
     size: int
-    baseline: float | None
+    baseline: float | None = None
 
 
 @dataclass(frozen=True)

@@ -138,9 +138,9 @@ class Findings:
 _HEADER = ("measure", "value", "interval", "status", "what it is")
 
 
-def _row(measure: Measure) -> tuple[str, ...]:
-    """Cells of a measure for people, the last with its meaning."""
-    status = "confidential" if measure.internal else ""
+def _row(measure: Measure, shared: str = "") -> tuple[str, ...]:
+    """Cells of a measure for people, the last with its meaning. ``shared`` is the status of the others."""
+    status = "confidential" if measure.internal else shared
     return measure.name, shown(measure.value), shown_interval(measure), status, measure.detail
 
 
@@ -262,23 +262,9 @@ class Evaluation:
         """Return one table a group, each under a heading of ``level``."""
         lines: list[str] = []
         for group in dict.fromkeys(measure.group for measure in self.measures):
-            lines += [
-                f"{'#' * level} {inert(group)}",
-                "",
-                "| measure | value | interval | status | what it is |",
-            ]
-            lines.append("|---|---:|---|---|---|")
-            for measure in self.measures:
-                if measure.group == group:
-                    cells = (
-                        measure.name,
-                        shown(measure.value),
-                        shown_interval(measure),
-                        "confidential" if measure.internal else "may be shared",
-                        measure.detail,
-                    )
-                    lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
-            lines.append("")
+            rows = [_row(measure, "may be shared") for measure in self.measures if measure.group == group]
+            lines += [f"{'#' * level} {inert(group)}", "", f"| {' | '.join(_HEADER)} |"]
+            lines += ["|---|---:|---|---|---|", *(f"| {' | '.join(map(inert, row))} |" for row in rows), ""]
         return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, InstanceOf
 from dpsynth.errors import InputError
 from dpsynth.evaluation.groups import Grouping, groupings
 from dpsynth.evaluation.tables import Most
-from dpsynth.evaluation.utility.models import Model, as_models
+from dpsynth.evaluation.utility.models import Model
 from dpsynth.evaluation.utility.outcomes import check_outcome
 from dpsynth.files.options import Section, listed
 from dpsynth.studies.model import EffectsModel
@@ -52,9 +52,8 @@ class Settings(Section):
         Level of all confidence intervals, in (0, 1).
     outcome : str, optional
         Column that models predict, by default the schema's own outcome. Without one, no utility.
-    models : mapping of str to estimator, factory or Model, optional
-        Predictors in place of the three built-in ones, see
-        :func:`~dpsynth.evaluation.utility.models.as_models`. They cannot be written into a file.
+    models : mapping of str to Model, optional
+        Predictors in place of the three built-in ones. They cannot be written into a file.
 
     Raises
     ------
@@ -79,9 +78,7 @@ class Settings(Section):
     groups: Annotated[tuple[str, ...] | None, BeforeValidator(listed)] = None
     level: float = Field(default=0.95, gt=0, lt=1)
     outcome: str | None = None
-    models: Annotated[Mapping[str, InstanceOf[Model]] | None, BeforeValidator(as_models)] = Field(
-        default=None, exclude=True
-    )
+    models: Mapping[str, InstanceOf[Model]] | None = Field(default=None, exclude=True)
 
     def most(self, schema: Schema, usual: Most) -> int:
         """Return the most records of each table that a step may read.

@@ -9,6 +9,8 @@ Source: Croissant format specification 1.0, https://docs.mlcommons.org/croissant
 from __future__ import annotations
 
 import hashlib
+import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,46 +19,6 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
-
-# As the library of the format, mlcroissant, writes it.
-_CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
 
 
 def metadata_of(
@@ -86,11 +48,13 @@ def metadata_of(
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     in_csv = file.suffix != ".parquet"
+    # as the library of the format, mlcroissant, writes it
+    context = resources.files("dpsynth.report").joinpath("croissant_context.json")
     records = shared.table.get("synthetic_records")
     counted = f"{records:,} synthetic records" if isinstance(records, int) else "Synthetic records"
     guarantee = "No guarantee is known." if report.guarantee is None else str(report.guarantee)
     return {
-        "@context": _CONTEXT,
+        "@context": json.loads(context.read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": str(shared.table.get("name") or "synthetic-table"),

@@ -1,168 +1,88 @@
-"""A report as Markdown, for people without a browser: ``report.md``.
+"""A report as Markdown, for people without a browser: ``report.md`` has the parts of the page, without plots.
 
 It opens with the guarantee. Without one, NOT PRIVATE comes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
 from dpsynth.accounting.guarantee import NOT_PRIVATE
-from dpsynth.accounting.record import Summary
 from dpsynth.errors import CONFIDENTIAL
 from dpsynth.files.markdown import code_block, inert
-from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.report.formats import bound, levels_text, round_up, seconds_text
-from dpsynth.report.page.blocks import Bullets, Grid, Paragraph, Section, Sentence
-from dpsynth.report.page.subgroups import subgroup_section
-from dpsynth.report.page.table_one import table_one_section
+from dpsynth.report.page import blocks
+from dpsynth.report.page.html import folds_of, parts_of
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.wording import (
-    HEADER,
-    PAID,
-    WORDS,
-    cells,
-    closers,
-    described,
-    grouped,
-    guidance,
-    rows,
-    surviving,
-)
 
 
 def to_markdown(report: RunReport) -> str:
-    """Return the report of a run. Without a ledger, it has what is known."""
-    lines = [f"# Synthetic table: {inert(str(report.table.get('name', 'unnamed')))}", ""]
-    if report.guarantee is not None and report.summary is not None:
-        if not report.guarantee.private:
-            lines += [
-                f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
-                "Protect everything beside this report as you protect those records.",
-                "",
-            ]
-        lines += ["## Guarantee", "", inert(str(report.guarantee)), ""]
-        lines += _excluded(report.guarantee.excluded)
-        lines += ["## Cost", "", *_ledger_table(report.summary)]
-    lines += _attempts(report)
-    lines += section_lines(table_one_section(report))
-    lines += _studies(report)
-    if report.evaluation is not None:
+    """Return the report of a run for its owner. Without a ledger, it has what is known."""
+    lines = [f"# {inert(report.title)}", ""]
+    if report.guarantee is not None and not report.guarantee.private:
         lines += [
-            "## Similarity and usefulness",
+            f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
+            "Protect everything beside this report as you protect those records.",
             "",
-            f"Numbers marked *{CONFIDENTIAL}* were computed from real records without noise. The guarantee "
-            "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
-            "",
-            report.evaluation.to_markdown(level=3),
-            *section_lines(subgroup_section(report)),
         ]
-    lines += ["## How it was made", "", *_facts(report.table), ""]
-    lines += [*code_block(dump_yaml(dict(report.config)).rstrip("\n"), "yaml"), ""]
-    lines.append(_joined("Versions", report.versions))
-    lines += ["", f"Wall time ({CONFIDENTIAL}): {seconds_text(report.seconds)}.", ""]
+    lines += [
+        f"Numbers marked *({CONFIDENTIAL})* were computed from real records without noise. The guarantee "
+        "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
+        "",
+    ]
+    for section in (*parts_of(report), *folds_of(report, internal=True)):
+        lines += section_lines(section)
     return "\n".join(lines)
 
 
-def section_lines(section: Section | None) -> list[str]:
+def section_lines(section: blocks.Section | None) -> list[str]:
     """Return a section of a page as Markdown: its sentences and tables. None gives no line."""
     if section is None:
         return []
     lines = [f"## {inert(section.title)}", ""]
     for block in section.blocks:
-        if isinstance(block, Paragraph):
-            lines += [" ".join(map(_told, block.sentences)), ""]
-        elif isinstance(block, Bullets):
-            lines += [*(f"- {_told(item)}" for item in block.items), ""]
-        elif isinstance(block, Grid):
-            lines += [f"### {inert(block.caption)}", "", f"| {' | '.join(map(inert, block.header))} |"]
-            numbers = [cell.number for cell in block.rows[0]] if block.rows else [False] * len(block.header)
-            lines.append("|" + "|".join("---:" if right else "---" for right in numbers) + "|")
-            for row in block.rows:
-                cells = (f"{cell.text} {CONFIDENTIAL if cell.internal else ''}".strip() for cell in row)
-                lines.append(f"| {' | '.join(map(inert, cells))} |")
-            lines.append("")
+        lines += _block_lines(block)
     return lines
 
 
-def _told(sentence: Sentence) -> str:
-    return inert(sentence.text) + (f" *({CONFIDENTIAL})*" if sentence.internal else "")
+def _block_lines(block: blocks.Block) -> list[str]:
+    match block:
+        case blocks.Paragraph(sentences):
+            return [_told(sentences), ""]
+        case blocks.Heading(text):
+            return [f"### {inert(text)}", ""]
+        case blocks.Bullets(items):
+            return [*(f"- {_told([item])}" for item in items), ""]
+        case blocks.Facts(facts):
+            return [*(f"- {inert(name)}: {_told([value])}" for name, value in facts), ""]
+        case blocks.Code(label, text):
+            return [f"{label}:", "", *code_block(text, "yaml"), ""]
+        case blocks.Items(items, heading):
+            title = [f"### {inert(heading)}", ""] if heading else []
+            return [*title, *map(_item_line, items), ""]
+        case blocks.Columns(lists):
+            return [line for items in lists for line in _block_lines(items)]
+        case blocks.Grid():
+            return _table_lines(block)
+    return []  # plots have no text
 
 
-def _studies(report: RunReport) -> list[str]:
-    if not report.studies:
-        return []
-    lines = ["## Pre-specified regressions", "", inert(" ".join(guidance(report))), ""]
-    status = CONFIDENTIAL if report.withheld else PAID
-    for told in report.studies:
-        lines += [f"### {inert(told.study)}", "", inert(described(told)), ""]
-        lines += [f"| term | {told.measure} | 95 % interval | p | status |", "|---|---:|---|---:|---|"]
-        lines += ["| " + " | ".join(inert(cell) for cell in (*cells, status)) + " |" for cells in rows(told)]
-        lines.append("")
-        if told.survival is not None:
-            lines += [inert(surviving(told.survival)), ""]
-            lines += ["| time | survival | band | status |", "|---:|---:|---|---|"]
-            lines += [f"| {' | '.join((*cells, status))} |" for cells in told.survival.rows()]
-            lines.append("")
-    return lines
+def _item_line(item: blocks.Item) -> str:
+    said = _told(item.sentences)
+    # a finding begins with its title
+    title = "" if said.startswith(inert(item.title)) else f"{inert(item.title)}: "
+    return f"- {item.label} {title}{said}"
 
 
-def _attempts(report: RunReport) -> list[str]:
-    if not report.attempts:
-        return []
-    levels = levels_text(attempt.level for attempt in report.attempts)
-    lines = [
-        "## Attacks beside proved bounds",
-        "",
-        f"Intervals are of {levels}. An attack below its bound proves nothing. An attack above "
-        "it shows that the proof or the code is wrong.",
-        "",
-    ]
-    for measure, attempts in grouped(report.attempts):
-        name, meaning = WORDS[measure]
-        lines += [f"### {name}", "", f"{meaning[:1].upper()}{meaning[1:]}.", ""]
-        lines += [f"| {' | '.join(HEADER)} | status |", "|---|---:|---:|---:|---|---|"]
-        for attempt in attempts:
-            status = CONFIDENTIAL if attempt.internal else "may be shared"
-            lines.append("| " + " | ".join(inert(cell) for cell in (*cells(attempt), status)) + " |")
-        lines += ["", *(inert(told) for told, _ in closers(attempts)), ""]
-    return lines
+def _table_lines(grid: blocks.Grid) -> list[str]:
+    right = [cell.number for cell in grid.rows[0]] if grid.rows else [False] * len(grid.header)
+    caption = blocks.Sentence(grid.caption, grid.internal)
+    lines = [f"### {_told([caption])}", "", f"| {' | '.join(map(inert, grid.header))} |"]
+    lines.append("|" + "|".join("---:" if flush else "---" for flush in right) + "|")
+    for row in grid.rows:
+        cells = (f"{cell.text} {CONFIDENTIAL if cell.internal else ''}".strip() for cell in row)
+        lines.append(f"| {' | '.join(map(inert, cells))} |")
+    return [*lines, ""]
 
 
-def _excluded(reasons: Sequence[str]) -> list[str]:
-    if not reasons:
-        return []
-    return ["The guarantee does **not** cover:", "", *(f"- {inert(reason)}" for reason in reasons), ""]
-
-
-def _ledger_table(summary: Summary) -> list[str]:
-    lines = [
-        "| noisy statistic | event | sensitivity | ε alone | ε so far |",
-        "|---|---|---|---:|---:|",
-    ]
-    for entry in summary["entries"]:
-        cells = (
-            entry["name"] + (f" ({entry['detail']})" if entry["detail"] else ""),
-            entry["event"],
-            entry["sensitivity"],
-            bound(entry["epsilon_alone"]),
-            bound(entry["epsilon_cumulative"]),
-        )
-        lines.append("| " + " | ".join(inert(cell) for cell in cells) + " |")
-    lines += [
-        "",
-        f"In all: ε = {bound(summary['epsilon'])} at δ = {round_up(summary['delta'])}, total variation "
-        f"{bound(summary['tv'])}, attack advantage at most {bound(summary['advantage'])} and attack "
-        f"accuracy at most {bound(summary['attack_accuracy_bound'])}. Neighbouring datasets: "
-        f"{summary['adjacency']}.",
-        "",
-    ]
-    return lines
-
-
-def _facts(table: Mapping[str, object]) -> list[str]:
-    return [f"- {key.replace('_', ' ')}: {inert(str(value))}" for key, value in table.items()]
-
-
-def _joined(label: str, values: Mapping[str, str]) -> str:
-    return f"{label}: " + ", ".join(f"{name} {value}" for name, value in values.items()) + "."
+def _told(sentences: Iterable[blocks.Sentence]) -> str:
+    return " ".join(inert(s.text) + (f" *({CONFIDENTIAL})*" if s.internal else "") for s in sentences)

@@ -18,24 +18,8 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.life_table import SurvivalCurve
 
 
-class Studied(Protocol):
-    """A report with private estimates of studies."""
-
-    @property
-    def studies(self) -> tuple[Estimates, ...]:
-        """The estimates."""
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The promise of the ledger."""
-
-    @property
-    def withheld(self) -> str:
-        """Why they may not be shared. Empty where they may."""
-
-
-class Divided(Protocol):
-    """A report of a table whose records may have been divided into training and held-out parts."""
+class Report(Protocol):
+    """The facts of a report that the words here need."""
 
     @property
     def config(self) -> Mapping[str, object]:
@@ -45,6 +29,10 @@ class Divided(Protocol):
     def guarantee(self) -> Guarantee | None:
         """The promise of the ledger."""
 
+    @property
+    def withheld(self) -> str:
+        """Why estimates of studies may not be shared. Empty where they may."""
+
 
 #: what repeats fields of a schema that were read off the records
 REPEATED = (
@@ -53,13 +41,13 @@ REPEATED = (
 )
 
 
-def is_stratified(report: Divided) -> bool:
+def is_stratified(report: Report) -> bool:
     """Whether a stratified split divided the records, by the run's configuration or by its ledger."""
     told = report.guarantee is not None and STRATIFIED in report.guarantee.of_division
     return told or _split_of(report).get("method") == "stratified"
 
 
-def division(report: Divided) -> tuple[str, ...]:
+def division(report: Report) -> tuple[str, ...]:
     """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
     if is_stratified(report):
         said = (
@@ -85,7 +73,7 @@ def division(report: Divided) -> tuple[str, ...]:
     return ()
 
 
-def _split_of(report: Divided) -> Mapping[str, object]:
+def _split_of(report: Report) -> Mapping[str, object]:
     split = report.config.get("split")
     return split if isinstance(split, Mapping) else {}
 
@@ -197,7 +185,7 @@ GUIDE = (
 PAID = "covered"
 
 
-def guidance(report: Studied) -> tuple[str, ...]:
+def guidance(report: Report) -> tuple[str, ...]:
     """Return what a reader of the estimates must know, a sentence each.
 
     If they may not be shared, the sentence says so, and nothing about quoting them. The last sentence names

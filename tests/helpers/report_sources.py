@@ -90,7 +90,6 @@ def column_names(columns: int, hostile: bool) -> tuple[str, ...]:
 #: what a test does not say of the data of a detail
 _UNSAID: dict[str, dict[str, Any]] = {
     "marginal": {"missing": None, "special": None, "unit": None, "log": False, "zero": False},
-    "association": {"kinds": []},
     "calibration": {"count": []},
     "distances": {"space": "encoded"},
     "effects": {
@@ -144,7 +143,7 @@ def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
     for table in ("synthetic", "train"):
         matrix = np.abs(np.corrcoef(rng.normal(size=(len(columns), len(columns) + 9)))).clip(0, 1)
         rows = [[numbers(0.3) for _ in row] for row in matrix] if table == "train" else matrix.tolist()
-        data = {"table": table, "columns": list(columns), "matrix": rows, "kinds": []}
+        data = {"table": table, "columns": list(columns), "matrix": rows}
         yield detail("association", f"association.{table}", table == "train", data)
     for model in MODELS:
         for table in ("synthetic", "train"):

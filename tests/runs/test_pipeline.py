@@ -222,7 +222,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
     monkeypatch.setattr(DPWGANGP, "estimates_", (study,))
     run = config()
     done = pipeline.run(run, "out")
-    assert "## Pre-specified regressions" in (done.out / "report.md").read_text()
+    assert "Pre-specified regression" in (done.out / "report.md").read_text()
     assert main([*by_hand(done, run), "--model", "out", "--out", "hand"]) == 0
     assert main(["evaluate", "out", "--force"]) == 0
     for where in ("out", "hand"):

@@ -1,4 +1,4 @@
-"""Distance to the closest record (DCR), its ratio to the second distance (NNDR), and membership by distance.
+"""Distance to the closest record (DCR), and membership by distance.
 
 A synthetic record may lie close to a training record because it is a copy, or because such records are
 common. Held-out records separate the two cases. Distances are Euclidean on
@@ -12,7 +12,7 @@ ROC curve is 1/2 if nothing is disclosed. The true positive rate at a small fals
 
 References
 ----------
-Zhao et al. (2021), "CTAB-GAN", section 4.4, for DCR and NNDR; the share closer to training than to held-out
+Zhao et al. (2021), "CTAB-GAN", section 4.4, for DCR; the share closer to training than to held-out
 records as in Platzer and Reutterer (2021), "Holdout-based empirical assessment of mixed-type synthetic data".
 Chen et al. (2020), "GAN-Leaks", for membership by distance; Carlini et al. (2022), "Membership inference
 attacks from first principles", for true positive rates at low false positive rates; van Breugel et al.
@@ -22,7 +22,7 @@ calibrated score.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,6 @@ from dpsynth.evaluation.estimates import Estimate, auc, share
 from dpsynth.evaluation.features import unit_values
 from dpsynth.evaluation.neighbours.accuracy import TIE_TOLERANCE, tie_band
 from dpsynth.evaluation.neighbours.search import Metric, Nearest, nearest, over_tiles, squared_pairs
-from dpsynth.evaluation.tables import Progress, silent, within
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import category_codes
 
@@ -92,12 +91,11 @@ def record_distance(schema: Schema) -> Metric:
 
 @dataclass(frozen=True)
 class Closest:
-    """Distances between m synthetic and k training (and k held-out) records, of shape (m, 2), (k, 2) or (k,).
+    """Distances of m synthetic, k training and k held-out records to the nearest of another table.
 
-    Two distances are those to the nearest and the second nearest, infinite if there is no second one. The
-    references are the first ``k // 2`` held-out records. Training records and the other held-out ones have
-    distances to them. ``weights``, of shape (2 k,), is the share of the synthetic records whose nearest real
-    record is each training, then each held-out record. Ties split evenly.
+    The references are the first ``k // 2`` held-out records. Training records and the other held-out ones
+    have distances to them. ``weights``, of shape (2 k,), is the share of the synthetic records whose nearest
+    real record is each training, then each held-out record. Ties split evenly.
     """
 
     synthetic_train: Floats
@@ -110,66 +108,36 @@ class Closest:
     weights: Floats | None = None
 
 
-def closest(
-    synthetic: Floats,
-    train: Floats,
-    test: Floats | None = None,
-    *,
-    metric: Metric,
-    progress: Progress = silent,
-) -> Closest:
+def closest(synthetic: Floats, train: Floats, test: Floats | None = None, *, metric: Metric) -> Closest:
     """Measure how close synthetic records lie to training and to equally many held-out records, shuffled.
 
     The tiles of ``metric`` hold squared distances, such as those of :func:`record_distance`.
     """
 
-    def smallest(points: Floats, others: Floats, count: int, near: Nearest | None = None) -> Floats:
-        return np.sqrt(
-            _smallest(points, others, metric, count, near or nearest(points, others, metric, LISTED))
-        )
+    def shortest(points: Floats, others: Floats, near: Nearest | None = None) -> Floats:
+        near = near or nearest(points, others, metric, LISTED)
+        values = near.distance[:, 0].copy()
+        open_rows = np.flatnonzero(near.reach < values)
+        if len(open_rows):
+            parts = over_tiles(lambda _, tile: tile.min(axis=1), points[open_rows], others, metric)
+            values[open_rows] = np.concatenate(parts)
+        return np.sqrt(values)
 
-    to_train = nearest(synthetic, train, metric, LISTED, progress=within(progress, 0.0, 0.2))
-    synthetic_train = smallest(synthetic, train, 2, to_train)
-    train_synthetic = smallest(train, synthetic, 1)[:, 0]
+    to_train = nearest(synthetic, train, metric, LISTED)
+    found = Closest(shortest(synthetic, train, to_train), shortest(train, synthetic))
     if test is None:
-        return Closest(synthetic_train, train_synthetic)
-    to_test = nearest(synthetic, test, metric, LISTED, progress=within(progress, 0.4, 0.6))
+        return found
+    to_test = nearest(synthetic, test, metric, LISTED)
     half = len(test) // 2
-    found = Closest(
-        synthetic_train=synthetic_train,
-        train_synthetic=train_synthetic,
-        synthetic_test=smallest(synthetic, test, 2, to_test),
-        test_synthetic=smallest(test, synthetic, 1)[:, 0],
-        test_train=smallest(test, train, 2),
-        train_reference=smallest(train, test[:half], 1)[:, 0] if half else None,
-        test_reference=smallest(test[half:], test[:half], 1)[:, 0] if half else None,
+    return replace(
+        found,
+        synthetic_test=shortest(synthetic, test, to_test),
+        test_synthetic=shortest(test, synthetic),
+        test_train=shortest(test, train),
+        train_reference=shortest(train, test[:half]) if half else None,
+        test_reference=shortest(test[half:], test[:half]) if half else None,
         weights=_weights(synthetic, train, test, metric, to_train, to_test),
     )
-    progress(1.0)
-    return found
-
-
-def distance_ratio(nearest: Floats) -> Floats:
-    """Nearest over second nearest distance of each record, in [0, 1], with 1 if both are 0."""
-    first, second = nearest.T
-    return np.where(second > 0, first / np.where(second > 0, second, 1.0), 1.0)
-
-
-def _smallest(points: Floats, others: Floats, metric: Metric, count: int, near: Nearest) -> Floats:
-    """The smallest distances of each point in ascending order, shape (n, count), infinite beyond the set."""
-    values = np.full((len(points), count), np.inf)
-    listed = near.distance[:, :count]
-    values[:, : listed.shape[1]] = listed
-    open_rows = np.flatnonzero(near.reach < values[:, -1])
-    if len(open_rows):
-        parts = over_tiles(
-            lambda _, tile: np.partition(tile, count - 1, axis=1)[:, :count],
-            points[open_rows],
-            others,
-            metric,
-        )
-        values[open_rows] = np.concatenate(parts)
-    return values
 
 
 def _weights(

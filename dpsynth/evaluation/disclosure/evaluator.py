@@ -26,14 +26,13 @@ from dpsynth.evaluation.disclosure.distances import (
     Floats,
     Membership,
     closest,
-    distance_ratio,
     membership,
     record_distance,
 )
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent, within
+from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 
 GROUP = "Disclosure"
 _NO_TEST = "not defined without held-out records: nothing says what chance gives"
@@ -55,7 +54,7 @@ def disclosure(
     direction. At level 0.95 this happened in 0 to 7 % of 300 to 400 simulated tables. Small discrete tables
     and random thirds of a real one were among them.
 
-    Intervals of medians and percentiles are order statistics over records taken as independent, with the
+    Intervals of medians are order statistics over records taken as independent, with the
     other table held fixed. Synthetic rows that were adjusted to match marginals are not quite independent.
     """
     schema, level = tables.schema, settings.level
@@ -83,7 +82,8 @@ def disclosure(
 
     made, real = part(synthetic, limit), part(train, size)
     held_out = None if test is None else part(test, size)
-    near = closest(made, real, held_out, metric=metric, progress=within(progress, 0.1, 0.95))
+    near = closest(made, real, held_out, metric=metric)
+    progress(0.95)
     by_distance = [*_distances(near, level), _closer(near, size, level, rng)]
     attack = None
     if near.test_synthetic is not None:
@@ -138,18 +138,12 @@ def _distances(near: Closest, level: float) -> Iterator[Measure]:
         ("test", near.synthetic_test, f"synthetic to nearest of {k:,} held-out records"),
         ("holdout", near.test_train, f"held-out to nearest of {k:,} training records, what a new draw has"),
     )
-    for what, title in (("dcr", "distance"), ("nndr", "nearest over second nearest distance")):
-        for suffix, nearest, between in tables:
-            for name, words, q in (("median", "median", 0.5), ("p05", "5th percentile", 0.05)):
-                label = f"{what}_{name}_{suffix}"
-                if nearest is None:
-                    yield Measure(GROUP, label, None, True, _NO_TEST)
-                elif what == "nndr" and k < 2:
-                    why = "not defined: there is no second nearest record"
-                    yield Measure(GROUP, label, None, True, why)
-                else:
-                    values = nearest[:, 0] if what == "dcr" else distance_ratio(nearest)
-                    yield _measure(label, quantile(values, q, level), f"{words} {title}, {between}")
+    for suffix, values, between in tables:
+        name = f"dcr_median_{suffix}"
+        if values is None:
+            yield Measure(GROUP, name, None, True, _NO_TEST)
+        else:
+            yield _measure(name, quantile(values, 0.5, level), f"median distance, {between}")
 
 
 def _closer(near: Closest, size: int, level: float, rng: np.random.Generator) -> Measure:
@@ -212,13 +206,13 @@ def _lone(
 
 
 def _histogram(near: Closest) -> Detail:
-    to_train, baseline = near.synthetic_train[:, 0], near.test_train
-    both = to_train if baseline is None else np.concatenate([to_train, baseline[:, 0]])
+    to_train, baseline = near.synthetic_train, near.test_train
+    both = to_train if baseline is None else np.concatenate([to_train, baseline])
     edges = np.linspace(0.0, float(both.max()) or 1.0, _BINS + 1)
 
     def shares(values: Floats) -> list[float]:
         return [float(x) for x in np.histogram(values, edges)[0] / len(values)]
 
-    held_out = None if baseline is None else shares(baseline[:, 0])
+    held_out = None if baseline is None else shares(baseline)
     data = Distances("euclidean", [float(edge) for edge in edges], shares(to_train), held_out)
     return Detail("distances", "distances", True, data)

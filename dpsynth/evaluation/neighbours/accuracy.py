@@ -42,7 +42,6 @@ from dpsynth.evaluation.neighbours.search import (
     nearest,
     over_tiles,
 )
-from dpsynth.evaluation.tables import Progress, silent, within
 
 Counts = NDArray[np.int64]
 
@@ -124,7 +123,6 @@ def one_side(
     k: int = 8,
     near: Nearest | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
-    progress: Progress = silent,
 ) -> Side:
     """Compare every record of ``own`` with its neighbours in ``own`` and in ``other``, listed ``k`` at least.
 
@@ -140,12 +138,11 @@ def one_side(
     # Lists of another length, which other sizes can need, are found anew.
     here = near if near is not None and near.distance.shape[1] == min(length, n - 1) else None
     if here is None:
-        here = nearest(own, own, metric, length, itself=np.arange(n), progress=within(progress, 0.0, 0.5))
-    far = nearest(own, other, metric, length, progress=within(progress, 0.5, 1.0))
+        here = nearest(own, own, metric, length, itself=np.arange(n))
+    far = nearest(own, other, metric, length)
     closer, tied, open_rows = _counts(here, far, n, m, tie_tolerance)
     if len(open_rows):
         closer[open_rows], tied[open_rows] = _count_all(own, other, open_rows, metric, tie_tolerance)
-    progress(1.0)
     enough = enough_counted(n, m)
     value = contributions(np.minimum(closer, enough), np.minimum(tied, enough), n, m)
     return Side(here, far, n, m, value)
@@ -265,7 +262,6 @@ def adversarial_accuracy(
     *,
     tie_tolerance: float = TIE_TOLERANCE,
     metric: str | Metric = "euclidean",
-    progress: Progress = silent,
 ) -> AdversarialAccuracy:
     """Compute the unbiased nearest-neighbour adversarial accuracy with ties and unequal sizes.
 
@@ -281,8 +277,6 @@ def adversarial_accuracy(
     metric : {"euclidean", "gower", "hamming"} or Metric
         Between rows as they are: for Gower distances give
         :func:`~dpsynth.evaluation.neighbours.search.gower_points`.
-    progress : callable, optional
-        Called with the share done, in [0, 1].
 
     Returns
     -------
@@ -318,8 +312,7 @@ def adversarial_accuracy(
     chosen = metric_named(metric)
     t, s = two_tables(real, synthetic)
     in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
-    sides = two_sides(t, s, chosen, tie_tolerance=tie_tolerance, progress=progress)
-    return compared(*sides)
+    return compared(*two_sides(t, s, chosen, tie_tolerance=tie_tolerance))
 
 
 def two_sides(
@@ -330,18 +323,13 @@ def two_sides(
     k: int = 8,
     near_synthetic: Nearest | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
-    progress: Progress = silent,
 ) -> tuple[Side, Side]:
     """Return the real records among their neighbours, and the synthetic ones among theirs.
 
     ``near_synthetic``: lists of the synthetic records among themselves, from another comparison.
     """
-    share = len(real) / (len(real) + len(synthetic))
     sided = partial(one_side, metric=metric, k=k, tie_tolerance=tie_tolerance)
-    return (
-        sided(real, synthetic, progress=within(progress, 0.0, share)),
-        sided(synthetic, real, near=near_synthetic, progress=within(progress, share, 1.0)),
-    )
+    return sided(real, synthetic), sided(synthetic, real, near=near_synthetic)
 
 
 def compared(real: Side, synthetic: Side) -> AdversarialAccuracy:

@@ -24,7 +24,7 @@ from dpsynth.evaluation.neighbours.inference import (
 from dpsynth.evaluation.neighbours.search import METRICS, Floats, Metric
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import COMPARED, PERMUTED, Progress, Tables, on_part, silent, within
+from dpsynth.evaluation.tables import COMPARED, PERMUTED, Progress, Tables, on_part, silent
 from dpsynth.table.schema import Schema
 
 GROUP = "Nearest neighbours"
@@ -62,7 +62,7 @@ def neighbours(
     made = part(tables.synthetic, min(len(tables.synthetic), limit))
     real = part(tables.train, against)
     if tables.test is None:
-        comparison = intervals(real, made[:against], progress=within(progress, 0.0, 0.8))
+        comparison = intervals(real, made[:against])
         measures = [*_accuracy("train", "training", comparison)]
         alike = permuted(real, made[:against])
         return told([*measures, *_p_values(alike, "training", alike)], len(tables.train))
@@ -77,8 +77,8 @@ def neighbours(
         rng=rng,
         level=settings.level,
         metric=metric,
-        progress=within(progress, 0.0, 0.8),
     )
+    progress(0.7)
     # One of the two may have more records than both have in common.
     first = intervals(real, made[:against]) if against > common else found.train
     second = intervals(held_out, made[:size]) if size > common else found.test

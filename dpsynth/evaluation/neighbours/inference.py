@@ -62,7 +62,7 @@ from dpsynth.evaluation.neighbours.accuracy import (
     two_tables,
 )
 from dpsynth.evaluation.neighbours.search import Floats, Metric, in_threads, metric_named, nearest, over_tiles
-from dpsynth.evaluation.tables import Progress, random_rows, silent, within
+from dpsynth.evaluation.tables import random_rows
 
 #: a quarter must hold two records
 SMALLEST = 8
@@ -164,7 +164,6 @@ def accuracy_intervals(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    progress: Progress = silent,
 ) -> AccuracyIntervals:
     """Compute the unbiased nearest-neighbour adversarial accuracy with confidence intervals.
 
@@ -173,7 +172,7 @@ def accuracy_intervals(
     200 against 50 shifted binary records, and 98 to 100 % if records repeat many times.
     """
     t, s = two_tables(real, synthetic)
-    (found,), _ = _by_splits([t], s, metric, rng, level, splits, progress)
+    (found,), _ = _by_splits([t], s, metric, rng, level, splits)
     return found
 
 
@@ -249,7 +248,6 @@ def losses(
     level: float = 0.95,
     splits: int = 100,
     metric: str | Metric = "euclidean",
-    progress: Progress = silent,
 ) -> Losses:
     """Compute both resemblance losses and the privacy loss, with intervals.
 
@@ -259,7 +257,7 @@ def losses(
     """
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
-    found, gap = _by_splits([real, held_out], made, metric, rng, level, splits, progress)
+    found, gap = _by_splits([real, held_out], made, metric, rng, level, splits)
     return Losses(found[0], found[1], clipped(gap[0], -1.0, 1.0))
 
 
@@ -270,21 +268,12 @@ def _by_splits(
     rng: np.random.Generator,
     level: float,
     splits: int,
-    progress: Progress,
 ) -> tuple[list[AccuracyIntervals], list[Interval]]:
     """Accuracy of each real table against the synthetic one and, of two, the second less the first."""
     sides: list[tuple[Side, Side]] = []
-    for i, real in enumerate(tables):
-        sides.append(
-            two_sides(
-                real,
-                made,
-                metric_named(metric),
-                k=LIST_LENGTH,
-                near_synthetic=sides[0][1].own if sides else None,
-                progress=within(progress, 0.9 * i / len(tables), 0.9 * (i + 1) / len(tables)),
-            )
-        )
+    for real in tables:
+        near = sides[0][1].own if sides else None
+        sides.append(two_sides(real, made, metric_named(metric), k=LIST_LENGTH, near_synthetic=near))
     accuracies = [compared(*pair) for pair in sides]
     parted = [(Parted(real), Parted(other)) for real, other in sides]
 
@@ -300,7 +289,6 @@ def _by_splits(
     values += [accuracies[1].aa - accuracies[0].aa] if len(tables) > 1 else []
     sizes = [*map(len, tables), len(made)]
     found = split_intervals(values, statistic, sizes, rng=rng, level=level, splits=splits)
-    progress(1.0)
     shares = [clipped(interval, 0.0, 1.0) for interval in found[: 3 * len(tables)]]
     intervals = [
         AccuracyIntervals(shares[3 * i], shares[3 * i + 1], shares[3 * i + 2], a)
@@ -309,8 +297,6 @@ def _by_splits(
     return intervals, found[3 * len(tables) :]
 
 
-#: pooled distances are kept in memory up to this many records (8 bytes each, squared)
-_KEPT = 6000
 #: accuracies that differ by less are equal: sums of the same terms in another order
 _ROUNDING = 1e-11
 
@@ -378,7 +364,6 @@ class _Pooled:
 
     def __init__(self, points: Floats, n: int, metric: Metric) -> None:
         total = len(points)
-        self._points, self._metric = points, metric
         self._sizes = {True: (n, total - n), False: (total - n, n)}
         self._enough = {side: enough_counted(*sizes) for side, sizes in self._sizes.items()}
         rarer = min(n, total - n) / total
@@ -388,7 +373,8 @@ class _Pooled:
         found = nearest(points, points, metric, length, itself=np.arange(total))
         self._index, self._reach, self._distance = found.index, found.reach, found.distance
         self._closer, self._tied = ranks(found.distance, found.distance, TIE_TOLERANCE)
-        self._matrix = self._distances(np.arange(total)) if total <= _KEPT and length < total - 1 else None
+        itself = np.arange(total)
+        self._matrix = np.concatenate(over_tiles(lambda _, tile: tile, points, points, metric, itself))
 
     def accuracy(self, labels: NDArray[np.bool_]) -> float:
         """Mean of both sides, for labels that are true for the first table."""
@@ -410,16 +396,15 @@ class _Pooled:
         # Everything closer than a listed neighbour is listed; what is tied with it may not be.
         cut_off = (self._reach[rows] <= above) & (tied < self._enough[side])
         open_rows = np.flatnonzero(~found | cut_off)
-        for start in range(0, len(open_rows), 1024):
-            some = open_rows[start : start + 1024]
-            closer[some], tied[some] = self._count_all(rows[some], labels, limiting)
+        if len(open_rows):
+            closer[open_rows], tied[open_rows] = self._count_all(rows[open_rows], labels, limiting)
         enough = self._enough[side]
         return float(contributions(np.minimum(closer, enough), np.minimum(tied, enough), n, m).mean())
 
     def _count_all(
         self, rows: NDArray[np.intp], labels: NDArray[np.bool_], limiting: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        distances = self._distances(rows) if self._matrix is None else self._matrix[rows]
+        distances = self._matrix[rows]
         limit = distances[:, labels == limiting].min(axis=1)
         below, above = tie_band(limit, TIE_TOLERANCE)
         counted = distances[:, labels != limiting]
@@ -427,7 +412,3 @@ class _Pooled:
             np.count_nonzero(counted < below[:, None], axis=1),
             np.count_nonzero(counted <= above[:, None], axis=1),
         )
-
-    def _distances(self, rows: NDArray[np.intp]) -> Floats:
-        points = self._points
-        return np.concatenate(over_tiles(lambda _, tile: tile, points[rows], points, self._metric, rows))

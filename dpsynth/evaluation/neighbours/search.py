@@ -45,7 +45,6 @@ from scipy.spatial.distance import cdist
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import distance_features, one_hot, unit_values
-from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import category_codes
 
@@ -180,7 +179,7 @@ Integers = NDArray[np.int64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: distances of a tile, and points searched between two reports of progress
+#: distances of a tile, and points searched at once
 _TILE, _ROWS = 1 << 22, 8192
 #: farther from the set than this, in its own scale, squares could overflow: every distance is computed
 _FAR = 1e100
@@ -205,7 +204,6 @@ def nearest(
     k: int,
     *,
     itself: Integers | None = None,
-    progress: Progress = silent,
 ) -> Nearest:
     """Find the k nearest members of a set, fewer where it has fewer.
 
@@ -217,7 +215,7 @@ def nearest(
     embed, pairs = metric.embed, metric.pairs
     propose = None if embed is None else _proposer(embed(points), embed(others))
 
-    def search(rows: slice) -> int:
+    def search(rows: slice) -> None:
         own = None if itself is None else itself[rows]
         if propose is not None and pairs is not None:
             index, reach = propose(rows, k, own)
@@ -232,12 +230,12 @@ def nearest(
         found.index[rows] = np.take_along_axis(index, order, axis=1)
         if k < members:
             found.reach[rows] = reach
-        return rows.stop
 
-    parts = list(_blocks(n, _ROWS if propose is not None else _TILE // len(others)))
-    # scikit-learn has threads of its own
-    for done in map(search, parts) if propose is not None else in_threads(search, parts):
-        progress(done / n)
+    if propose is None:
+        list(in_threads(search, _blocks(n, _TILE // len(others))))
+    else:
+        for rows in _blocks(n, _ROWS):  # scikit-learn has threads of its own
+            search(rows)
     return found
 
 

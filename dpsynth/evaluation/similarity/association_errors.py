@@ -36,8 +36,6 @@ from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
 
-PEARSON, CRAMER, RATIO = "Pearson", "Cramér's V", "correlation ratio"
-
 
 @dataclass(frozen=True)
 class Association:
@@ -50,7 +48,6 @@ class Association:
 
     columns: tuple[str, ...]
     matrix: Floats
-    kinds: tuple[tuple[str, ...], ...]  # which measure each entry is
     signs: Floats
 
 
@@ -87,9 +84,7 @@ def association(frame: pd.DataFrame, schema: Schema) -> Association:
         table = np.bincount(cells, minlength=sizes[i] * sizes[j]).reshape(sizes[i], sizes[j])
         matrix[i, j] = matrix[j, i] = cramers_v(table)
     np.fill_diagonal(matrix, 1.0)
-    flags = [column.is_categorical for column in schema.columns]
-    kinds = tuple(tuple(CRAMER if a and b else RATIO if a or b else PEARSON for b in flags) for a in flags)
-    return Association(schema.names, matrix, kinds, signs)
+    return Association(schema.names, matrix, signs)
 
 
 def cramers_v(table: NDArray[np.int64]) -> float:
@@ -144,9 +139,6 @@ def _correlation_ratio(codes: NDArray[np.int64], size: int, values: Floats, mask
     return np.where(defined, np.sqrt(np.clip(eta2, 0.0, 1.0)), np.nan)
 
 
-_WORST = 10
-
-
 def association_error(real: Association, synthetic: Association) -> float | None:
     """Mean absolute difference of associations over all pairs of different columns.
 
@@ -180,7 +172,7 @@ def association_findings(
 ) -> Findings:
     """Compare the associations of a synthetic and a real table, and of held-out records for the baseline.
 
-    Gives both matrices, and the ten pairs that differ most. All tables are conformed.
+    Gives both matrices. All tables are conformed.
     """
     made, real = association(synthetic, schema), association(train, schema)
     fresh = None if test is None or len(schema) < 2 else association(test, schema)
@@ -199,26 +191,12 @@ def association_findings(
             value = of(real, other)
             told = why if value is None else held_out if suffix else what
             measures.append(Measure(group, name + suffix, value, True, told))
-    details = [_matrix(made, "synthetic"), _matrix(real, "train")]
-    i, j = np.triu_indices(len(schema), k=1)
-    gaps = np.abs(np.nan_to_num(real.matrix) - np.nan_to_num(made.matrix))[i, j]
-    rows = [
-        {
-            "columns": [real.columns[i[k]], real.columns[j[k]]],
-            "kind": real.kinds[i[k]][j[k]],
-            "train": _number(real.matrix[i[k], j[k]]),
-            "synthetic": _number(made.matrix[i[k], j[k]]),
-            "difference": float(gaps[k]),
-        }
-        for k in np.argsort(-gaps, kind="stable")[:_WORST]
-    ]
-    details.append(Detail("association_worst", "association_worst", True, {"rows": rows}))
-    return Findings(tuple(measures), tuple(details))
+    return Findings(tuple(measures), (_matrix(made, "synthetic"), _matrix(real, "train")))
 
 
 def _matrix(found: Association, table: Table) -> Detail:
     matrix = [[_number(value) for value in row] for row in found.matrix]
-    data = Associations(table, list(found.columns), matrix, [list(row) for row in found.kinds])
+    data = Associations(table, list(found.columns), matrix)
     return Detail("association", f"association.{table}", table != "synthetic", data)
 
 

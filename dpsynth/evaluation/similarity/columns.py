@@ -6,9 +6,8 @@ differ by at most a sum: each sample's distance from its own population (triangl
 the samples' distance plus and minus a quantile of that sum over multinomial resamples of both tables. It is
 wide but valid near 0 too, unlike a bootstrap percentile interval of a distance.
 
-Generators lose rare values first. Every share of categories that occur stands beside its mean in a fresh
-sample of as many records. Categories that are more frequent in the synthetic table than the real one explains
-were invented.
+Generators lose rare values first. The share of categories that occur stands beside its mean in a fresh sample
+of as many records.
 
 The bins of a histogram come from the schema alone, never from records. A synthetic table's histogram may
 therefore be shown wherever the table itself may.
@@ -168,81 +167,30 @@ def _edges(grid: Grid) -> NDArray[np.float64]:
     return edges
 
 
-#: categories of a smaller share of the real records are rare
-RARE = 0.01
-
-
-@dataclass(frozen=True)
-class CategoryCoverage:
-    """Categories of one column: shares among the real records with a value, and whether each occurs.
-
-    ``chance`` is the probability that it occurs in a fresh sample of as many records with a value.
-    ``invented`` holds categories with the real and the synthetic count.
-    """
-
-    column: str
-    real: Floats  # shape (k,); share of each declared category among the real records with a value
-    synthetic: NDArray[np.bool_]  # shape (k,); whether it occurs in the synthetic table
-    chance: Floats
-    invented: tuple[tuple[str, int, int], ...]
-
-
 @dataclass(frozen=True)
 class Covered:
-    """Share of categories covered."""
+    """Share of the real records' categories that occur in the synthetic table, all columns together."""
 
     value: float
     chance: float  # mean of the same share over fresh draws of as many records
-    categories: int  # how many categories it is a share of
+    categories: int  # how many categories it is a share of; none gives shares of 0
 
 
-def category_coverage(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
-) -> tuple[CategoryCoverage, ...]:
-    """Look up every declared category of every column of categories in both tables.
-
-    A category is called invented if its synthetic count is too high in an exact binomial test of equal
-    shares. The test is at ``1 - level`` over all categories of the table together (Bonferroni).
-    """
-    from scipy.stats import binom
-
+def category_coverage(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> Covered | None:
+    """Look up every real category in the synthetic table. None without columns of categories."""
     columns = [column for column in schema.columns if not column.is_numeric]
-    total = sum(len(column.categories) for column in columns)
-    found = []
+    if not columns:
+        return None
+    shares, present, chance = [], [], []
     for column in columns:
         counts, made = _counts(real, column), _counts(synthetic, column)
-        n, m = int(counts.sum()), int(made.sum())
-        shares = counts / max(n, 1)
-        chance = -np.expm1(m * np.log1p(-np.minimum(shares, 1.0 - 1e-16)))
-        # Given how often a category occurs in both tables together, equal shares make the synthetic part
-        # binomial; P(X >= made).
-        tail = binom.sf(made - 1, counts + made, m / max(n + m, 1)) if n and m else np.ones(len(counts))
-        too_many = np.flatnonzero(np.asarray(tail) < (1.0 - level) / total)
-        invented = tuple((str(column.categories[i]), int(counts[i]), int(made[i])) for i in too_many)
-        found.append(CategoryCoverage(column.name, shares, made > 0, chance, invented))
-    return tuple(found)
-
-
-def covered(
-    found: Sequence[CategoryCoverage], *, weighted: bool = False, rare: bool = False
-) -> Covered | None:
-    """Sum coverage up over the columns, None if there is no such category.
-
-    ``weighted`` weighs each category by its share of the real records. Otherwise all that occur in the real
-    table count alike. ``rare`` counts only categories of less than one percent of the real records of their
-    column.
-    """
-    if not found:
-        return None
-    shares = np.concatenate([entry.real for entry in found])
-    present = np.concatenate([entry.synthetic for entry in found]).astype(np.float64)
-    chance = np.concatenate([entry.chance for entry in found])
-    counted = (shares > 0) & (shares < RARE) if rare else shares > 0
-    if not counted.any():
-        return None
-    weights = np.where(counted, shares if weighted else 1.0, 0.0)
-    weights = weights / weights.sum()
-    return Covered(float(weights @ present), float(weights @ chance), int(counted.sum()))
+        shares.append(counts / max(int(counts.sum()), 1))
+        present.append((made > 0).astype(np.float64))
+        chance.append(-np.expm1(int(made.sum()) * np.log1p(-np.minimum(shares[-1], 1.0 - 1e-16))))
+    counted = np.concatenate(shares) > 0
+    weights = counted / max(int(counted.sum()), 1)
+    value, expected = (float(weights @ np.concatenate(of)) for of in (present, chance))
+    return Covered(value, expected, int(counted.sum()))
 
 
 def range_coverage(real: pd.Series, synthetic: pd.Series) -> float | None:

@@ -3,11 +3,6 @@
 Real and synthetic records, as many of each, are labelled and mixed. Scores come from models that were not
 trained on the record (cross-fitting). A fresh sample therefore gives an AUC of 1/2.
 
-pMSE is the mean squared distance of fitted propensity scores from 1/2. Snoke et al. (2018) compare it with
-its expectation under a null hypothesis. Theirs is a sample of the right model *fitted to the same records*,
-``(k - 1)(1 - c)**2 c / N``. Here it is a *fresh sample*, ``(k - 1)(1 - c) c / N``, as for two samples of one
-population. At equal sizes (c = 1/2) this is twice as much.
-
 Permutation importance (Breiman 2001, "Random forests", Machine Learning 45, section 10) uses records outside
 the training part. One column is shuffled over real and synthetic records alike. The fall of the AUC is the
 column's part in it, alone or with others. Columns with the same information replace one another.
@@ -21,9 +16,7 @@ counts of distinct values: the time is that of sorting a column.
 
 References
 ----------
-Snoke, Raab, Nowok, Dibben, Slavkovic (2018), "General and specific utility measures for synthetic data",
-J. R. Statist. Soc. A 181. Nadeau, Bengio (2003), "Inference for the generalization error", Machine Learning
-52.
+Nadeau, Bengio (2003), "Inference for the generalization error", Machine Learning 52.
 """
 
 from __future__ import annotations
@@ -36,9 +29,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.evaluation.details import SingleColumnRow
 from dpsynth.evaluation.estimates import Estimate, auc_interval, delong
 from dpsynth.evaluation.features import distance_features, unit_values
-from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.evaluation.utility.models import CLASSIFIERS, Estimator
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -85,26 +78,8 @@ def _auc(scores: Floats, label: NDArray[np.int64]) -> float:
 FOLDS = 5
 LOGISTIC, BOOSTING = "logistic_regression", "hist_gradient_boosting"
 
-#: pMSE's null distribution is asymptotic in records per parameter
-_RECORDS_PER_PARAMETER = 10
-
 #: codes that histogram gradient boosting takes, one of them for missing values
 _MOST_CATEGORIES = 255
-
-
-@dataclass(frozen=True)
-class Propensity:
-    """Mean squared error of fitted propensity scores, and its ratio to that of a fresh sample.
-
-    ``standardised`` is ``pmse`` minus ``expected`` in standard deviations of the null distribution (a scaled
-    chi-squared).
-    """
-
-    pmse: float  # mean of (p - 1/2)^2 in [0, 1/4]
-    expected: float  # its expectation for a fresh draw of the same distribution
-    ratio: float  # of the two; 1 for a fresh draw
-    standardised: float
-    parameters: int  # rank of the model's design, the intercept included
 
 
 @dataclass(frozen=True)
@@ -118,7 +93,6 @@ class Discrimination:
     """
 
     auc: dict[str, Estimate]
-    propensity: Propensity | None  # none with too few records for the number of parameters
     size: int  # records of each table
     importance: dict[str, Estimate] = field(default_factory=dict)
 
@@ -131,7 +105,6 @@ def discriminate(
     rng: np.random.Generator,
     limit: int = 10_000,
     level: float = 0.95,
-    progress: Progress = silent,
 ) -> Discrimination:
     """Train real-versus-synthetic classifiers, with at least five records of each.
 
@@ -160,7 +133,7 @@ def discriminate(
     losses: list[Floats] = []
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")  # convergence and constant columns do not concern the reader
-        for i, (name, (model, points)) in enumerate(models.items(), start=1):
+        for name, (model, points) in models.items():
             crossed = cross_validate(model, points, label, cv=PredefinedSplit(fold), return_estimator=True)
             scores = np.empty(len(label))
             for k, fitted in enumerate(crossed["estimator"]):
@@ -169,49 +142,8 @@ def discriminate(
                 if name == BOOSTING:  # whose points have one coordinate a column
                     losses.append(shuffled_losses(fitted, points[out], label[out], scores[out], shuffles))
             auc[name] = within_folds(scores, label, fold, level)
-            progress(i / (len(models) + 1))
-    propensity = _propensity(linear, label)
-    progress(1.0)
     importance = dict(zip(schema.names, over_folds(np.stack(losses), level), strict=True))
-    return Discrimination(auc, propensity, size, importance)
-
-
-def _propensity(points: Floats, label: NDArray[np.int64]) -> Propensity | None:
-    """Fit logistic regression without penalty and compare its scores with the null distribution.
-
-    Categories make the design collinear. Its left singular vectors span the same scores with as many
-    parameters as the design has rank.
-    """
-    n = len(points)
-    centred = (points - points.mean(axis=0))[:, np.ptp(points, axis=0) > 0.0]
-    # The rank is at least this: hundreds of rare categories are seen to be too many without vectors.
-    surely = int((np.linalg.eigvalsh(centred.T @ centred) > 1e-6 * n).sum()) + 1
-    if n < _RECORDS_PER_PARAMETER * surely:
-        return None
-    left, values, _ = np.linalg.svd(centred, full_matrices=False)
-    kept = values > 1e-9 * np.sqrt(n)
-    k = int(kept.sum()) + 1
-    if n < _RECORDS_PER_PARAMETER * k:
-        return None
-    c = float(label.mean())
-    if k == 1:  # both tables hold one and the same record again and again
-        return Propensity(0.0, 0.0, 1.0, 0.0, 1)
-    score = _fitted_scores(left[:, kept] * np.sqrt(n), label)
-    pmse = float(((score - c) ** 2).mean())
-    # Under the null N pMSE / (c (1 - c)) is chi-squared with k - 1 degrees of freedom, asymptotically.
-    expected = (k - 1) * c * (1.0 - c) / n
-    deviation = np.sqrt(2.0 * (k - 1)) * c * (1.0 - c) / n
-    return Propensity(pmse, expected, pmse / expected, float((pmse - expected) / deviation), k)
-
-
-def _fitted_scores(design: Floats, label: NDArray[np.int64]) -> Floats:
-    """Fitted probabilities of logistic regression without penalty, which tend to 0 and 1 under separation."""
-    from sklearn.linear_model import LogisticRegression
-
-    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of separation, where the last step's are what is wanted
-        return np.asarray(model.fit(design, label).predict_proba(design)[:, 1])
+    return Discrimination(auc, size, importance)
 
 
 def within_folds(scores: Floats, label: NDArray[np.int64], fold: NDArray[np.int64], level: float) -> Estimate:
@@ -254,22 +186,6 @@ _INTERVALS, _MODULUS, _MOST_DECIMALS = 30, 20, 6
 _PSEUDO = 5.0
 
 
-@dataclass(frozen=True)
-class SingleColumn:
-    """How well one column separates synthetic from real records.
-
-    ``last_digits`` is the AUC of the last digits alone. It is near ``auc`` if habits of recording separate
-    the column, and None if the column has too few values. ``beyond_chance`` says whether the AUC lies above
-    1/2 even as the best of all columns (Bonferroni).
-    """
-
-    column: str
-    auc: Estimate
-    last_digits: float | None
-    beyond_chance: bool
-    size: int  # records of each table
-
-
 def single_columns(
     real: pd.DataFrame,
     synthetic: pd.DataFrame,
@@ -278,7 +194,7 @@ def single_columns(
     rng: np.random.Generator,
     limit: int = 10_000,
     level: float = 0.95,
-) -> tuple[SingleColumn, ...]:
+) -> tuple[SingleColumnRow, ...]:
     """Separate synthetic from real records by the present values of each numeric column alone.
 
     A random part of each table is used, as many values as the table with fewer has, at most ``limit``.
@@ -296,7 +212,7 @@ def single_columns(
     return tuple(found)
 
 
-def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: int) -> SingleColumn:
+def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: int) -> SingleColumnRow:
     size = len(real)
     values, place = np.unique(np.concatenate([real, synthetic]), return_inverse=True)
     # Rows are in random order: every fifth row of a table is a random fold.
@@ -316,7 +232,7 @@ def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: 
     beyond_chance = told(scores, 1.0 - (1.0 - level) / tried).lower > 0.5
     enough = column.n_values is None or column.n_values >= 2 * _MODULUS
     last_digits = told(by_digits, level).value if enough else None
-    return SingleColumn(column.name, told(scores, level), last_digits, beyond_chance, size)
+    return SingleColumnRow(column.name, told(scores, level), last_digits, beyond_chance, size)
 
 
 def _shifted(parent: Floats, counts: Floats, group: NDArray[np.int64]) -> Floats:

@@ -8,28 +8,26 @@ confidential.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from dpsynth.evaluation.details import Table
-from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.association_errors import association_findings, correlation_errors
 from dpsynth.evaluation.similarity.columns import (
-    CategoryCoverage,
     ColumnDifference,
     category_coverage,
     compare_column,
-    covered,
     marginal,
     ranges_covered,
 )
 from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
-from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent, within
+from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 from dpsynth.table.schema import Schema
 
 GROUP = "Similarity to the training records"
@@ -67,15 +65,14 @@ def similarity(
     progress(0.3)
     apart = None
     if min(len(train), len(synthetic), limit) >= FOLDS:
-        inner = within(progress, 0.3, 0.95)
-        apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level, progress=inner)
+        apart = discriminate(train, synthetic, schema, rng=rng, limit=limit, level=level)
+    progress(0.95)
     total = min(len(train), len(synthetic))
     told = on_part(
         _discrimination(apart), "separating synthetic from real records", min(limit, total), total, level
     )
     measures += told.measures
-    found = category_coverage(train, synthetic, schema, level=level)
-    measures += _coverage(found, synthetic, train, test, schema, level)
+    measures += _coverage(synthetic, train, test, schema)
     measures += _per_column(columns)
     measures += conformity_measures(tables.raw["synthetic"], schema)
     measures += violations(settings.rules(schema), synthetic, train)
@@ -85,13 +82,6 @@ def similarity(
     frames |= {} if test is None else {"test": test}
     details = [*pairs.details]
     details += [marginal(frame, column, name) for column in schema.columns for name, frame in frames.items()]
-    details.append(_table(columns, baseline))
-    invented = [
-        {"column": entry.column, "category": category, "train": real, "synthetic": made}
-        for entry in found
-        for category, real, made in entry.invented
-    ]
-    details.append(Detail("invented_categories", "invented_categories", True, {"rows": invented}))
     return Findings(tuple(measures), tuple(details), told.parts)
 
 
@@ -121,47 +111,20 @@ def _discrimination(apart: Discrimination | None) -> Iterator[Measure]:
     for column, loss in apart.importance.items():
         what = "what gradient boosting loses of its AUC when the column is shuffled"
         yield _estimated(f"discriminator_loss[{column}]", loss, what)
-    propensity = apart.propensity
-    if propensity is None:
-        why = "not defined: fewer than ten records for each parameter of the logistic regression"
-        yield Measure(GROUP, "pmse_ratio", None, True, why)
-        return
-    what = (
-        f"mean squared error of propensity scores, logistic regression, {propensity.parameters} parameters. "
-        "It depends on single columns, not on their associations"
-    )
-    yield Measure(GROUP, "pmse", propensity.pmse, True, what)
-    what = "pmse over its expectation for a fresh draw, 1 is best (synthpop's null halves the expectation)"
-    yield Measure(GROUP, "pmse_ratio", propensity.ratio, True, what)
-    what = "pmse less that expectation, in standard deviations of its null distribution, below 2 is chance"
-    yield Measure(GROUP, "pmse_standardised", propensity.standardised, True, what)
 
 
 def _coverage(
-    found: Sequence[CategoryCoverage],
-    synthetic: pd.DataFrame,
-    train: pd.DataFrame,
-    test: pd.DataFrame | None,
-    schema: Schema,
-    level: float,
+    synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, schema: Schema
 ) -> Iterator[Measure]:
-    choices: list[tuple[str, str, dict[str, bool]]] = [
-        ("category_coverage", "share of the training records' categories that occur", {}),
-        ("category_coverage_weighted", "the same, categories weighed by their records", {"weighted": True}),
-        ("rare_category_coverage", "categories of less than 1 % of training records", {"rare": True}),
-    ]
-    if found:
-        for name, what, choice in choices:
-            entry = covered(found, **choice)
-            if entry is None:
-                yield Measure(GROUP, name, None, True, f"{what}: there is none")
-                continue
-            yield Measure(GROUP, name, entry.value, True, f"{what}, of {entry.categories:,}")
+    found = category_coverage(train, synthetic, schema)
+    if found is not None:
+        what = "share of the training records' categories that occur"
+        if not found.categories:
+            yield Measure(GROUP, "category_coverage", None, True, f"{what}: there is none")
+        else:
+            yield Measure(GROUP, "category_coverage", found.value, True, f"{what}, of {found.categories:,}")
             what = "the same for a fresh draw of as many records, on average"
-            yield Measure(GROUP, f"{name}_chance", entry.chance, True, what)
-        invented = sum(len(entry.invented) for entry in found)
-        what = f"categories more frequent than training records explain, at level {level:g} in all"
-        yield Measure(GROUP, "invented_categories", invented, True, what)
+            yield Measure(GROUP, "category_coverage_chance", found.chance, True, what)
     ranges = ranges_covered(train, synthetic, schema)
     if ranges:
         value = float(np.mean(list(ranges.values())))
@@ -188,18 +151,3 @@ def _per_column(columns: list[ColumnDifference]) -> Iterator[Measure]:
         yield Measure(GROUP, f"missing_rate_train{name}", entry.missing_real, True, what)
         what = "synthetic minus train, interval over the records of both"
         yield _estimated(f"missing_rate_difference{name}", gap, what)
-
-
-def _table(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Detail:
-    rows = [
-        {
-            "column": entry.column,
-            "tvd": entry.tvd.estimate.value,
-            "tvd_chance": entry.tvd.chance,
-            "tvd_baseline": None if baseline is None else baseline[i].tvd.estimate.value,
-            "missing_train": entry.missing_real,
-            "missing_synthetic": entry.missing_synthetic,
-        }
-        for i, entry in enumerate(columns)
-    ]
-    return Detail("columns", "columns", True, {"rows": rows})

@@ -18,15 +18,14 @@ difference of shares it is Newcombe's from two Clopper-Pearson ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.details import (
-    ColumnTails,
     MissingCells,
     Percentile,
     PointMass,
@@ -38,7 +37,7 @@ from dpsynth.evaluation.details import (
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.discriminator import SingleColumn, single_columns
+from dpsynth.evaluation.similarity.discriminator import single_columns
 from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -60,12 +59,12 @@ LOW, HIGH = 0.01, 0.99
 
 def column_tails(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
-) -> tuple[ColumnTails, ...]:
+) -> tuple[TailsRow, ...]:
     """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
 
     Columns that have no present value in one of the tables are left out.
     """
-    found: list[ColumnTails] = []
+    found: list[TailsRow] = []
     ordered = [column for column in schema.columns if not column.is_categorical]
     strict = 1.0 - (1.0 - level) / (3 * max(len(ordered), 1))
     for column in ordered:
@@ -75,7 +74,7 @@ def column_tails(
             continue
         masses = _masses(a, b, column, level, strict)
         if column.is_ordinal:  # differences of ranks mean nothing
-            found.append(ColumnTails(column.name, None, None, None, None, None, masses, 0.0))
+            found.append(TailsRow(column.name, None, None, None, None, None, masses, 0.0, column.unit))
             continue
         spread = spread_ratio(a, b, level)
         low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
@@ -84,8 +83,8 @@ def column_tails(
             sure = spread_ratio(a, b, strict)
             errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
             surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
-        tails = ColumnTails(column.name, float(a.std()), float(b.std()), spread, low, high, masses, surely)
-        found.append(tails)
+        deviations = float(a.std()), float(b.std())
+        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, surely, column.unit))
     return tuple(found)
 
 
@@ -215,10 +214,12 @@ def columns_believed(
     limit = settings.most(schema, SORTED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
     found = column_tails(train, synthetic, schema, level=level)
-    held_out = None if test is None else {c.column: c for c in column_tails(train, test, schema, level=level)}
+    fresh = () if test is None else column_tails(train, test, schema, level=level)
     progress(0.4)
-    measures = [*_of_tails(found, held_out, level)]
-    details = [Detail("tails", "tails", True, Tails([_row(c, held_out, schema) for c in found]))]
+    measures = [*_of_tails(found, fresh, level)]
+    held_out = {row.column: row for row in fresh}
+    rows = [_beside(row, held_out[row.column]) if row.column in held_out else row for row in found]
+    details = [Detail("tails", "tails", True, Tails(rows))]
     together = _missing_cells(synthetic, train, test, schema, level)
     progress(0.5)
     single = single_columns(
@@ -238,122 +239,88 @@ def columns_believed(
     )
 
 
-def _of_tails(
-    found: Sequence[ColumnTails], held_out: dict[str, ColumnTails] | None, level: float
-) -> Iterator[Measure]:
+#: what is measured of each column
+_OF_COLUMNS = {
+    "spread_ratio": "standard deviation, synthetic over training records",
+    "percentile_1_error": (
+        "1st percentile, synthetic minus training, in standard deviations of training records"
+    ),
+    "percentile_99_error": "the same of the 99th percentile",
+    "point_mass_error": (
+        "share of values, synthetic minus training, at the frequent value where it differs most"
+    ),
+}
+#: of the worst column: which of these, and words
+_OF_WORST = {
+    "spread_ratio": (("spread_ratio",), "ratio of standard deviations, synthetic over training", "1 is best"),
+    "percentile_error": (
+        ("percentile_1_error", "percentile_99_error"),
+        "error of the 1st or 99th percentile in standard deviations of training records",
+        "0 is best",
+    ),
+    "point_mass_error": (("point_mass_error",), "difference of the shares at a frequent value", "0 is best"),
+}
+
+
+def _of_tails(found: Sequence[TailsRow], fresh: Sequence[TailsRow], level: float) -> Iterator[Measure]:
     def measure(name: str, estimate: Estimate, text: str) -> Measure:
         if not np.isfinite(estimate.upper - estimate.lower):
             text += f". Interval n/a: both tables need {_fewest(level)} present values"
         return Measure.estimated(TAILS, name, estimate, text)
 
-    fresh = None if held_out is None else tuple(held_out.values())
-    for name, what, aim, errors in (
-        ("spread_ratio", "ratio of standard deviations, synthetic over training", "1 is best", _spreads),
-        (
-            "percentile_error",
-            "error of the 1st or 99th percentile in standard deviations of training records",
-            "0 is best",
-            _percentile_errors,
-        ),
-        ("point_mass_error", "difference of the shares at a frequent value", "0 is best", _mass_errors),
-    ):
-        worst = _worst(errors(found), name == "spread_ratio")
-        if worst is None:
-            continue
-        where, end = worst
-        text = f"{what}, of the worst column, {where}. {aim}"
-        yield measure(f"{name}_worst", end, text)
-        chance = None if fresh is None else _worst(errors(fresh), name == "spread_ratio")
-        if chance is not None:
+    errors, by_chance = _errors(found), _errors(fresh)
+    for name, (kinds, what, aim) in _OF_WORST.items():
+        worst, chance = (_worst(of, kinds) for of in (errors, by_chance))
+        if worst is not None:
+            text = f"{what}, of the worst column, {worst[0]}. {aim}"
+            yield measure(f"{name}_worst", worst[1], text)
+        if worst is not None and chance is not None:
             text = f"{_HELD_OUT}, of the worst column, {chance[0]}"
             yield Measure(TAILS, f"{name}_worst_baseline", chance[1].value, True, text)
-    for name, what, part in (
-        (
-            "tails_believable",
-            f"share of numeric columns whose standard deviation is {SPREAD_AIM[0]:g} to {SPREAD_AIM[1]:g} "
-            f"times the real one and whose percentiles err by less than {PERCENTILE_AIM:g} deviations",
-            _tails_believable,
-        ),
-        ("point_masses_believable", f"share of frequent values within {MASS_AIM:g}", _masses_believable),
-    ):
-        value = part(found)
-        if value is not None:
-            yield Measure(TAILS, name, value, True, what)
-            if fresh is not None:
-                yield Measure(TAILS, f"{name}_baseline", part(fresh), True, _HELD_OUT)
-    for name, what, pick in (
-        ("spread_ratio", "standard deviation, synthetic over training records", lambda c: c.spread),
-        (
-            "percentile_1_error",
-            "1st percentile, synthetic minus training, in standard deviations of training records",
-            lambda c: c.low and _known(c.low),
-        ),
-        ("percentile_99_error", "the same of the 99th percentile", lambda c: c.high and _known(c.high)),
-        (
-            "point_mass_error",
-            "share of values, synthetic minus training, at the frequent value where it differs most",
-            lambda c: c.masses[0].difference if c.masses else None,
-        ),
-    ):
-        for column in found:
-            picked: Estimate | None = pick(column)
-            if picked is not None:
-                yield measure(f"{name}[{column.column}]", picked, what)
+    for name, what in _OF_COLUMNS.items():
+        for kind, column, _, error in errors:
+            if kind == name:
+                yield measure(f"{name}[{column}]", error, what)
 
 
-def _known(percentile: Percentile) -> Estimate | None:
+def _errors(found: Sequence[TailsRow]) -> list[tuple[str, str, str, Estimate]]:
+    """Each error of each column: its kind, the column, the column with the value it is of, and itself."""
+    errors: list[tuple[str, str, str, Estimate | None]] = []
+    for c in found:
+        errors.append(("spread_ratio", c.column, c.column, c.spread))
+        errors.append(("percentile_1_error", c.column, c.column, _known(c.low)))
+        errors.append(("percentile_99_error", c.column, c.column, _known(c.high)))
+        if c.masses:
+            where = f"{c.column} = {c.masses[0].value}"
+            errors.append(("point_mass_error", c.column, where, c.masses[0].difference))
+    return [(kind, column, where, e) for kind, column, where, e in errors if e is not None]
+
+
+def _known(percentile: Percentile | None) -> Estimate | None:
     """The error, without ends (NaN) that too few records leave to the public bounds."""
-    error = percentile.error
-    return Estimate(error.value, np.nan, np.nan) if error is not None and percentile.few else error
+    error = None if percentile is None else percentile.error
+    if percentile is None or error is None or not percentile.few:
+        return error
+    return Estimate(error.value, np.nan, np.nan)
 
 
-def _spreads(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
-    return [(c.column, c.spread) for c in found if c.spread is not None]
-
-
-def _percentile_errors(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
-    ends = [(c.column, _known(p)) for c in found for p in (c.low, c.high) if p is not None]
-    return [(name, error) for name, error in ends if error is not None]
-
-
-def _mass_errors(found: Iterable[ColumnTails]) -> list[tuple[str, Estimate]]:
-    return [(f"{c.column} = {m.value}", m.difference) for c in found for m in c.masses]
-
-
-def _worst(errors: list[tuple[str, Estimate]], ratio: bool) -> tuple[str, Estimate] | None:
+def _worst(
+    errors: Sequence[tuple[str, str, str, Estimate]], kinds: tuple[str, ...]
+) -> tuple[str, Estimate] | None:
     def size(entry: tuple[str, Estimate]) -> float:
         value = entry[1].value
-        return abs(np.log(value)) if ratio and value > 0 else np.inf if ratio else abs(value)
+        if kinds != ("spread_ratio",):
+            return abs(value)
+        return abs(np.log(value)) if value > 0 else np.inf
 
-    return max(errors, key=size, default=None)
-
-
-def _tails_believable(found: Sequence[ColumnTails]) -> float | None:
-    good = []
-    for column in found:
-        if column.spread is not None:
-            errors = [
-                p.error.value for p in (column.low, column.high) if p is not None and p.error is not None
-            ]
-            spread = SPREAD_AIM[0] <= column.spread.value <= SPREAD_AIM[1]
-            good.append(spread and all(abs(error) < PERCENTILE_AIM for error in errors))
-    return float(np.mean(good)) if good else None
+    return max(((where, error) for kind, _, where, error in errors if kind in kinds), key=size, default=None)
 
 
-def _masses_believable(found: Sequence[ColumnTails]) -> float | None:
-    good = [abs(mass.difference.value) <= MASS_AIM for column in found for mass in column.masses]
-    return float(np.mean(good)) if good else None
-
-
-def _row(column: ColumnTails, held_out: dict[str, ColumnTails] | None, schema: Schema) -> TailsRow:
-    """Entry of a report for one column, in its unit."""
-    fresh = None if held_out is None else held_out.get(column.column)
-    chance: dict[str, Any] = {}
-    for name in ("spread", "low", "high"):
-        other = None if fresh is None else getattr(fresh, name)
-        error = other if name == "spread" or other is None else other.error
-        chance[f"{name}_baseline"] = None if error is None else error.value
-    return TailsRow(**vars(column), unit=schema.column(column.column).unit, **chance)
+def _beside(row: TailsRow, fresh: TailsRow) -> TailsRow:
+    """The entry of a report for one column, with the errors of held-out records."""
+    ends = [None if end is None else end.error for end in (fresh.low, fresh.high)]
+    spread, low, high = (None if error is None else error.value for error in (fresh.spread, *ends))
+    return replace(row, spread_baseline=spread, low_baseline=low, high_baseline=high)
 
 
 def _missing_cells(
@@ -379,7 +346,7 @@ def _missing_cells(
 
 
 def _of_single_columns(
-    found: Sequence[SingleColumn], baseline: Sequence[SingleColumn] | None, reference: str
+    found: Sequence[SingleColumnRow], baseline: Sequence[SingleColumnRow] | None, reference: str
 ) -> Findings:
     if not found:
         return Findings()
@@ -393,6 +360,6 @@ def _of_single_columns(
         measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
     for entry in found:
         measures.append(Measure.estimated(SINGLE, f"single_column_auc[{entry.column}]", entry.auc, what))
-    rows = [SingleColumnRow(**vars(entry), baseline=chance.get(entry.column)) for entry in found]
+    rows = [replace(entry, baseline=chance.get(entry.column)) for entry in found]
     detail = Detail("single_columns", "single_columns", True, SingleColumns(reference, rows))
     return Findings(tuple(measures), (detail,))

@@ -13,16 +13,18 @@ independent records. :mod:`~dpsynth.evaluation.utility.outcomes` describes post-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.details import Calibration, Roc
+from dpsynth.evaluation.details import Calibration, Roc, TrainedOn
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, on_part, random_rows, silent, within
-from dpsynth.evaluation.utility.models import Learned, chosen_models, learn_and_predict
+from dpsynth.evaluation.utility.models import Learned, Model, chosen_models, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, mode_collapse, outcome_kind
 from dpsynth.evaluation.utility.scores import (
     SCORES,
@@ -52,7 +54,7 @@ class Scoreboard:
     """Scores of predictions of the same test records.
 
     ``point`` holds the score of each (trained on, model, score), arrays of shape (1,), NaN if not defined. A
-    key is absent if the model cannot have the score. ``resampled`` holds the same of each resample. It is
+    key is absent if the model failed. ``resampled`` holds the same of each resample. It is
     empty before :meth:`resample`, or if there are too few records.
     """
 
@@ -61,7 +63,7 @@ class Scoreboard:
         group: str,
         column: Column,
         y: NDArray[np.int64 | np.float64],
-        learned: Mapping[str, Learned],
+        learned: Mapping[TrainedOn, Learned],
     ) -> None:
         self.group, self.column, self.y, self.learned = group, column, y, learned
         self.kind = outcome_kind(column)
@@ -78,8 +80,8 @@ class Scoreboard:
     def _scores(self, weights: Floats) -> dict[Key, Floats]:
         """Every score, every difference, and the means over the models that have the score."""
         found: dict[Key, Floats] = {}
-        for (table, model), scores in self._scorers.items():
-            found |= {(table, model, score): values for score, values in scores(weights).items()}
+        for (arm, model), scores in self._scorers.items():
+            found |= {(arm, model, score): values for score, values in scores(weights).items()}
         for table, model, score in list(found):
             if table == "synthetic" and ("train", model, score) in found:
                 difference = found[table, model, score] - found["train", model, score]
@@ -91,12 +93,10 @@ class Scoreboard:
                     found[table, "mean", score] = np.mean(over, axis=0)
         return found
 
-    def resample(self, resamples: int, rng: np.random.Generator, progress: Progress = silent) -> None:
+    def resample(self, resamples: int, rng: np.random.Generator) -> None:
         """Score resamples of the test records, unless they are too few."""
         if self._scorers and enough_records(self.y, self.kind):
-            self.resampled = bootstrap(self._scores, len(self.y), resamples, rng, progress)
-        else:
-            progress(1.0)
+            self.resampled = bootstrap(self._scores, len(self.y), resamples, rng)
 
     def measures(self, level: float = 0.95) -> Iterator[Measure]:
         """Yield each score as a measure with its interval, the means over the models first."""
@@ -135,18 +135,13 @@ class Scoreboard:
         table, model, score = key
         if model == "mean":
             reasons = {name: self._why_undefined((table, name, score)) for name in self.models}
-            # A model that cannot have the score is left out of the mean; one that failed is not.
-            lacking = {name: why for name, why in reasons.items() if why and why != _ONLY_RANKS}
+            lacking = {name: why for name, why in reasons.items() if why}
             if len(lacking) == len(self.models) and len(set(lacking.values())) == 1:
                 return next(iter(lacking.values()))
-            if lacking:
-                return ", ".join(f"{name}: {why}" for name, why in lacking.items())
-            return "" if key in self.point else _ONLY_RANKS
+            return ", ".join(f"{name}: {why}" for name, why in lacking.items())
         for on, trained in self.learned.items():
             if table in (on, "difference") and trained.predictions[model].failure:
                 return trained.predictions[model].failure
-        if key not in self.point:
-            return _ONLY_RANKS
         if np.isfinite(self.point[key][0]):
             return ""
         if len(np.unique(self.y)) < 2:
@@ -168,13 +163,8 @@ class Scoreboard:
                 fpr, tpr = roc_points(positive, score)
                 auc = float(self.point[table, model, "auc"][0])
                 yield Detail("roc", f"roc.{table}.{model}", True, Roc(table, model, fpr, tpr, auc))
-                if prediction.probabilities:
-                    curve = calibration_curve(positive, score)
-                    groups = Calibration(table, model, **curve)
-                    yield Detail("calibration", f"calibration.{table}.{model}", True, groups)
-
-
-_ONLY_RANKS = "the model gives no probabilities"
+                groups = Calibration(table, model, **calibration_curve(positive, score))
+                yield Detail("calibration", f"calibration.{table}.{model}", True, groups)
 
 
 def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.95) -> Iterator[Measure]:
@@ -250,6 +240,47 @@ def _constant(values: NDArray[np.int64 | np.float64], column: Column, group: str
     return Measure(group, "outcome_constant_synthetic", value, False, detail)
 
 
+@dataclass(frozen=True)
+class Arms:
+    """Predictions for the same held-out records, by models of synthetic and, if asked for, of real records.
+
+    ``records`` have a known outcome ``y``. They are among ``tested``, a random part of the held-out ones.
+    """
+
+    records: pd.DataFrame
+    y: NDArray[np.int64 | np.float64]
+    tested: int
+    learned: dict[TrainedOn, Learned]
+
+
+def learned_arms(
+    tables: Tables,
+    test: pd.DataFrame,
+    settings: Settings,
+    outcome: str,
+    models: Mapping[str, Model],
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Arms:
+    """Train models on each table and let them predict the held-out records."""
+    schema = tables.schema
+    part = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
+    known, y = known_outcomes(part, schema, outcome)
+    limit = settings.most(schema, LEARNED)
+    tables_of: dict[TrainedOn, pd.DataFrame] = {"synthetic": tables.synthetic}
+    if settings.reference:
+        tables_of["train"] = tables.train
+    learned = {}
+    for done, (arm, table) in enumerate(tables_of.items()):
+        if not len(y):
+            learned[arm] = Learned.failed(models, f"no test record has a known {outcome}")
+            continue
+        rows = table.iloc[random_rows(len(table), limit, rng)]
+        share = within(progress, done / len(tables_of), (done + 1) / len(tables_of))
+        learned[arm] = learn_and_predict(rows, known, schema, outcome, models=models, rng=rng, progress=share)
+    return Arms(known, y, len(part), learned)
+
+
 #: of the test records, for intervals
 RESAMPLES = 500
 #: part of the progress that training takes; the rest is resampling
@@ -264,14 +295,12 @@ def utility(
     Also gives the AUC of each column that reveals the outcome in the training records, see
     :mod:`dpsynth.table.leaks`. Intervals are percentiles over resamples of the *test records*. The models are
     held fixed: the randomness of training and of the synthetic table is left out. Fewer than 10 test records,
-    or of categories fewer than 5 in each of two, have no interval. A mean is over the models that can have
-    the score: a model without probabilities has no Brier score.
+    or of categories fewer than 5 in each of two, have no interval.
     """
     schema, test = tables.schema, tables.test
     outcome = settings.predicted(schema)
     if outcome is None:
         return Findings()
-    chosen = chosen_models(outcome_kind(schema.column(outcome)), settings.models)
     group = f"Utility: predicting {outcome}"
     rates = tuple(outcome_rates(tables, outcome, group=group, level=settings.level))
     rates += tuple(
@@ -281,28 +310,13 @@ def utility(
     if test is None:
         return Findings(rates)
 
-    tested = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
-    known, y = known_outcomes(tested, schema, outcome)
+    chosen = chosen_models(outcome_kind(schema.column(outcome)), settings.models)
+    found = learned_arms(tables, test, settings, outcome, chosen, rng, within(progress, 0.0, _TRAINING))
+    board = Scoreboard(group, schema.column(outcome), found.y, found.learned)
+    board.resample(RESAMPLES, rng)
+    progress(1.0)
+    told = on_part(board.measures(settings.level), "testing models", found.tested, len(test), settings.level)
+    longest = max(len(tables.synthetic), len(tables.train) if settings.reference else 0)
     limit = settings.most(schema, LEARNED)
-    nothing = f"no test record has a known {outcome}"
-    trained_on = {"synthetic": tables.synthetic} | ({"train": tables.train} if settings.reference else {})
-    learned: dict[str, Learned] = {}
-    for done, (arm, table) in enumerate(trained_on.items()):
-        if not len(y):
-            learned[arm] = Learned.failed(chosen, nothing)
-            continue
-        learned[arm] = learn_and_predict(
-            table.iloc[random_rows(len(table), limit, rng)],
-            known,
-            schema,
-            outcome,
-            models=chosen,
-            rng=rng,
-            progress=within(progress, *(_TRAINING * part / len(trained_on) for part in (done, done + 1))),
-        )
-    board = Scoreboard(group, schema.column(outcome), y, learned)
-    board.resample(RESAMPLES, rng, within(progress, _TRAINING, 1.0))
-    told = on_part(board.measures(settings.level), "testing models", len(tested), len(test), settings.level)
-    longest = max(map(len, trained_on.values()))
     learning = on_part((), "training models", min(limit, longest), longest, settings.level)
     return Findings(rates + told.measures, tuple(board.details()), learning.parts + told.parts)

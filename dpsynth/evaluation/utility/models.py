@@ -1,4 +1,4 @@
-"""Models that predict an outcome: three classifiers, three regressors, and whatever the user gives.
+"""Models that predict an outcome: three classifiers and three regressors.
 
 Three kinds each: a linear model, gradient boosting and a random forest. All use the coordinates of
 :class:`~dpsynth.evaluation.features.ClassifierEncoding`. Classifiers learn the positions of the outcome's
@@ -9,7 +9,6 @@ model that fails gives a sentence in place of predictions.
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,17 +20,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
 from dpsynth.evaluation.features import ClassifierEncoding
 from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.evaluation.utility.outcomes import OutcomeKind, known_outcomes, outcome_kind
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
-#: what scikit-learn calls an estimator; a user's has to fit, and one of the ways to predict
+#: what scikit-learn calls an estimator
 Estimator = Any
-# auc_real_mean and the like must not become ambiguous
-_NAME = re.compile(r"(?!(mean|real|difference)(_|\Z))[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -73,82 +69,9 @@ REGRESSORS: dict[str, Model] = {
 }
 
 
-def as_models(given: object) -> dict[str, Model] | None:
-    """Return a user's models in place of ours, ready to be made, or None for None.
-
-    Parameters
-    ----------
-    given : mapping of str to estimator, factory or Model, or None
-        Scikit-learn estimators (cloned, every ``random_state`` set), functions from a seed to an estimator,
-        or :class:`Model`. ``{**CLASSIFIERS, "mine": estimator}`` adds one to ours.
-
-    Examples
-    --------
-    >>> as_models({"mine": 3})
-    Traceback (most recent call last):
-    dpsynth.errors.InputError: 'mine' must be an estimator or a function from a seed to one, got 3
-    """
-    if given is None:
-        return None
-    if not isinstance(given, Mapping) or not given:
-        raise InputError(f"models must be a mapping of at least one name to an estimator, got {given!r}")
-    for name in given:
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            raise InputError(
-                "a model's name must be in lower_snake_case and not begin with mean, real or difference, "
-                f"got {name!r}"
-            )
-    return {name: _model(name, entry) for name, entry in given.items()}
-
-
 def chosen_models(kind: OutcomeKind, models: Mapping[str, Model] | None = None) -> dict[str, Model]:
-    """Return the models to train: our three, or those given instead.
-
-    Classifiers need ``predict_proba``, or else ``decision_function``, which only ranks. Regressors need
-    ``predict``.
-    """
-    if models is None:
-        return dict(REGRESSORS if kind == "numeric" else CLASSIFIERS)
-    ways = ("predict",) if kind == "numeric" else ("predict_proba", "decision_function")
-    for name, model in models.items():
-        estimator = model.make(0)
-        if not any(hasattr(estimator, way) for way in ways):
-            raise InputError(f"models[{name!r}] ({type(estimator).__name__}) has no {' and no '.join(ways)}")
-    return dict(models)
-
-
-def _model(name: str, given: object) -> Model:
-    if isinstance(given, Model):
-        model = given
-    elif isinstance(given, type):
-        raise InputError(f"{name!r} must be an estimator, got the class {given.__name__}: call it")
-    elif hasattr(given, "fit"):
-        model = Model(lambda seed: _seeded(given, seed))
-    elif callable(given):
-        model = Model(given)
-    else:
-        raise InputError(f"{name!r} must be an estimator or a function from a seed to one, got {given!r}")
-    try:
-        estimator = model.make(0)
-    except Exception as problem:  # whatever the user's code raises becomes one sentence
-        raise InputError(f"{name!r} cannot be made: {first_line(problem)}") from None
-    if not hasattr(estimator, "fit"):
-        raise InputError(f"{name!r} gives {type(estimator).__name__}, which has no fit")
-    return model
-
-
-def _seeded(estimator: object, seed: int) -> Estimator:
-    from sklearn.base import clone
-
-    copy = clone(estimator)
-    seeds = {key: seed for key in copy.get_params() if key.split("__")[-1] == "random_state"}
-    return copy.set_params(**seeds)
-
-
-def first_line(problem: Exception) -> str:
-    """The first line of what was raised, shortened."""
-    text = str(problem).strip() or type(problem).__name__
-    return text.splitlines()[0][:200]
+    """Return the models to train: our three, or those given instead."""
+    return dict(models or (REGRESSORS if kind == "numeric" else CLASSIFIERS))
 
 
 #: from this many training records on, the trees of a forest are grown by several threads
@@ -160,7 +83,6 @@ class Prediction:
     """Predictions of a model for the test records: a number a category, or the outcome in its unit."""
 
     predicted: Floats | None = field(repr=False)
-    probabilities: bool = True  # whether these are probabilities; otherwise they only rank the records
     failure: str = ""  # why there is no prediction, in one sentence; empty if there are
 
 
@@ -174,7 +96,7 @@ def fit_and_predict(
     """Fit a model and let it predict. An exception becomes the failure of the prediction.
 
     ``n_categories`` is None for a numeric outcome. A category that the training records lack has probability
-    0, or ranks last, everywhere.
+    0 everywhere.
     """
     # comes with scikit-learn, without type hints
     from threadpoolctl import threadpool_limits
@@ -192,8 +114,9 @@ def fit_and_predict(
                 if n_categories is None:
                     return _checked(np.asarray(estimator.predict(test), dtype=np.float64), (len(test),))
                 return _categories(estimator, np.unique(y), test, n_categories)
-        except Exception as problem:  # a user's model may raise anything, and ours on some odd table
-            return Prediction(None, failure=f"the model failed: {first_line(problem)}")
+        except Exception as problem:  # whatever a model raises on some odd table becomes one sentence
+            text = str(problem).strip() or type(problem).__name__
+            return Prediction(None, failure=f"the model failed: {text.splitlines()[0][:200]}")
 
 
 def _splittable(estimator: Estimator, x: Floats, test: Floats) -> tuple[Floats, Floats]:
@@ -232,21 +155,15 @@ def _categories(
     estimator: Estimator, seen: NDArray[np.int64 | np.float64], test: Floats, n_categories: int
 ) -> Prediction:
     classes = np.asarray(getattr(estimator, "classes_", seen), dtype=np.int64)
-    probabilities = hasattr(estimator, "predict_proba")
-    if probabilities:
-        given = np.asarray(estimator.predict_proba(test), dtype=np.float64)
-    else:
-        given = np.asarray(estimator.decision_function(test), dtype=np.float64)
-        if given.ndim == 1:
-            given = np.stack([-given, given], axis=1)
+    given = np.asarray(estimator.predict_proba(test), dtype=np.float64)
     checked = _checked(given, (len(test), len(classes)))
     if checked.failure:
         return checked
-    if probabilities and ((given < 0).any() or (given > 1).any()):
+    if (given < 0).any() or (given > 1).any():
         return Prediction(None, failure="the model gave probabilities outside [0, 1]")
-    values = np.full((len(test), n_categories), 0.0 if probabilities else -np.inf)
+    values = np.zeros((len(test), n_categories))
     values[:, classes] = given
-    return Prediction(values, probabilities)
+    return Prediction(values)
 
 
 def _checked(values: Floats, shape: tuple[int, ...]) -> Prediction:

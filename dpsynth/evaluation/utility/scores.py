@@ -30,7 +30,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.tables import Progress, silent
 from dpsynth.evaluation.utility.models import Prediction
 from dpsynth.evaluation.utility.outcomes import OutcomeKind
 
@@ -178,8 +177,6 @@ SCORES: dict[OutcomeKind, dict[str, str]] = {
         "calibration_slope": "slope of observed on predicted (1 ideal, below 1 too extreme)",
     },
 }
-#: scores that a mere ranking of the records has
-RANKING = ("auc", "average_precision", "accuracy")
 
 
 class Ranking:
@@ -217,48 +214,39 @@ class Ranking:
 
 
 def scorer(kind: OutcomeKind, y: NDArray[np.int64 | np.float64], prediction: Prediction) -> Scorer:
-    """Prepare the scores of one prediction, which has not failed.
-
-    If it only ranks the records, only the scores in :data:`RANKING` are given.
-    """
+    """Prepare the scores of one prediction, which has not failed."""
     values = prediction.predicted
     assert values is not None
     if kind == "numeric":
         return _numeric(y.astype(np.float64), values)
     codes = y.astype(np.int64)
     if kind == "binary":
-        return _binary(codes == 1, values[:, 1], prediction.probabilities)
-    return _categories(codes, values, prediction.probabilities)
+        return _binary(codes == 1, values[:, 1])
+    return _categories(codes, values)
 
 
-def _binary(y: NDArray[np.bool_], score: Floats, probabilities: bool) -> Scorer:
-    ranking = Ranking(y, score)
-    calibration = Recalibration(y, score) if probabilities else None
-    squared = (score - y) ** 2 if probabilities else score
+def _binary(y: NDArray[np.bool_], score: Floats) -> Scorer:
+    ranking, calibration, squared = Ranking(y, score), Recalibration(y, score), (score - y) ** 2
 
     def scores(weights: Floats) -> dict[str, Floats]:
         auc, precision = ranking(weights)
-        found = {"auc": auc, "average_precision": precision}
-        if calibration is not None:
-            found["brier"] = squared @ weights / weights.sum(axis=0)
-            found["calibration_slope"] = calibration.slope(weights)
-            found["calibration_intercept"] = calibration.intercept(weights)
-        return found
+        return {
+            "auc": auc,
+            "average_precision": precision,
+            "brier": squared @ weights / weights.sum(axis=0),
+            "calibration_slope": calibration.slope(weights),
+            "calibration_intercept": calibration.intercept(weights),
+        }
 
     return scores
 
 
-def _categories(y: NDArray[np.int64], values: Floats, probabilities: bool) -> Scorer:
+def _categories(y: NDArray[np.int64], values: Floats) -> Scorer:
     rankings = [Ranking(y == code, values[:, code]) for code in np.unique(y).tolist()]
     right = (values.argmax(axis=1) == y).astype(np.float64)
-    records = np.arange(len(y))
-    per_record = [right]
-    if probabilities:
-        hot = np.zeros_like(values)
-        hot[records, y] = 1.0
-        per_record.append(((values - hot) ** 2).sum(axis=1))
-        per_record.append(-np.log(np.clip(values[records, y], CLIP, 1.0)))
-    stacked = np.stack(per_record)
+    squared = ((values - np.eye(values.shape[1])[y]) ** 2).sum(axis=1)
+    loss = -np.log(np.clip(values[np.arange(len(y)), y], CLIP, 1.0))
+    per_record = np.stack([right, squared, loss])
 
     def scores(weights: Floats) -> dict[str, Floats]:
         ranked = np.array([ranking(weights) for ranking in rankings])
@@ -266,9 +254,14 @@ def _categories(y: NDArray[np.int64], values: Floats, probabilities: bool) -> Sc
         occurs = ~np.isnan(ranked[:, 0])
         with np.errstate(invalid="ignore"):
             auc, precision = np.where(occurs[:, None], ranked, 0.0).sum(axis=0) / occurs.sum(axis=0)
-        means = stacked @ weights / weights.sum(axis=0)
-        found = {"auc": auc, "average_precision": precision, "accuracy": means[0]}
-        return found | (dict(brier=means[1], log_loss=means[2]) if probabilities else {})
+        accuracy, brier, log_loss = per_record @ weights / weights.sum(axis=0)
+        return {
+            "auc": auc,
+            "average_precision": precision,
+            "accuracy": accuracy,
+            "brier": brier,
+            "log_loss": log_loss,
+        }
 
     return scores
 
@@ -343,7 +336,6 @@ def bootstrap(
     n: int,
     resamples: int,
     rng: np.random.Generator,
-    progress: Progress = silent,
 ) -> dict[Key, Floats]:
     """Evaluate statistics on ``resamples`` resamples of n records.
 
@@ -357,7 +349,6 @@ def bootstrap(
         drawn = rng.integers(n, size=(size, n)) * size + np.arange(size)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size).astype(np.float64)
         parts.append(statistic(counts))
-        progress((first + size) / resamples)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -18,11 +18,9 @@ Van Calster et al. (2019), "Calibration: the Achilles heel of predictive analyti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.details import SubgroupRow, Subgroups, SubgroupScores, TrainedOn
@@ -30,9 +28,10 @@ from dpsynth.evaluation.estimates import Estimate, auc, share, share_difference
 from dpsynth.evaluation.groups import Grouping
 from dpsynth.evaluation.records import Detail, Findings, Part
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, on_part, random_rows, silent, within
-from dpsynth.evaluation.utility.models import Prediction, chosen_models, learn_and_predict
-from dpsynth.evaluation.utility.outcomes import known_outcomes, mean_interval, outcome_kind
+from dpsynth.evaluation.tables import Progress, Tables, on_part, silent
+from dpsynth.evaluation.utility.evaluator import Arms, learned_arms
+from dpsynth.evaluation.utility.models import Prediction, chosen_models
+from dpsynth.evaluation.utility.outcomes import mean_interval, outcome_kind
 
 #: a subgroup with fewer held-out records with the event, or without it, has no scores
 FEWEST = 20
@@ -49,7 +48,9 @@ def compare_subgroups(
     chosen = settings.grouped(schema)
     if not chosen:
         return Findings()
-    event, tested, note = None, None, ""
+    event = model = tested = None
+    note = ""
+    parts: tuple[Part, ...] = ()
     if outcome is None:
         note = "The schema names no outcome, and so nothing is predicted."
     elif outcome_kind(schema.column(outcome)) != "binary":
@@ -58,61 +59,16 @@ def compare_subgroups(
         note = "Scores need held-out records, and none were given."
     else:
         event = f"{outcome} = {schema.column(outcome).categories[1]}"
-        tested = _tested(tables, tables.test, settings, outcome, rng, progress)
+        model, first = next(iter(chosen_models("binary", settings.models).items()))
+        tested = learned_arms(tables, tables.test, settings, outcome, {model: first}, rng, progress)
+        total = len(tables.test)
+        parts = on_part((), "errors by subgroup", tested.tested, total, settings.level).parts
     rows = [row for grouping in chosen for row in _rows(grouping, tables, settings.level, tested)]
-    model = None if tested is None else tested.model
     data = Subgroups(event, model, settings.level, FEWEST, note, tuple(rows))
-    parts = () if tested is None else tested.parts
     return Findings(details=(Detail("subgroups", "subgroups", True, data),), parts=parts)
 
 
-@dataclass(frozen=True)
-class _Tested:
-    """Held-out records with a known outcome, which of them have the event, and predictions."""
-
-    records: pd.DataFrame
-    positive: NDArray[np.bool_]
-    model: str
-    predictions: Mapping[TrainedOn, Prediction]
-    parts: tuple[Part, ...]
-
-
-def _tested(
-    tables: Tables,
-    test: pd.DataFrame,
-    settings: Settings,
-    outcome: str,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> _Tested:
-    schema = tables.schema
-    part = test.iloc[random_rows(len(test), settings.most(schema, TESTED), rng)]
-    known, y = known_outcomes(part, schema, outcome)
-    name, model = next(iter(chosen_models("binary", settings.models).items()))
-    limit = settings.most(schema, LEARNED)
-    arms: dict[TrainedOn, pd.DataFrame] = {"synthetic": tables.synthetic}
-    if settings.reference:
-        arms["train"] = tables.train
-    predictions: dict[TrainedOn, Prediction] = {}
-    for place, (arm, table) in enumerate(arms.items()):
-        if not len(y):
-            predictions[arm] = Prediction(None, failure=f"no held-out record has a known {outcome}")
-            continue
-        learned = learn_and_predict(
-            table.iloc[random_rows(len(table), limit, rng)],
-            known,
-            schema,
-            outcome,
-            models={name: model},
-            rng=rng,
-            progress=within(progress, place / len(arms), (place + 1) / len(arms)),
-        )
-        predictions[arm] = learned.predictions[name]
-    parts = on_part((), "errors by subgroup", len(part), len(test), settings.level).parts
-    return _Tested(known, y == 1, name, predictions, parts)
-
-
-def _rows(grouping: Grouping, tables: Tables, level: float, tested: _Tested | None) -> Iterator[SubgroupRow]:
+def _rows(grouping: Grouping, tables: Tables, level: float, tested: Arms | None) -> Iterator[SubgroupRow]:
     made, real = (grouping.codes(frame) for frame in (tables.synthetic, tables.train))
     for code, name in enumerate(grouping.names):
         synthetic, train = (
@@ -121,11 +77,11 @@ def _rows(grouping: Grouping, tables: Tables, level: float, tested: _Tested | No
         records = events = None
         scores: tuple[SubgroupScores, ...] = ()
         if tested is not None:
-            among = grouping.codes(tested.records) == code
-            records, events = int(among.sum()), int(tested.positive[among].sum())
+            among, positive = grouping.codes(tested.records) == code, tested.y == 1
+            records, events = int(among.sum()), int(positive[among].sum())
             scores = tuple(
-                _scores(arm, prediction, tested.positive, among, level)
-                for arm, prediction in tested.predictions.items()
+                _scores(arm, next(iter(learned.predictions.values())), positive, among, level)
+                for arm, learned in tested.learned.items()
             )
         difference = share_difference(synthetic, train)
         yield SubgroupRow(grouping.column.name, name, train, synthetic, difference, records, events, scores)
@@ -145,7 +101,7 @@ def _scores(
     if prediction.predicted is None:
         return SubgroupScores(arm, None, None, prediction.failure)
     risk = prediction.predicted[among, 1]
-    calibration = calibration_in_the_large(y, risk, level) if prediction.probabilities else None
+    calibration = calibration_in_the_large(y, risk, level)
     return SubgroupScores(arm, auc(risk[y], risk[~y], level), calibration, "")
 
 

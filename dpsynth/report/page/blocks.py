@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from importlib import resources
+from typing import Any, ClassVar
 
 from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.files.yaml_text import load_yaml
 from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import shown, shown_interval, shown_with_interval
 
@@ -155,6 +157,12 @@ class Section:
     more: tuple[str, ...] = ()
 
 
+def texts(name: str) -> Any:
+    """Return the content of a YAML file of this folder, which holds text for pages."""
+    text = resources.files("dpsynth.report.page").joinpath(name).read_text(encoding="utf-8")
+    return load_yaml(text, origin=name)
+
+
 def divided(section: Section | None) -> tuple[Section | None, Section | None]:
     """Return the visible and the folded part of a section, both None for None.
 
@@ -185,6 +193,35 @@ def number(text: str, internal: bool = False) -> Cell:
     return Cell(text, number=True, internal=internal)
 
 
+#: the last cell of a row of confidential numbers
+MARK = Cell("", internal=True)
+
+
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str | Cell]],
+    *,
+    status: Cell | None = MARK,
+    folded: bool | None = None,
+) -> Grid:
+    """Return a table whose rows are a name and numbers. Whatever is no number is a cell.
+
+    ``status`` ends each row, in a column of that name. A table of more than 15 rows is folded by default.
+    """
+    ends = () if status is None else (status,)
+    cells = tuple(
+        (Cell(str(name)), *(cell if isinstance(cell, Cell) else number(cell) for cell in row), *ends)
+        for name, *row in rows
+    )
+    return Grid(
+        caption,
+        (*header, *(["status"] if ends else [])),
+        cells,
+        len(cells) > 15 if folded is None else folded,
+    )
+
+
 #: a measure of one column, such as ``tvd[age]``
 OF_COLUMN = re.compile(r"(?P<name>[^\[]+)\[(?P<column>.*)\]", re.DOTALL)
 #: the sections, and the words with which a group of theirs may begin
@@ -198,7 +235,7 @@ HOMES = {
 }
 # What is shown of a long table without unfolding.
 _MAIN = re.compile(
-    r".*_mean|discriminator_auc.*|(correlation|association)_error|pmse_ratio|copies_(train|expected|excess)"
+    r".*_mean|discriminator_auc.*|(correlation|association)_error|copies_(train|expected|excess)"
     r"|dcr_closer_to_train|membership_.*"
 )
 # Rows that are shown without unfolding.

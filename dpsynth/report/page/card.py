@@ -8,7 +8,7 @@ from dpsynth.checks import together
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.report.formats import seconds_text, shown
-from dpsynth.report.page.blocks import Block, Code, Facts, Section, Sentence, paragraph
+from dpsynth.report.page.blocks import Block, Code, Facts, Section, Sentence, paragraph, texts
 from dpsynth.report.run_report import RunReport
 
 
@@ -47,6 +47,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     add("Synthetic records", synthetic, report.exact_size)
     add("Guarantee", report.guarantee or "None is known.")
     add("Beyond the base model", _refinement(report))
+    add("WGAN critic", _critic(report))
     add("Seeds", _seeds(report))
     add("Versions", ", ".join(f"{name} {version}" for name, version in report.versions.items()))
     add("Wall time", seconds_text(report.seconds), True)
@@ -59,16 +60,7 @@ def _refinement(report: RunReport) -> str | None:
     names = {entry.name.removeprefix("WGAN ") for entry in entries}  # as ledgers of older versions have it
     if "base model tables" not in names:
         return None
-    model = report.config.get("model")
-    asked = model if isinstance(model, Mapping) else {}
-    by_rule = {
-        key
-        for key in ("pairwise_statistics", "neighbour_histogram", "training_steps")
-        if asked.get(key) == "auto"
-    }
-    pairs, histogram, steps = (
-        name in names for name in ("pairwise statistics", "nearest-neighbour histogram", "critic steps")
-    )
+    pairs, histogram = (name in names for name in ("pairwise statistics", "nearest-neighbour histogram"))
     words = []
     if pairs:
         words.append("Pairwise statistics: noisy mean products of two columns, for all pairs at once.")
@@ -77,17 +69,37 @@ def _refinement(report: RunReport) -> str | None:
             "Nearest-neighbour histogram and random Fourier features: noisy statistics of all columns "
             "together."
         )
-    if steps:
-        words.append("WGAN critic steps.")
     if not words:
         why = " By rule: at this budget their noise or their time outweighs their use."
-        none = "Neither pairwise statistics nor a nearest-neighbour histogram nor WGAN critic steps."
-        return none + (why if "pairwise_statistics" in by_rule else "")
-    if pairs and not histogram and "neighbour_histogram" in by_rule:
+        none = "Neither pairwise statistics nor a nearest-neighbour histogram."
+        return none + (why if _by_rule(report, "pairwise_statistics") else "")
+    if pairs and not histogram and _by_rule(report, "neighbour_histogram"):
         words.append("No nearest-neighbour histogram: by rule there are too few records for it.")
-    if pairs and not steps and "training_steps" in by_rule:
-        words.append("No WGAN critic steps: by rule none are made beside pairwise statistics.")
     return " ".join(words)
+
+
+def _critic(report: RunReport) -> str | None:
+    """One sentence on the work of the WGAN critic for this table."""
+    if report.ledger is None:
+        return None
+    entries = {entry.name.removeprefix("WGAN "): entry for entry in report.ledger.entries}
+    steps, base_model = entries.get("critic steps"), "base model tables" in entries
+    if steps is None:
+        if not base_model:
+            return None
+        why = ": by rule, since beside a base model none made a table better that was tried"
+        return f"No steps{why if _by_rule(report, 'training_steps') else ''}."
+    if "random critic" in steps.sensitivity:
+        return "Points were moved until their gradients at random WGAN critics matched those of the records."
+    if base_model:
+        return "A generator moved the samples of the base model, trained against a WGAN critic with noise."
+    return "A generator was trained against a WGAN critic with noise, and made the table alone."
+
+
+def _by_rule(report: RunReport, option: str) -> bool:
+    """Whether a rule chose this option of the fit."""
+    model = report.config.get("model")
+    return isinstance(model, Mapping) and model.get(option) == "auto"
 
 
 def _seeds(report: RunReport) -> str | None:
@@ -105,98 +117,14 @@ def _seeds(report: RunReport) -> str | None:
     return f"The noise was drawn by {drawn}. The key was never written down, and no other seed of it exists."
 
 
-# About the guarantee, and so on every page.
-_OF_GUARANTEES = {
-    "ε (epsilon) and δ (delta)": (
-        "With one person's record, any event is at most e^ε times as probable as without it, plus at most δ. "
-        "Smaller is safer."
-    ),
-    "neighbouring datasets": "Datasets that differ in one record. The guarantee compares their outputs.",
-    "total variation": (
-        "The largest amount by which one person's record can change the probability of an event. It is also "
-        "the most that a membership attack can gain."
-    ),
-    "membership attack": "An attack that guesses whether a person's record was in the training table.",
-    "attack accuracy": (
-        "The share of such guesses that are correct, if half of the people tested were in the table. "
-        "Guessing at random gives 50 in 100."
-    ),
-    "control, baseline attack": (
-        "The same attack on people who had no part in the table, or without the table. It shows what is "
-        "learned about people in general."
-    ),
-    "trade-off curve": (
-        "The smallest share of members that a test can miss, for each share of other people that it names "
-        "wrongly."
-    ),
-    "privacy ledger": (
-        "The list of every noisy statistic of the real table, with its noise. Anybody can recompute the "
-        "guarantee from it."
-    ),
-}
-# About effects of studies, whether published or measured.
-_OF_EFFECTS = {
-    "odds ratio, hazard ratio": (
-        "How many times the odds, or the rate, of an outcome grow with one unit of a term. 1 is no effect."
-    ),
-    "interval": (
-        "The range of values that fit the records. It covers the true value in about 95 % of repeats if "
-        "nothing else is said."
-    ),
-}
-# Of pages with pre-specified regressions.
-_OF_STUDIES = {
-    "pre-specified regression": (
-        "A regression that was named before the fit. Part of the privacy budget gave its estimates. Their "
-        "intervals include sampling error and privacy noise."
-    ),
-    "naive": (
-        "A regression that is fitted to synthetic records as if they were observed. Its intervals are too "
-        "short."
-    ),
-}
-# About numbers that are measured on real records.
-_OF_MEASURES = {
-    "AUC": (
-        "The probability that a classifier ranks a record with the outcome above one without. 0.5 is blind "
-        "guessing, 1 is perfect."
-    ),
-    "calibration": (
-        "Whether predicted risks are the observed ones. Among patients with a risk of 20 %, 20 in 100 should "
-        "have the outcome."
-    ),
-    "total variation distance of a column (tvd)": (
-        "The share of records that would have to change for two distributions to be the same."
-    ),
-    "percentile error, ratio of standard deviations": (
-        "The error of the 1st or 99th percentile, in standard deviations of the real column. The ratio "
-        "compares how widely values spread."
-    ),
-    "nearest-neighbour accuracy": (
-        "How often a record is nearer to its own table than to the other. It is 0.5 if the tables mix, 0 for "
-        "copies, and 1 if they lie apart."
-    ),
-    "privacy loss": (
-        "Nearest-neighbour accuracy against held-out records minus that against training records. Above 0, "
-        "synthetic records lie nearer to training records."
-    ),
-    "overlap": (
-        "The shared part of two intervals, as a share of each, averaged. It is 1 for equal intervals, and 0 "
-        "or less for separate ones."
-    ),
-    "confidential": (
-        "Computed from real records without noise. The guarantee does not cover it. Do not share it."
-    ),
-}
-
-
 def glossary_section(*, internal: bool, studies: bool) -> Section:
     """Return sentences on each word. Words about numbers that the page does not show are left out.
 
     ``studies`` says whether the page shows estimates of pre-specified regressions.
     """
-    chosen = _OF_GUARANTEES | (_OF_STUDIES if studies else {})
-    chosen |= (_OF_EFFECTS if internal or studies else {}) | (_OF_MEASURES if internal else {})
+    told, of_measures = texts("glossary.yaml"), internal or studies
+    chosen = told["guarantees"] | (told["studies"] if studies else {})
+    chosen |= (told["effects"] if of_measures else {}) | (told["measures"] if internal else {})
     words = tuple((word, Sentence(text)) for word, text in chosen.items())
     start = paragraph(
         "Bounds of the guarantee are rounded up. Measured numbers depend on the records. They have intervals "

@@ -126,7 +126,7 @@ def render(report: RunReport, mode: Mode) -> str:
     internal = mode == "internal"
     if not internal:
         report = report.released()
-    parts, folds = _parts(report), _folds(report, internal=internal)
+    parts, folds = parts_of(report), folds_of(report, internal=internal)
     known = {fold.anchor: fold.title for fold in folds}
     excluded = () if report.guarantee is None else report.guarantee.excluded
     return render_template(
@@ -168,8 +168,8 @@ PARTS: dict[str, Callable[[RunReport], Section | None]] = {
 }
 
 
-def _parts(report: RunReport) -> list[Section]:
-    """Parts that are seen without unfolding: attacks before anything that compares records.
+def parts_of(report: RunReport) -> list[Section]:
+    """Return the parts that are seen without unfolding: attacks before anything that compares records.
 
     Parts and folds do not depend on the mode. A page to share is built from a report that holds nothing
     internal. So no rule in them can let something through.
@@ -178,8 +178,8 @@ def _parts(report: RunReport) -> list[Section]:
     return [*parts, checklist.section(report, [part.anchor for part in parts])]
 
 
-def _folds(report: RunReport, *, internal: bool) -> list[Section]:
-    """Folded parts. Those that the report lacks are left out."""
+def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
+    """Return the folded parts. Those that the report lacks are left out."""
     measured = report.measured
     folds = (
         guarantee.ledger_section(report),

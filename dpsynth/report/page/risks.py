@@ -6,7 +6,7 @@ The Article 29 Data Protection Working Party judges anonymisation by singling ou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.attacks.attempt import Attempt
@@ -26,130 +26,67 @@ from dpsynth.report.page.blocks import (
     Sentence,
     number,
     paragraph,
+    texts,
 )
 from dpsynth.report.page.summary import items
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import get
 from dpsynth.report.wording import HEADER, PASSED, WORDS, cells, closers, grouped, reached
 
-#: what the names of attacks begin with, by risk
-_PREFIXES = {
-    "Singling out": ("singling out",),
-    "Linkability": ("linkability", "membership"),
-    "Inference": ("inference",),
-}
-_SINGLED = (
-    (
-        "copies_excess",
-        "share of synthetic records that equal a training record, less those that equal a new one",
-    ),
-    ("dcr_closer_to_train", "share of them nearer to a training than to a new record, 0.5 is random"),
-)
-_LINKED = (
-    ("membership_auc", "AUC of separating training from new records by distance, 0.5 is random"),
-    ("membership_auc_calibrated", "the same with compared distances"),
-    ("membership_tpr_at_1pct", "share of training records named where 1 in 100 new ones is suspected"),
-)
-_INFERRED = (
-    ("privacy_loss", "how much nearer synthetic records are to training than to new ones, 0 or less is best"),
-    ("auc_mean", "AUC of models that learn the outcome from the table, for people who had no part in it"),
-    ("r2_mean", "the same for an outcome that is a number, as a share of its variance"),
-)
-
 
 def risks_section(report: RunReport) -> Section:
     """Return the section on the three risks."""
-    blocks: list[Block] = [
-        paragraph(
-            "European data protection authorities ask three questions about anonymised data. Can a person "
-            "be singled out or linked, or can something be inferred about them? See Opinion 05/2014 of the "
-            "Article 29 Working Party. This page has numbers on each. It does not decide whether the table "
-            "is legally anonymous. All means that are likely to be used count, other tables included."
-        )
-    ]
-    bounds = _bounds(report)
-    parts = (
-        (
-            "Singling out",
-            "To isolate the record of one person. Here, a synthetic record is a patient's own, or a "
-            "description fits one patient alone.",
-            _SINGLED,
-            "Whether few columns together, such as a rare diagnosis and an age, fit one real patient alone. "
-            "Values that only one real person has are reported by column below.",
-        ),
-        (
-            "Linkability",
-            "To link two records of one person, in one table or in two. Here, an attacker has a record from "
-            "elsewhere and decides whether its owner is among the training records.",
-            _LINKED,
-            "To link two other tables through the synthetic one. To use more than distances between records.",
-        ),
-        (
-            "Inference",
-            "To deduce a value of a person from other values of theirs.",
-            _INFERRED,
-            "An attack that guesses a hidden value of a training record, against the same attack on a new "
-            "one. Facts about patients in general can be inferred for everybody, by design.",
-        ),
-    )
-    for (title, meaning, names, untried), bound in zip(parts, bounds, strict=True):
-        facts = [("Meaning", Sentence(meaning)), ("The guarantee", Sentence(bound))]
-        attacked = _attacked(report.attempts, title)
-        if tried := [*_tried(report.measured, names), *attacked]:
-            facts += tried if attacked else [*tried, ("Not tried", Sentence(untried))]
-        blocks += [Heading(title), Facts(tuple(facts))]
+    told = texts("risks.yaml")
+    blocks: list[Block] = [paragraph(told["intro"])]
+    bounds = _bounds(report, [risk["bound"] for risk in told["risks"]])
+    for risk, bound in zip(told["risks"], bounds, strict=True):
+        facts = [("Meaning", Sentence(risk["meaning"])), ("The guarantee", Sentence(bound))]
+        attacked = _attacked(report.attempts, tuple(risk["attacks"]))
+        if tried := [*_tried(report.measured, risk["measures"]), *attacked]:
+            facts += tried if attacked else [*tried, ("Not tried", Sentence(risk["untried"]))]
+        blocks += [Heading(risk["title"]), Facts(tuple(facts))]
     return Section("risks", "Three risks", tuple(blocks))
 
 
-def _bounds(report: RunReport) -> tuple[str, str, str]:
-    """The bounds that the guarantee gives on each risk."""
+def _bounds(report: RunReport, words: Sequence[str]) -> list[str]:
+    """The bounds that the guarantee gives on each risk, in these words."""
     guarantee, profile = report.guarantee, report.profile
     if guarantee is None or profile is None:
-        return ("None is known.",) * 3
+        return ["None is known."] * len(words)
     if not guarantee.private:
-        return ("It is void: nothing is promised.",) * 3
-    points, right = percent(guarantee.tv), percent(profile.attack_accuracy())
-    members = percent(float(profile.tpr(0.01)))
+        return ["It is void: nothing is promised."] * len(words)
     added = guarantee.adjacency == ADD_REMOVE
-    otherwise = f"{'without their record' if added else 'with another record in place of theirs'} in training"
+    other = "without their record" if added else "with another record in place of theirs"
+    numbers = {
+        "points": percent(guarantee.tv),
+        "right": percent(profile.attack_accuracy()),
+        "members": percent(float(profile.tpr(0.01))),
+        "otherwise": f"{other} in training",
+    }
     but = " The exceptions of the guarantee are not covered." if guarantee.excluded else ""
-    return (
-        f"Any event that singles a patient out is more probable by at most {points} points in 100 than "
-        f"{otherwise}. An example is a synthetic record that equals theirs.{but}",
-        "An attacker who holds a patient's record guesses whether it was among the training records. From "
-        f"even odds, at most {right} of 100 guesses are right. A test that suspects 1 in 100 others wrongly "
-        f"finds at most {members} in 100 of those who were.{but}",
-        f"No deduction about a patient becomes more probable by more than {points} points in 100 through "
-        f"their own record. Deductions from the other records are not limited.{but}",
-    )
+    return [text.format(**numbers) + but for text in words]
 
 
-def _attacked(attempts: Sequence[Attempt], title: str) -> list[tuple[str, Sentence]]:
-    """Results of attacks of this risk, each beside its baseline attack."""
-    prefixes = _PREFIXES[title]
+def _attacked(attempts: Sequence[Attempt], begins: tuple[str, ...]) -> list[tuple[str, Sentence]]:
+    """Results of attacks whose names begin so, each beside its baseline attack."""
     told = [
         f"{attempt.attack}: {reached(attempt)} right"
         + ("" if attempt.control is None else f", {decimals(attempt.control.value)} for the baseline attack")
         for attempt in attempts
-        if attempt.measure == "rate" and attempt.attack.startswith(prefixes)
+        if attempt.measure == "rate" and attempt.attack.startswith(begins)
     ]
-    if not told:
-        return []
-    text = ". ".join(sentence[:1].upper() + sentence[1:] for sentence in told)
-    return [("Attacks", Sentence(f"{text}. More is under All attacks.", True))]
+    return [("Attacks", Sentence(f"{_joined(told)}. More is under All attacks.", True))] if told else []
 
 
-def _tried(evaluation: Evaluation, names: Sequence[tuple[str, str]]) -> list[tuple[str, Sentence]]:
-    known = [(get(evaluation, name), what) for name, what in names]
-    said = [
-        Sentence(f"{what}: {measured(measure)}", measure.internal)
-        for measure, what in known
-        if measure is not None
-    ]
-    if not said:
-        return []
-    text = ". ".join(sentence.text[:1].upper() + sentence.text[1:] for sentence in said)
-    return [("Tried on this table", Sentence(f"{text}.", any(sentence.internal for sentence in said)))]
+def _tried(evaluation: Evaluation, names: Mapping[str, str]) -> list[tuple[str, Sentence]]:
+    known = {name: measure for name in names if (measure := get(evaluation, name)) is not None}
+    said = _joined([f"{names[name]}: {measured(measure)}" for name, measure in known.items()])
+    internal = any(measure.internal for measure in known.values())
+    return [("Tried on this table", Sentence(f"{said}.", internal))] if known else []
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    return ". ".join(sentence[:1].upper() + sentence[1:] for sentence in sentences)
 
 
 #: measures that say how much more is right than for the control; the total variation bounds them

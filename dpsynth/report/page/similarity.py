@@ -18,7 +18,6 @@ from dpsynth.evaluation.details import (
     Tails,
     TailsRow,
 )
-from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure, any_internal
 from dpsynth.evaluation.similarity.tails import Percentile
 from dpsynth.report.drawing.curves import plot_intervals
@@ -39,8 +38,8 @@ from dpsynth.report.page.blocks import (
     measure_grid,
     measure_tables,
     measures_of,
-    number,
     paragraph,
+    table,
 )
 from dpsynth.report.plots import marginal_pairs
 from dpsynth.report.verdicts import similarity as rules
@@ -200,8 +199,8 @@ def _associations(evaluation: Evaluation) -> list[Block]:
     if not details:
         return []
     plots: list[Plot] = []
-    for table, words in (("synthetic", "Synthetic table"), ("train", "Real training table")):
-        if (detail := details.get(table)) is not None:
+    for name, words in (("synthetic", "Synthetic table"), ("train", "Real training table")):
+        if (detail := details.get(name)) is not None:
             what = f"Associations of pairs of columns, {words.lower()}"
             plots.append(_heat_map(detail.data, what, words, internal=detail.internal))
     if "synthetic" in details and "train" in details:
@@ -286,90 +285,61 @@ def _well(evaluation: Evaluation, rule: Rule) -> bool:
 
 
 def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
-    cells = []
+    told = []
     for row in sorted(rows, key=lambda row: -row.surely):
         if row.spread is None:
             continue
-        unit = f" ({row.unit})" if row.unit else ""
         held_out = (row.spread_baseline, row.low_baseline, row.high_baseline)
-        cells.append(
+        told.append(
             (
-                Cell(f"{row.column}{unit}"),
+                f"{row.column} ({row.unit})" if row.unit else row.column,
                 _change(row.deviation_real, row.deviation_synthetic),
-                _estimate(row.spread, 2),
-                *(cell for end in (row.low, row.high) if end for cell in _percentile(end)),
-                number(", ".join(decimals(value, 2) for value in held_out if value is not None)),
-                Cell("", internal=True),
+                estimate_text(row.spread, 2),
+                *(text for end in (row.low, row.high) if end for text in _percentile(end)),
+                ", ".join(decimals(value, 2) for value in held_out if value is not None),
             )
         )
-    header = (
-        "column",
-        "standard deviation",
-        "spread_ratio",
-        "1st percentile",
-        "percentile_1_error",
-        "99th percentile",
-        "percentile_99_error",
-        "held out: ratio, errors",
-        "status",
-    )
+    header = ("column", "standard deviation", "spread_ratio", "1st percentile", "percentile_1_error",
+              "99th percentile", "percentile_99_error", "held out: ratio, errors")  # fmt: skip
     caption = (
         "Spread and tails of numbers, real → synthetic, errors in standard deviations of the real column"
     )
-    return Grid(caption, header, tuple(cells), folded)
+    return table(caption, header, told, folded=folded)
 
 
 def _masses(rows: Sequence[TailsRow], folded: bool) -> Grid:
     masses = [(row.column, mass) for row in rows for mass in row.masses]
     masses.sort(key=lambda entry: -abs(entry[1].difference.value))
-    cells = tuple(
-        (
-            Cell(name),
-            Cell(str(mass.value)),
-            _share(mass.real),
-            _share(mass.synthetic),
-            _estimate(mass.difference),
-            Cell("", internal=True),
-        )
-        for name, mass in masses
-    )
-    header = ("column", "value", "share, real", "synthetic", "point_mass_error", "status")
+    told = [
+        (name, Cell(str(m.value)), decimals(m.real), decimals(m.synthetic), estimate_text(m.difference, 3))
+        for name, m in masses
+    ]
+    header = ("column", "value", "share, real", "synthetic", "point_mass_error")
     caption = "Values that hold more than 5 % of a column, errors as differences of shares"
-    return Grid(caption, header, cells, folded)
+    return table(caption, header, told, folded=folded)
 
 
 def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
-    cells = tuple(
-        (
-            Cell(row.column),
-            _estimate(row.auc),
-            _share(row.last_digits),
-            _share(row.baseline),
-            Cell("", internal=True),
-        )
+    told = [
+        (row.column, estimate_text(row.auc, 3), _share(row.last_digits), _share(row.baseline))
         for row in sorted(rows, key=lambda row: -row.auc.value)
+    ]
+    header = ("column", "single_column_auc", "of its last digits alone", "held out")
+    return table(
+        "Synthetic records separated from real ones by one column alone", header, told, folded=folded
     )
-    header = ("column", "single_column_auc", "of its last digits alone", "held out", "status")
-    return Grid("Synthetic records separated from real ones by one column alone", header, cells, folded)
 
 
-def _percentile(end: Percentile) -> tuple[Cell, Cell]:
-    if end.error is None:
-        error = number("")
-    elif end.few:
-        error = number(f"{decimals(end.error.value, 2)} (n/a: too few records)")
-    else:
-        error = _estimate(end.error, 2)
+def _percentile(end: Percentile) -> tuple[str, str]:
+    error = "" if end.error is None else estimate_text(end.error, 2)
+    if end.error is not None and end.few:
+        error = f"{decimals(end.error.value, 2)} (n/a: too few records)"
     return _change(end.real, end.synthetic), error
 
 
-def _change(real: float | None, synthetic: float | None) -> Cell:
-    return number(f"{column_value(real)} → {column_value(synthetic)}")
+def _change(real: float | None, synthetic: float | None) -> str:
+    return f"{column_value(real)} → {column_value(synthetic)}"
 
 
-def _share(value: float | None) -> Cell:
-    return number("" if value is None else decimals(value))
-
-
-def _estimate(estimate: Estimate, digits: int = 3) -> Cell:
-    return number(estimate_text(estimate, digits))
+def _share(value: float | None) -> str:
+    return "" if value is None else decimals(value)

@@ -8,11 +8,8 @@ from dpsynth.evaluation.details import SubgroupRow, Subgroups, SubgroupScores
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail
 from dpsynth.report.formats import between, decimals, in_percent, level_text
-from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Section, Sentence, number, paragraph
+from dpsynth.report.page.blocks import Block, Bullets, Cell, Grid, Section, Sentence, paragraph, table
 from dpsynth.report.run_report import RunReport
-
-#: rows that are shown without unfolding
-_MOST = 15
 
 
 def subgroup_section(report: RunReport) -> Section | None:
@@ -64,7 +61,7 @@ def _worst(detail: Detail[Subgroups]) -> Iterator[Sentence]:
         )
     losses = {}
     for place, row in enumerate(rows):
-        made, real = (_of(row, table).auc for table in ("synthetic", "train"))
+        made, real = (_of(row, arm).auc for arm in ("synthetic", "train"))
         if made is not None and real is not None and made.value < real.value:
             losses[place] = (real.value - made.value, made, real)
     if losses:
@@ -78,47 +75,36 @@ def _worst(detail: Detail[Subgroups]) -> Iterator[Sentence]:
 
 
 def _representation(detail: Detail[Subgroups]) -> Grid:
-    rows = tuple(
-        (
-            Cell(_name(row)),
-            number(_percent(row.real)),
-            number(_percent(row.synthetic)),
-            number(_points(row.difference)),
-            Cell("", internal=detail.internal),
-        )
+    rows = (
+        (_name(row), _percent(row.real), _percent(row.synthetic), _points(row.difference))
         for row in detail.data.rows
     )
-    header = ("subgroup", "real", "synthetic", "difference", "status")
-    return Grid("Subgroups: share of the records", header, rows, folded=len(rows) > _MOST)
+    header = ("subgroup", "real", "synthetic", "difference")
+    return table("Subgroups: share of the records", header, rows, status=Cell("", internal=detail.internal))
 
 
 def _scores(detail: Detail[Subgroups], what: str) -> Grid:
-    tables = list(dict.fromkeys(score.trained_on for row in detail.data.rows for score in row.scores))
-    rows = tuple(
-        (
-            Cell(_name(row)),
-            number(f"{row.records:,} ({row.events:,})"),
-            *(number(_score(_of(row, table), what)) for table in tables),
-            Cell("", internal=detail.internal),
-        )
+    arms = list(dict.fromkeys(score.trained_on for row in detail.data.rows for score in row.scores))
+    rows = (
+        (_name(row), f"{row.records:,} ({row.events:,})", *(_score(_of(row, arm), what) for arm in arms))
         for row in detail.data.rows
     )
     learned = {"synthetic": "from synthetic", "train": "from real"}
-    header = ("subgroup", "records (events)", *(learned[table] for table in tables), "status")
-    return Grid(f"Subgroups: {what} in held-out records", header, rows, folded=len(rows) > _MOST)
+    header = ("subgroup", "records (events)", *(learned[arm] for arm in arms))
+    caption = f"Subgroups: {what} in held-out records"
+    return table(caption, header, rows, status=Cell("", internal=detail.internal))
 
 
 def _score(score: SubgroupScores, what: str) -> str:
-    if score.why:
-        return score.why
-    if what == "AUC":
-        return "n/a" if score.auc is None else between(score.auc.value, score.auc.lower, score.auc.upper)
-    return "n/a" if score.calibration is None else _points(score.calibration)
+    found = score.auc if what == "AUC" else score.calibration
+    if score.why or found is None:
+        return score.why or "n/a"
+    return between(found.value, found.lower, found.upper) if what == "AUC" else _points(found)
 
 
-def _of(row: SubgroupRow, table: str) -> SubgroupScores:
+def _of(row: SubgroupRow, arm: str) -> SubgroupScores:
     none = SubgroupScores("synthetic", None, None, "n/a")
-    return next((score for score in row.scores if score.trained_on == table), none)
+    return next((score for score in row.scores if score.trained_on == arm), none)
 
 
 def _name(row: SubgroupRow) -> str:
@@ -130,7 +116,5 @@ def _percent(share: Estimate) -> str:
 
 
 def _points(difference: Estimate) -> str:
-    value, lower, upper = (
-        f"{100 * end:z.1f}" for end in (difference.value, difference.lower, difference.upper)
-    )
-    return f"{value} ({lower} to {upper})"
+    ends = (difference.value, difference.lower, difference.upper)
+    return "{:z.1f} ({:z.1f} to {:z.1f})".format(*(100 * end for end in ends))

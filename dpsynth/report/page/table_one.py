@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from dpsynth.evaluation.details import Differences, TableOne, TableOneRow
 from dpsynth.evaluation.records import Detail, Evaluation
 from dpsynth.report.formats import decimals
-from dpsynth.report.page.blocks import Block, Cell, Grid, Section, Sentence, number, paragraph
+from dpsynth.report.page.blocks import MARK, Block, Grid, Section, Sentence, paragraph, table
 from dpsynth.report.run_report import RunReport
 
-#: rows that are shown without unfolding
-_MOST = 15
 #: a greater standardised mean difference is worth a look (Austin 2009)
 NOTABLE = 0.1
 
@@ -76,27 +74,20 @@ def _grid(evaluation: Evaluation, group: str | None) -> Grid:
     internal = any(detail.internal for detail in (*tables.values(), *compared))
     smds = {row.column: row.smd for detail in compared for row in detail.data.rows}
 
-    def line(label: str, cells: list[str], smd: str) -> tuple[Cell, ...]:
-        shown = [*cells, *([smd] if compared else [])]
-        return (Cell(label), *map(number, shown), *((Cell("", internal=True),) if internal else ()))
-
     records = [tables[side].data.records for side in sides]
-    rows = [line("n", [f"{count:,}" for count in records], "")]
+    empty = [""] if compared else []
+    rows = [["n", *(f"{count:,}" for count in records), *empty]]
     for pair in zip(*(tables[side].data.rows for side in sides), strict=True):
         smd = smds.get(pair[0].column)
-        first = "n/a" if smd is None else decimals(smd, 2)
+        first = ["n/a" if smd is None else decimals(smd, 2)] if compared else []
         for label, cells in _lines(pair, records):
-            rows.append(line(label, cells, first))
-            first = ""
+            rows.append([label, *cells, *first])
+            first = empty
     names = {"train": "real", "synthetic": "synthetic"}
     header = ("column", *(names[side] for side in sides), *(("SMD",) if compared else ()))
     caption = "Table 1" if group is None else f"Table 1 of the records with {group}"
-    return Grid(
-        caption,
-        (*header, *(("status",) if internal else ())),
-        tuple(rows),
-        folded=group is not None or len(rows) > _MOST,
-    )
+    status = MARK if internal else None
+    return table(caption, header, rows, status=status, folded=True if group is not None else None)
 
 
 def _lines(pair: tuple[TableOneRow, ...], records: list[int]) -> Iterator[tuple[str, list[str]]]:

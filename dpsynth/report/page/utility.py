@@ -12,6 +12,7 @@ from dpsynth.report.drawing.curves import plot_calibration, plot_intervals, plot
 from dpsynth.report.drawing.forest import plot_effects, plot_estimates
 from dpsynth.report.formats import effect_text, level_text, measured, shown
 from dpsynth.report.page.blocks import (
+    MARK,
     Block,
     Bullets,
     Cell,
@@ -25,8 +26,8 @@ from dpsynth.report.page.blocks import (
     column_tables,
     measure_tables,
     measures_of,
-    number,
     paragraph,
+    table,
 )
 from dpsynth.report.page.summary import items
 from dpsynth.report.plots import by, score_rows
@@ -137,10 +138,6 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
     return Section("prediction", "Prediction", (intro, *blocks))
 
 
-#: rows that are shown without unfolding
-_MOST = 15
-
-
 def replication_section(report: RunReport) -> Section | None:
     """Return the section on study replication. None where no study was pre-specified or replicated."""
     evaluation = report.measured
@@ -175,32 +172,29 @@ def _declared(report: RunReport) -> list[Block]:
 
 
 def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
-    status = Cell("", internal=True) if internal else Cell(PAID)
-    cells = tuple((Cell(term), *map(number, values), status) for term, *values in rows(estimates))
-    header = ("term", estimates.measure, f"{level_text(LEVEL)} interval", "p", "status")
+    status = MARK if internal else Cell(PAID)
+    header = ("term", estimates.measure, f"{level_text(LEVEL)} interval", "p")
     caption = f"Pre-specified regression {estimates.study}: private estimates"
     return [
         Heading(f"Pre-specified regression: {estimates.study}"),
         paragraph(Sentence(described(estimates), internal)),
         Plots((plot_estimates(estimates, LEVEL, internal=internal),)),
-        Grid(caption, header, cells, folded=len(cells) > _MOST),
-        *_survival(estimates, internal),
+        table(caption, header, rows(estimates), status=status),
+        *_survival(estimates, internal, status),
     ]
 
 
-def _survival(estimates: Estimates, internal: bool) -> list[Block]:
+def _survival(estimates: Estimates, internal: bool, status: Cell) -> list[Block]:
     """Survival at the ends of the intervals of time."""
     curve = estimates.survival
     if curve is None:
         return []
-    status = Cell("", internal=True) if internal else Cell(PAID)
-    cells = tuple((Cell(row[0]), *map(number, row[1:]), status) for row in curve.rows())
-    header = ("time", "survival", f"{level_text(curve.level)} band", "status")
+    header = ("time", "survival", f"{level_text(curve.level)} band")
     caption = f"Pre-specified regression {estimates.study}: survival"
     return [
         paragraph(Sentence(surviving(curve), internal)),
         Plots((plot_survival(curve, estimates.study, internal=internal),)),
-        Grid(caption, header, cells, folded=len(cells) > _MOST),
+        table(caption, header, curve.rows(), status=status),
     ]
 
 
@@ -223,76 +217,41 @@ def _compared(detail: Detail[Effects]) -> list[Block]:
 
 def _two_sides(detail: Detail[Effects], caption: str) -> Grid:
     measure = detail.data.measure
-    header = ("term", f"real {measure}", f"synthetic {measure}", "same sign", "overlap",
-              "standardised difference", "status")  # fmt: skip
-    cells = tuple(
-        (
-            Cell(row.term),
-            number(effect_text(row.real)),
-            number(effect_text(row.synthetic)),
-            *_agreement(row),
-            Cell("", internal=detail.internal),
-        )
+    header = ("term", f"real {measure}", f"synthetic {measure}", *_ALIKE)
+    told = (
+        (row.term, effect_text(row.real), effect_text(row.synthetic), *_agreement(row))
         for row in detail.data.rows
     )
-    return Grid(caption, header, cells, folded=len(cells) > _MOST)
+    return table(caption, header, told, status=Cell("", internal=detail.internal))
 
 
 def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[Grid, Grid]:
     """Two tables, since one of all numbers is wider than paper."""
-    measure, told = detail.data.measure, detail.data.rows
-    effects = tuple(
-        (
-            Cell(row.term),
-            number(effect_text(row.real)),
-            number(effect_text(row.declared)),
-            number(effect_text(row.synthetic)),
-            Cell("", internal=detail.internal),
-        )
-        for row in told
+    told, status = detail.data.rows, Cell("", internal=detail.internal)
+    effects = (
+        (row.term, *(effect_text(side) for side in (row.real, row.declared, row.synthetic))) for row in told
     )
-    compared = tuple(
-        (
-            Cell(row.term),
-            *_agreement(row.declared),
-            Cell(_held(row.declared)),
-            *_agreement(row),
-            Cell("", internal=detail.internal),
-        )
-        for row in told
+    compared = (
+        (row.term, *_agreement(row.declared), Cell(_held(row.declared)), *_agreement(row)) for row in told
     )
-    alike = ("same sign", "overlap", "standardised difference")
-    return (
-        Grid(
-            sizes,
-            ("term", f"real {measure}", "pre-specified", "naive: not valid as inference", "status"),
-            effects,
-            folded=len(told) > _MOST,
-        ),
-        Grid(
-            agreement,
-            (
-                "term",
-                *(f"pre-specified: {name}" for name in alike),
-                "pre-specified: interval covers the real estimate",
-                *(f"naive: {name}" for name in alike),
-                "status",
-            ),
-            compared,
-            folded=len(told) > _MOST,
-        ),
+    sides = ("term", f"real {detail.data.measure}", "pre-specified", "naive: not valid as inference")
+    alike = (
+        "term",
+        *(f"pre-specified: {name}" for name in _ALIKE),
+        "pre-specified: interval covers the real estimate",
+        *(f"naive: {name}" for name in _ALIKE),
     )
+    return table(sizes, sides, effects, status=status), table(agreement, alike, compared, status=status)
 
 
-def _agreement(side: Comparison | None) -> tuple[Cell, Cell, Cell]:
+_ALIKE = ("same sign", "overlap", "standardised difference")
+
+
+def _agreement(side: Comparison | None) -> tuple[str | Cell, ...]:
     """Same sign, overlap and standardised difference of one side against the real one."""
     if side is None:
-        return Cell("n/a"), number("n/a"), number("n/a")
-    return (
-        Cell(_yes_no(side.same_sign)),
-        number(shown(side.overlap)),
-        number(shown(side.standardised_difference)),
-    )
+        return Cell("n/a"), "n/a", "n/a"
+    return Cell(_yes_no(side.same_sign)), shown(side.overlap), shown(side.standardised_difference)
 
 
 def _held(private: DeclaredEffect | None) -> str:

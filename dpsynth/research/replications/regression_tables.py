@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from dpsynth.evaluation.details import Effect, Effects
-from dpsynth.evaluation.replication.two_fits import interval_overlap
+from dpsynth.evaluation.replication.evaluator import interval_overlap
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.protocol import Finding, Reported
 from dpsynth.research.replications.results import NOT_PRIVATE, OverSeeds, Results

@@ -190,14 +190,6 @@ def test_counts_beyond_enough_change_nothing(n: int, m: int) -> None:
     assert values[0] == pytest.approx(1 - first, abs=1e-12)
 
 
-def test_progress_goes_from_zero_to_one() -> None:
-    """Would catch a bar that runs back between the two sides or never ends."""
-    told: list[float] = []
-    rng = np.random.default_rng(0)
-    adversarial_accuracy(rng.normal(size=(50, 2)), rng.normal(size=(70, 2)), progress=told.append)
-    assert told == sorted(told) and told[-1] == 1.0 and told[0] > 0.0
-
-
 @settings(max_examples=30, deadline=None)
 @given(small_grid, st.integers(1, 7))
 def test_tiles_change_nothing(tables: tuple[np.ndarray, np.ndarray], block_size: int) -> None:

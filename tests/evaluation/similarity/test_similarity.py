@@ -133,8 +133,6 @@ def test_shuffled_columns_are_caught_as_useless() -> None:
     found = named(result)
     assert found["tvd_mean"].value == 0.0
     assert found["association_error"].value > 2 * found["association_error_baseline"].value
-    worst = next(d for d in result.details if d.name == "association_worst").data["rows"][0]
-    assert worst["columns"] == ["age", "lab"] and worst["train"] > worst["synthetic"] + 0.3
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 20])

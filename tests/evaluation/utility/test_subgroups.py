@@ -16,6 +16,7 @@ from dpsynth.evaluation.groups import Grouping
 from dpsynth.evaluation.records import Detail
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.utility.models import Model
 from dpsynth.evaluation.utility.subgroups import calibration_in_the_large, compare_subgroups
 from dpsynth.table.schema import Column, Schema
 
@@ -65,7 +66,7 @@ def found(
 
 def told(**options: object) -> Detail[Subgroups]:
     real, test = table(900, 1), table(700, 2)
-    return found(table(800, 0, women=0.3), real, test, models={"told": lambda seed: Told()}, **options)
+    return found(table(800, 0, women=0.3), real, test, models={"told": Model(lambda seed: Told())}, **options)
 
 
 def test_scores_are_those_of_the_subgroups_own_records():
@@ -119,7 +120,7 @@ def test_too_few_records_have_no_score(events, others, known):
         table(99, 1),
         pd.concat([test, men]),
         groups=["patient_sex"],
-        models={"told": lambda seed: Told()},
+        models={"told": Model(lambda seed: Told())},
     )
     row = detail.data.rows[1]
     assert (row.records, row.events) == (events + others, events)
@@ -184,7 +185,10 @@ def test_everything_is_internal_and_a_failing_model_is_told():
     """Catches a subgroup's number offered for release, and a model's failure that fails the evaluation."""
     assert told().internal
     detail = found(
-        table(99, 0), table(300, 1), table(300, 2), models={"bad": LogisticRegression(solver="none")}
+        table(99, 0),
+        table(300, 1),
+        table(300, 2),
+        models={"bad": Model(lambda seed: LogisticRegression(solver="none"))},
     )
     scores = [score for row in detail.data.rows for score in row.scores if score.why != "too few"]
     assert scores and all("the model failed" in score.why and score.auc is None for score in scores)

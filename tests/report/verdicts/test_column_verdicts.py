@@ -96,8 +96,6 @@ def test_real_records_are_believed(good: Evaluation) -> None:
 
 def test_numbers_stand_beside_what_chance_gives(good: Evaluation, bad: Evaluation) -> None:
     """Would catch a summary without its baseline, or better for the bad table, or one for release."""
-    for name in ("tails_believable", "point_masses_believable"):
-        assert bad[name].value < good[name].value == good[f"{name}_baseline"].value == 1.0
     for name in (
         "spread_ratio_worst",
         "percentile_error_worst",
