@@ -114,6 +114,7 @@ def test_public_names():
     assert sorted(dpsynth.__all__) == [
         "Column",
         "DPWGANGP",
+        "PatientSchema",
         "Schema",
         "Shares",
         "Study",

@@ -75,8 +75,8 @@ def evaluate(
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
     schema : Schema or PatientSchema
-        Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata. Of patients with
-        several rows their levels are compared (:meth:`dpsynth.PatientSchema.patient_table`).
+        Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata. If patients
+        have several rows, their levels are compared (:meth:`dpsynth.PatientSchema.patient_table`).
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them, utility is not measured, and
         memorisation cannot be distinguished from coincidence.

@@ -1,8 +1,8 @@
 """From released tables of rows to the rows of synthetic patients who have their levels: post-processing.
 
 A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels. Span,
-mean, standard deviation and trend are met exactly, until values are rounded and clipped. Of several chains
-the one of the nearest roughness is kept.
+mean, standard deviation and trend are met exactly, until values are rounded and clipped. The chain of the
+nearest roughness is kept, out of several.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsynth.table.patients import (
     packed,
 )
 from dpsynth.table.values import category_codes
-from dpsynth.table.visit_tables import (
+from dpsynth.table.visits import (
     RATIOS,
     RESIDUALS,
     Ints,
@@ -44,7 +44,7 @@ _NEAR = 2
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Conditional distributions of `dpsynth.table.visit_tables`, as arrays of their shapes."""
+    """Conditional distributions of `dpsynth.table.visits`, as arrays of their shapes."""
 
     schema: PatientSchema
     tables: Sequence[Floats]
@@ -140,7 +140,7 @@ class _Drawing:
         self.here = np.arange(self.schema.most) < self.count[:, None]
 
     def number(self, name: str, beside: Floats | None = None) -> Floats:
-        """A level. Where it is not defined, that of a patient nearby in ``beside``, else of any patient."""
+        """A level. A patient nearby in ``beside``, or any patient, lends one that is not defined."""
         values = np.array(self.levels[name].to_numpy(dtype=np.float64, na_value=np.nan))
         known = np.flatnonzero(~np.isnan(values))
         if not len(known):

@@ -18,7 +18,7 @@ import pandas as pd
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
 from dpsynth.table.patients import Histories, PatientSchema
-from dpsynth.table.visit_tables import Ints, VisitTable, cells, visit_tables
+from dpsynth.table.visits import Ints, VisitTable, cells, visit_tables
 
 
 def weighted_counts(cell: Ints, size: int) -> Array:

@@ -1,9 +1,9 @@
 """Tables with several rows for each patient: their public description, their histories, and their levels.
 
 The patient is the privacy unit. A history is one patient's rows in order, at most ``most`` of them. Levels
-are numbers that a patient's own rows determine: how many rows, over which time, and for each variable its
-mean, spread, trend and roughness, or its most frequent category. Levels make a table with one row per
-patient. A chain of rows forgets a patient after a few rows. A level does not.
+are numbers that a patient's own rows determine. They are the number of rows, the time that these cover, and
+each variable's mean, spread, trend and roughness, or its most frequent category. Levels make a table with one
+row per patient. A chain of rows forgets a patient after a few rows. A level does not.
 
 Examples
 --------
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
 from dpsynth.checks import few
-from dpsynth.errors import DataError, SchemaError
+from dpsynth.errors import DataError, SchemaError, of_records
 from dpsynth.files.yaml_text import load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -271,7 +271,7 @@ class Histories:
     def of(cls, frame: pd.DataFrame, schema: PatientSchema, rng: np.random.Generator) -> Histories:
         """Histories of a table of rows.
 
-        Of patients with more than ``most`` rows some are kept, by a rule that reads no other patient. A
+        Some rows are kept of patients who have more than ``most``, by a rule that reads no other patient. A
         column per patient has the value of the patient's first row that has one.
 
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
@@ -280,7 +280,7 @@ class Histories:
             raise DataError(f"the table lacks the column {schema.unit!r}, which identifies patients")
         empty = frame[schema.unit].isna().to_numpy()
         if empty.any():
-            raise DataError(
+            raise of_records(
                 f"row {int(empty.argmax()) + 1}: {schema.unit!r} is missing, but identifies patients"
             )
         table = schema.table.conform(frame).frame

@@ -12,7 +12,7 @@ from dpsynth.model.trajectories import Trajectories, conditional
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease, weighted_counts
 from dpsynth.table.patients import SHARE_CLASSES, Histories
-from dpsynth.table.visit_tables import cells, visit_tables
+from dpsynth.table.visits import cells, visit_tables
 
 
 def exact(frame):

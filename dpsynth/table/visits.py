@@ -1,15 +1,15 @@
-"""What each row of a history adds to its levels, as cells of public tables: missing values, gaps, residuals.
+"""What each row of a history adds to its levels, as cells of public tables.
 
-Every table is a chain: the last axis is what a row shows, the others are what came before or is fixed for the
-patient.
+Every table is a chain. The last axis is what a row shows. The others are what came before, or what is fixed
+for the patient.
 
-- *measured*: whether a variable has a value, given how many rows ago it last had one, the class of its share
+- *measured*: whether a variable has a value. Given are the rows since its last value, the class of its share
   of rows, and whether the variable before it has a value in this row.
-- *gap*: the time since the last row over the patient's mean gap, given the last such ratio, and whether the
-  first variable that may be missing has a value in each of the two rows.
-- *residual*: a number's distance from the patient's own line over time, in units of what is left around it,
-  given the last one.
-- *category*: given the last one and the patient's most frequent one.
+- *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
+  the first variable that may be missing has values in both rows.
+- *residual*: a number's distance from the patient's own line over time, in units of what is left around the
+  line. Given is the last one.
+- *category*: a category. Given are the last one and the patient's most frequent one.
 - *digit*: the last digit of a number that is recorded in many whole steps.
 """
 
