@@ -147,7 +147,7 @@ def test_each_pass_opens_a_part_once(tmp_path, client, monkeypatch):
 def test_small_row_groups_share_a_part(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "PART_ROWS", 30)
     table = parquet.ParquetTable(write_parts(sample_frame(100), tmp_path / "t", [45], row_group_size=10))
-    assert [sum(group.rows for group in part.groups) for part in table.parts] == [30, 25, 30, 15]
+    assert [sum(group.rows for group in part) for part in table.parts] == [30, 25, 30, 15]
     assert table.rows == 100
 
 
