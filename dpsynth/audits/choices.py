@@ -51,9 +51,8 @@ def worst_case(release: EdgesRelease) -> EdgesRelease:
     binnings = tuple(Binning(np.arange(2), np.array([p, 1.0 - p])) for p in first)
     bins = Bins(tuple(Grid.from_column(column) for column in columns), binnings, _N)
     epsilon = max(release.epsilon, LEAST_EPSILON)
-    return EdgesRelease(
-        schema=Schema(columns=columns), kind="tree", epsilon=epsilon, table_std=release.table_std, bins=bins
-    )
+    schema, std = Schema(columns=columns), release.table_std
+    return EdgesRelease(schema=schema, kind="tree", epsilon=epsilon, table_std=std).at(bins)
 
 
 def rarely(epsilon: float) -> tuple[float, float]:

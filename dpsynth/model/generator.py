@@ -22,7 +22,7 @@ from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
-from dpsynth.model.study_samples.fitted_study import FittedStudy
+from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.model.wgan.matched_points import MatchedPoints
 from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
@@ -69,11 +69,12 @@ class GeneratorModel:
 
     def __post_init__(self) -> None:
         record, arrays = self._released()
-        name = not_finite(arrays)
-        if name is None:
-            name = next((key for key in arrays if _MASS.fullmatch(key) and (arrays[key] < 0).any()), None)
-        if name is None and not _all_finite(record):
-            name = "the description"
+        negative = (key for key in arrays if _MASS.fullmatch(key) and (arrays[key] < 0).any())
+        name = not_finite(arrays) or next(negative, None)
+        try:
+            json.dumps(record, allow_nan=False)
+        except ValueError:
+            name = name or "the description"
         if name is not None:
             raise RunError(
                 f"the model cannot be sampled and is not kept: {name} holds a number that is negative or not "
@@ -147,8 +148,7 @@ class GeneratorModel:
         most = max(block // among, 1)
         count = max(-(-n // most), 1)
         sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
-        rules = self.schema.rules
-        formulas = self.schema.formulas
+        rules, formulas = self.schema.rules, self.schema.formulas
         found = Acceptance() if record is None else record
 
         def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:
@@ -161,13 +161,12 @@ class GeneratorModel:
             if not rules or not size:
                 return made(size, least)
             kept = self.encoder if self.match_marginals and redrawn is None else None
-            limits = {"least": min(SMALLEST_BLOCK, block), "most": block}
-            frame = obeying(made, least, rules, kept, rng, found, **limits)
-            return frame.iloc[:size]
+            at_once = min(SMALLEST_BLOCK, block), block
+            return obeying(made, least, rules, kept, rng, found, at_once).iloc[:size]
 
         if where:
-            limits = {"least": min(SMALLEST_BLOCK, most), "most": most}
-            frames = fulfilling(constrained, sizes, where, rng, found, **limits)
+            at_once = min(SMALLEST_BLOCK, most), most
+            frames = fulfilling(constrained, sizes, where, rng, found, at_once)
         else:
             frames = map(constrained, sizes)
         done = 0
@@ -178,11 +177,9 @@ class GeneratorModel:
     def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
         made = max(size, least)
-        kept = rng.permutation(made)[:size] if made > size else None
+        kept = rng.permutation(made)[:size] if made > size else slice(None)
         codes, places = self._drawn(made, rng)
-        if kept is not None:
-            codes, places = [code[kept] for code in codes], [place[kept] for place in places]
-        return self.encoder.decode(codes, places)
+        return self.encoder.decode([code[kept] for code in codes], [place[kept] for place in places])
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Fine cells of n records and places within them, one of each a column."""
@@ -217,12 +214,8 @@ class GeneratorModel:
     def _released(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Content of `to_state` without the schema, which is public and slow to write out."""
         encoder, encoder_arrays = self.encoder.to_state()
-        record: dict[str, Any] = {
-            "encoder": encoder,
-            "latent": self.latent,
-            "latent_law": self.latent_law,
-            "match_marginals": self.match_marginals,
-        }
+        plain = {name: getattr(self, name) for name in ("latent", "latent_law", "match_marginals")}
+        record: dict[str, Any] = {"encoder": encoder, **plain}
         if self.studies:
             record["studies"] = [study.to_dict() for study in self.studies]
         arrays = prefixed("encoder", encoder_arrays)
@@ -245,41 +238,19 @@ class GeneratorModel:
         schema = Schema.from_dict(record["schema"])
         modelled = schema.modelled
         encoder = Encoder.from_state(modelled, record["encoder"], under("encoder", arrays))
-        base_model = (
-            BayesianNetwork.from_state(modelled, record["base_model"], under("base_model", arrays))
-            if "base_model" in record
-            else None
-        )
-        stored = under("generator", arrays)
-        flat = [stored[key] for key in sorted(stored)]
-        weights = unflatten(flat, output_bias=True) if flat else None
-        matched = (
-            MatchedPoints(arrays["matched_points"], float(record["jitter"])) if "jitter" in record else None
-        )
-        return cls(
-            schema,
-            encoder,
-            base_model,
-            weights,
-            latent=int(record["latent"]),
-            latent_law=str(record["latent_law"]),
-            match_marginals=bool(record["match_marginals"]),
-            studies=tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ())),
-            matched=matched,
-            trajectories=(
-                Trajectories.from_state(record["patients"], under("trajectories", arrays))
-                if "patients" in record
-                else None
-            ),
-        )
-
-
-def _all_finite(record: dict[str, Any]) -> bool:
-    try:
-        json.dumps(record, allow_nan=False)
-    except ValueError:
-        return False
-    return True
+        base_model = weights = matched = trajectories = None
+        if "base_model" in record:
+            own = under("base_model", arrays)
+            base_model = BayesianNetwork.from_state(modelled, record["base_model"], own)
+        if stored := under("generator", arrays):
+            weights = unflatten([stored[key] for key in sorted(stored)], output_bias=True)
+        if "jitter" in record:
+            matched = MatchedPoints(arrays["matched_points"], float(record["jitter"]))
+        if "patients" in record:
+            trajectories = Trajectories.from_state(record["patients"], under("trajectories", arrays))
+        studies = tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ()))
+        latent, law, match = int(record["latent"]), str(record["latent_law"]), bool(record["match_marginals"])
+        return cls(schema, encoder, base_model, weights, latent, law, match, studies, matched, trajectories)
 
 
 def independent_points(encoder: Encoder, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -23,6 +23,8 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.table.draws import draw_entry, grouped
 from dpsynth.table.encoder import Encoder
 
+Codes = NDArray[np.int64]
+Places = NDArray[np.float64]
 #: Probability that even a certain category leaves to each other one, so that re-weighting can reach it.
 _SMALLEST = 1e-6
 #: Re-weighting is fitted on at most this many rows.
@@ -31,7 +33,7 @@ _FIT_ROWS = 20_000
 
 def calibrate(
     points: ArrayLike, encoder: Encoder, rng: np.random.Generator
-) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+) -> tuple[list[Codes], list[Places]]:
     """Records that points stand for, with the released marginals of their encoder.
 
     ``points``, shape (n, layout.dim): numeric coordinates of any size (only their order counts), and one-hot
@@ -80,7 +82,7 @@ def calibrate(
     return codes, places
 
 
-def into_filled(codes: list[NDArray[np.int64]], encoder: Encoder) -> list[NDArray[np.int64]]:
+def into_filled(codes: list[Codes], encoder: Encoder) -> list[Codes]:
     """Cells of decoded points, those of no released mass replaced by the nearest that has some.
 
     ``codes``, shape (n,): fine cells, one of each a column. Columns scaled by their bounds, or without
@@ -88,10 +90,8 @@ def into_filled(codes: list[NDArray[np.int64]], encoder: Encoder) -> list[NDArra
     """
     if encoder.marginals is None:
         return codes
-    found = []
-    for code, grid, at, mass in zip(
-        codes, encoder.grids, encoder.coordinate, encoder.marginals.probabilities, strict=True
-    ):
+    found, masses = [], encoder.marginals.probabilities
+    for code, grid, at, mass in zip(codes, encoder.grids, encoder.coordinate, masses, strict=True):
         # an interval of the encoding has room for a private record in each cell, whatever its mass
         present = grid.present if grid.ordered else grid.size
         filled = np.flatnonzero(mass[:present])
@@ -102,9 +102,7 @@ def into_filled(codes: list[NDArray[np.int64]], encoder: Encoder) -> list[NDArra
     return found
 
 
-def evenly_spread(
-    encoder: Encoder, j: int, n: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def evenly_spread(encoder: Encoder, j: int, n: int, rng: np.random.Generator) -> tuple[Codes, Places]:
     """Cells of column j and places within them, ascending, one in each n-th part of what was released.
 
     The k-th is a uniform draw from the ranks ``[k / n, (k + 1) / n)`` of the present values.
@@ -201,10 +199,6 @@ def _heaviest(weights: NDArray[np.float64], count: int, rng: np.random.Generator
     return np.argpartition(-keys, count - 1)[:count] if count < len(keys) else np.arange(len(keys))
 
 
-Codes = NDArray[np.int64]
-Places = NDArray[np.float64]
-
-
 def matched_draws(
     base_model: BayesianNetwork | None, encoder: Encoder, n: int, rng: np.random.Generator
 ) -> tuple[list[Codes], list[Places]]:
@@ -213,21 +207,18 @@ def matched_draws(
     Returns codes, places : lists of arrays, shape (n,): one a column. Counts of categories and of missing
     values differ from n times the released probability by less than 1.
     """
-    bins = None if base_model is None else base_model.sample(n, rng)
-    codes, places = [], []
-    for j in range(len(encoder.grids)):
-        if base_model is None or bins is None:
-            code, place = _matched(
-                encoder, j, np.zeros(n, np.int64), np.zeros(encoder.grids[j].size, int), rng
-            )
-        elif encoder.grids[j].ordered:
-            code, place = _matched(encoder, j, bins[:, j], base_model.binnings[j].labels, rng)
+    bins = np.zeros((n, len(encoder.grids)), np.int64) if base_model is None else base_model.sample(n, rng)
+    found = []
+    for j, (grid, drawn) in enumerate(zip(encoder.grids, bins.T, strict=True)):
+        if base_model is None:
+            labels = np.zeros(grid.size, np.int64)
+        elif grid.ordered:
+            labels = base_model.binnings[j].labels
         else:
-            cells = base_model.column_cells(j, bins[:, j], rng)
-            code, place = _matched(encoder, j, cells, np.arange(encoder.grids[j].size), rng)
-        codes.append(code)
-        places.append(place)
-    return codes, places
+            drawn, labels = base_model.column_cells(j, drawn, rng), np.arange(grid.size)
+        found.append(_matched(encoder, j, drawn, labels, rng))
+    codes, places = zip(*found, strict=True)
+    return list(codes), list(places)
 
 
 def _matched(

@@ -42,6 +42,8 @@ _ROUNDS = 100
 #: Ranges of a number whose released shares are kept.
 _RANGES = 100
 
+Cells = NDArray[np.int64]
+Shares = NDArray[np.float64]
 #: Makes this many records, calibrated together.
 Make = Callable[[int], pd.DataFrame]
 
@@ -73,15 +75,14 @@ class Acceptance:
 
     def add(self, part: Acceptance) -> None:
         """Count what was drawn for a part of the same sample."""
-        self.candidates += part.candidates
         for text, count in part.obey.items():
             self.obey[text] = self.obey.get(text, 0) + count
+        self.candidates += part.candidates
         self.obey_all += part.obey_all
         self.offered += part.offered
         self.selected += part.selected
         self.conditions = part.conditions
-        if part.moved is not None:
-            self.moved = part.moved if self.moved is None else max(part.moved, self.moved)
+        self.moved = max(filter(None, (self.moved, part.moved)), default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able rates, empty if there was no rule."""
@@ -116,14 +117,12 @@ def obeying(
     encoder: Encoder | None,
     rng: np.random.Generator,
     record: Acceptance,
-    *,
-    least: int,
-    most: int,
+    at_once: tuple[int, int],
 ) -> pd.DataFrame:
     """Draw records that obey all rules, at their released marginals.
 
     ``encoder``: with released marginals to keep, or None to keep none.
-    ``least``, ``most``: records that ``make`` is asked for at once.
+    ``at_once``: least and greatest number of records that ``make`` is asked for.
     """
     pool: list[pd.DataFrame] = []
     drawn = held = 0
@@ -131,17 +130,15 @@ def obeying(
     while True:
         while held < min(np.ceil(wanted), _POOL * size):
             rate = max(held, 1) / max(drawn, 1) if drawn else 1.0
-            frame = make(int(np.clip((wanted - held) / rate, least, most)))
+            frame = make(int(np.clip((wanted - held) / rate, *at_once)))
             kept = _obey(frame, rules, record)
             drawn, held = drawn + len(frame), held + int(kept.sum())
             pool.append(frame[kept])
             _refuse_rare(record, record.obey_all, record.candidates, _rarest(record))
         frame = pd.concat(pool, ignore_index=True)
         if encoder is None or encoder.marginals is None:
-            return _part(frame, size, rng)
-        margins = [
-            margin(*column) for column in zip(encoder.grids, encoder.marginals.probabilities, strict=True)
-        ]
+            return frame.iloc[rng.permutation(len(frame))[:size]].reset_index(drop=True)
+        margins = list(map(margin, encoder.grids, encoder.marginals.probabilities))
         cells = [
             labels[grid.encode(frame[grid.column.name])]
             for grid, (labels, _) in zip(encoder.grids, margins, strict=True)
@@ -157,11 +154,11 @@ def obeying(
     # A share of 1 is drawn twice where it is rounded up: another record then takes the second place.
     chosen = np.concatenate([order[first], order[~first][: size - int(first.sum())]])
     chosen = _evened(chosen, cells, targets, rng)
-    moved = max(
-        (_distance(cell[chosen], p), grid.column.name)
+    moved = (
+        (_distance(cell[chosen], p, None, len(chosen)), grid.column.name)
         for cell, p, grid in zip(cells, targets, encoder.grids, strict=True)
     )
-    record.moved = moved if record.moved is None else max(moved, record.moved)
+    record.moved = max(filter(None, [record.moved, *moved]))
     return frame.iloc[rng.permutation(chosen)].reset_index(drop=True)
 
 
@@ -171,13 +168,11 @@ def fulfilling(
     conditions: Sequence[Rule],
     rng: np.random.Generator,
     record: Acceptance,
-    *,
-    least: int,
-    most: int,
+    at_once: tuple[int, int],
 ) -> Iterator[pd.DataFrame]:
     """Yield frames of these sizes in which all conditions are true.
 
-    ``least``, ``most``: records that ``make`` is asked for at once.
+    ``at_once``: least and greatest number of records that ``make`` is asked for.
     """
     record.conditions = " and ".join(rule.text for rule in conditions)
     waiting = make(0)
@@ -186,11 +181,11 @@ def fulfilling(
         held = len(waiting)
         while held < size:
             rate = max(record.selected, 1) / max(record.offered, 1) if record.offered else 1.0
-            frame = make(int(np.clip((size - held) / rate, least, most)))
+            frame = make(int(np.clip((size - held) / rate, *at_once)))
             kept = np.logical_and.reduce([rule.selected(frame) for rule in conditions])
-            if not record.obey:
-                record.candidates += len(frame)
-            record.offered, record.selected = record.offered + len(frame), record.selected + int(kept.sum())
+            record.candidates += 0 if record.obey else len(frame)
+            record.offered += len(frame)
+            record.selected += int(kept.sum())
             _refuse_rare(record, record.selected, record.offered, f"the condition {record.conditions}")
             pool.append(frame[kept])
             held += int(kept.sum())
@@ -229,9 +224,7 @@ def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
         )
 
 
-def _inclusion(
-    cells: Sequence[NDArray[np.int64]], targets: Sequence[NDArray[np.float64]], size: int
-) -> tuple[NDArray[np.float64], float]:
+def _inclusion(cells: Sequence[Cells], targets: Sequence[Shares], size: int) -> tuple[Shares, float]:
     """Probabilities of taking each record, sum ``size``, that bring all marginals near their targets.
 
     Also the largest total variation distance that is left.
@@ -248,10 +241,7 @@ def _inclusion(
         shares = _capped(shares, size)
         if gap <= 0.25 * _NEAR:
             break
-    gaps = [
-        0.5 * float(np.abs(np.bincount(cell, shares, len(target)) / size - target).sum())
-        for cell, target in zip(cells, targets, strict=True)
-    ]
+    gaps = (_distance(cell, target, shares, size) for cell, target in zip(cells, targets, strict=True))
     return shares, max(gaps)
 
 
@@ -271,11 +261,8 @@ def _capped(shares: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def _evened(
-    chosen: NDArray[np.int64],
-    cells: Sequence[NDArray[np.int64]],
-    targets: Sequence[NDArray[np.float64]],
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
+    chosen: Cells, cells: Sequence[Cells], targets: Sequence[Shares], rng: np.random.Generator
+) -> Cells:
     """Exchange chosen records for others until the marginals' sampling noise is gone, as far as it goes.
 
     Each round draws a random half of all records. It removes those whose cells hold most above their released
@@ -298,9 +285,8 @@ def _evened(
             break
         out = inside[np.argpartition(-score[inside], k - 1)[:k]]
         into = outside[np.argpartition(score[outside], k - 1)[:k]]
-        change = np.bincount(places[into].ravel(), minlength=len(wanted)) - np.bincount(
-            places[out].ravel(), minlength=len(wanted)
-        )
+        won, lost = (np.bincount(places[rows].ravel(), minlength=len(wanted)) for rows in (into, out))
+        change = won - lost
         if (weight * (gap + change) ** 2).sum() < (weight * gap**2).sum():
             gap = gap + change
             taken[out], taken[into] = False, True
@@ -319,9 +305,6 @@ def margin(grid: Grid, probabilities: NDArray[np.float64]) -> tuple[NDArray[np.i
     return binning.labels, binning.probabilities
 
 
-def _distance(cells: NDArray[np.int64], target: NDArray[np.float64]) -> float:
-    return 0.5 * float(np.abs(np.bincount(cells, minlength=len(target)) / len(cells) - target).sum())
-
-
-def _part(frame: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
-    return frame.iloc[rng.permutation(len(frame))[:size]].reset_index(drop=True)
+def _distance(cells: Cells, target: Shares, shares: Shares | None, size: int) -> float:
+    """Total variation distance from a marginal of ``size`` records, all or taken with probabilities."""
+    return 0.5 * float(np.abs(np.bincount(cells, shares, len(target)) / size - target).sum())

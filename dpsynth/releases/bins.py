@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import ConfigError
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
 
@@ -137,77 +135,48 @@ class Bins:
     n: float
 
     @classmethod
-    def of(
-        cls,
-        marginals: Marginals,
-        *,
-        root: int | None,
-        classes: int,
-        noise_std: float,
-        n_bins: int | None = None,
-    ) -> Bins:
+    def of(cls, marginals: Marginals, *, root: int | None, classes: int, noise_std: float) -> Bins:
         """Bins from released marginals and public numbers.
 
         ``root``: A column that keeps all its cells: the outcome.
         ``classes``: cells of the outcome where every table has it as an axis, else 1.
-        ``n_bins``: most bins of an ordered column. The default is `default_bins`, which reads no records.
+        ``noise_std``: standard deviation of the noise in a cell of the tables, see `default_bins`.
         """
-        if n_bins is not None and n_bins < 1:
-            raise ConfigError(f"n_bins is {n_bins}, but must be at least 1")
-        most = n_bins or default_bins(marginals.n, noise_std, classes)
+        most = default_bins(marginals.n, noise_std, classes)
         columns = enumerate(zip(marginals.grids, marginals.probabilities, strict=True))
         binnings = tuple(make_binning(grid, p, most, keep=j == root) for j, (grid, p) in columns)
         return cls(marginals.grids, binnings, marginals.n)
 
     @cached_property
-    def axes(self) -> tuple[BinAxis, ...]:
+    def axes(self) -> tuple[GridAxis, ...]:
         """One axis a column."""
         pairs = zip(self.grids, self.binnings, strict=True)
-        return tuple(BinAxis(grid, binning.labels) for grid, binning in pairs)
-
-
-class Axis(Protocol):
-    """A partition of records into cells, picklable and compared by identity."""
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
+        return tuple(GridAxis(grid, binning.labels) for grid, binning in pairs)
 
     def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
-        """Cell of each record, from 0 to ``size - 1``, shape (n,)."""
+        """Bins of each record, shape (n, columns)."""
+        return np.stack([axis.cells(frame) for axis in self.axes], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class GridAxis:
-    """The cells of one column's public grid."""
+    """The cells of one column's public grid, or coarse bins of them.
+
+    ``labels``, shape (grid.size,), optional: bin of each cell.
+    """
 
     grid: Grid
+    labels: NDArray[np.int64] | None = None
 
     @property
     def size(self) -> int:
-        """Number of cells."""
-        return self.grid.size
+        """Number of cells or bins."""
+        return self.grid.size if self.labels is None else int(self.labels.max()) + 1
 
     def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
-        """Cell of each record."""
-        return self.grid.encode(frame[self.grid.column.name])
-
-
-@dataclass(frozen=True, eq=False)
-class BinAxis:
-    """Coarse bins of one column: ``labels`` gives the bin of each cell of its grid, shape (grid.size,)."""
-
-    grid: Grid
-    labels: NDArray[np.int64]
-
-    @property
-    def size(self) -> int:
-        """Number of bins."""
-        return int(self.labels.max()) + 1
-
-    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
-        """Bin of each record."""
-        return self.labels[self.grid.encode(frame[self.grid.column.name])]
+        """Cell or bin of each record."""
+        cells = self.grid.encode(frame[self.grid.column.name])
+        return cells if self.labels is None else self.labels[cells]
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,3 +193,7 @@ class MissingAxis:
     def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
         """Number of missing values of each record."""
         return frame[list(self.columns)].isna().to_numpy().sum(axis=1).astype(np.int64)
+
+
+#: A partition of records into cells from 0 to ``size - 1``, picklable and compared by identity.
+Axis = GridAxis | MissingAxis

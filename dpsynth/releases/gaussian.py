@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.events import gaussian_event, non_private_event
 from dpsynth.accounting.normal_form import ADD_REMOVE
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.releases.records import Records
 
 if TYPE_CHECKING:
@@ -26,6 +26,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Released = TypeVar("Released", covariant=True)
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptive(Generic[Given]):
+    """A release whose query is made of earlier noisy statistics, and given with :meth:`at`."""
+
+    read_with: Given | None = None
+
+    def at(self, given: Given) -> Self:
+        """The same release with this query, at the same cost."""
+        return replace(self, read_with=given)
+
+    @property
+    def given(self) -> Given:
+        """The earlier noisy statistics that the query is made of."""
+        if self.read_with is None:
+            raise PrivacyError(
+                f"{type(self).__name__} is read with earlier noisy statistics: give them with at()"
+            )
+        return self.read_with
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,15 +8,15 @@ sensitivity is 1 under add/remove one record. `dpsynth.studies.life_table` makes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import PrivacyError
-from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.gaussian import Array
 from dpsynth.releases.records import Records
+from dpsynth.releases.score import StudyRelease
 from dpsynth.studies.life_table import ENDS
 from dpsynth.studies.terms import column_values
 from dpsynth.table.schema import Schema
@@ -74,33 +74,15 @@ class LifeTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LifeTableRelease(GaussianRelease[Array]):
-    """Counts of a survival study's records by interval and end, shape (3 J + 1,).
+class LifeTableRelease(StudyRelease[LifeTable]):
+    """Counts of a survival study's records by interval and end, shape (3 J + 1,)."""
 
-    ``table``: the intervals, made from earlier noisy statistics and given with :meth:`at`.
-    """
-
-    study: str
-    table: LifeTable | None = None
-    l2_sensitivity = 1.0
+    kind = "life table"
     sensitivity = "1 (a record lies in one cell)"
-
-    @property
-    def name(self) -> str:
-        """Whose table."""
-        return f"life table of study {self.study}"
-
-    def at(self, table: LifeTable) -> LifeTableRelease:
-        """The same release with these intervals, at the same cost."""
-        return replace(self, table=table)
 
     def query(self, records: Records) -> list[Array]:
         """The exact counts."""
-        if self.table is None:
-            raise PrivacyError(
-                "a life table needs intervals from earlier noisy statistics: give them with at()"
-            )
-        return records.sums(self.table.counts)
+        return records.sums(self.given.counts)
 
     def finish(self, noisy: Sequence[Array]) -> Array:
         """The noisy counts."""

@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import PrivacyError
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import FourierFeatures, tables_of, values_of
-from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease
 from dpsynth.releases.records import Records
 
 #: Standard deviations of noise for which a group has records, and most groups.
@@ -72,39 +71,23 @@ class NeighbourHistogram:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeighbourHistogramRelease(GaussianRelease[NeighbourHistogram]):
-    """Number of records most like each group of samples, and the sum of their Fourier features.
+class NeighbourHistogramRelease(
+    Adaptive["tuple[Bins, Groups, FourierFeatures | None]"], GaussianRelease[NeighbourHistogram]
+):
+    """Number of records most like each group of samples, and the sum of their Fourier features."""
 
-    ``features``: made before without records, and given with :meth:`of`.
-    """
-
-    bins: Bins | None = None
-    groups: Groups | None = None
-    features: FourierFeatures | None = None
     name = "nearest-neighbour histogram"
     l2_sensitivity = math.sqrt(2.0)
     sensitivity = (
         "sqrt(2) (a record is in one group of the base model's draws, and adds Fourier features of length 1)"
     )
 
-    def of(
-        self, bins: Bins, groups: Groups, features: FourierFeatures | None = None
-    ) -> NeighbourHistogramRelease:
-        """The same release for these groups and features, at the same cost."""
-        return replace(self, bins=bins, groups=groups, features=features)
-
-    def _given(self) -> tuple[Bins, Groups]:
-        if self.bins is None or self.groups is None:
-            raise PrivacyError("a nearest-neighbour histogram needs groups of samples: give them with of()")
-        return self.bins, self.groups
-
     def query(self, records: Records) -> list[Array]:
         """The exact number of records in each group, and the exact sum of features."""
-        bins, groups = self._given()
-        features = self.features
+        bins, groups, features = self.given
 
         def total(frame: pd.DataFrame) -> list[Array]:
-            cells = np.stack([axis.cells(frame) for axis in bins.axes], axis=1)
+            cells = bins.cells(frame)
             counts = groups.counts(cells)
             return [counts] if features is None else [counts, features.total(cells)]
 
@@ -112,9 +95,9 @@ class NeighbourHistogramRelease(GaussianRelease[NeighbourHistogram]):
 
     def finish(self, noisy: Sequence[Array]) -> NeighbourHistogram:
         """The noisy numbers as they are."""
-        bins, groups = self._given()
-        fourier = None if self.features is None else noisy[1]
-        return NeighbourHistogram(groups, noisy[0], self.noise_std, bins.n, self.features, fourier)
+        bins, groups, features = self.given
+        fourier = None if features is None else noisy[1]
+        return NeighbourHistogram(groups, noisy[0], self.noise_std, bins.n, features, fourier)
 
 
 #: Records whose distances to all centres are held at once, which should stay in cache.

@@ -9,16 +9,15 @@ Gaussian noise. `dpsynth.model.reweighting.fit_reweighting` makes the base model
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import PrivacyError
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import PairFeatures
-from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease
 from dpsynth.releases.records import Records
 
 
@@ -37,42 +36,26 @@ class PairwiseStatistics:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairwiseStatisticsRelease(GaussianRelease[PairwiseStatistics]):
-    """The sum of the records' pair features, each record's divided by the longest vector's length.
+class PairwiseStatisticsRelease(Adaptive[tuple[Bins, PairFeatures]], GaussianRelease[PairwiseStatistics]):
+    """The sum of the records' pair features, each record's divided by the longest vector's length."""
 
-    ``features``: made from earlier noisy statistics, and given with :meth:`of`.
-    """
-
-    bins: Bins | None = None
-    features: PairFeatures | None = None
     name = "pairwise statistics"
     l2_sensitivity = 1.0
     sensitivity = (
         "1 (a record's products of all pairs of columns, and with the outcome, scaled down to length 1)"
     )
 
-    def of(self, bins: Bins, features: PairFeatures) -> PairwiseStatisticsRelease:
-        """The same release of these features, at the same cost."""
-        return replace(self, bins=bins, features=features)
-
-    def _given(self) -> tuple[Bins, PairFeatures]:
-        if self.bins is None or self.features is None:
-            raise PrivacyError(
-                "pairwise statistics need features from earlier noisy statistics: give them with of()"
-            )
-        return self.bins, self.features
-
     def query(self, records: Records) -> list[Array]:
         """The exact sum, as a vector: each product once."""
-        bins, features = self._given()
+        bins, features = self.given
 
         def total(frame: pd.DataFrame) -> list[Array]:
-            return [features.total(np.stack([axis.cells(frame) for axis in bins.axes], axis=1))]
+            return [features.total(bins.cells(frame))]
 
         return records.sums(total)
 
     def finish(self, noisy: Sequence[Array]) -> PairwiseStatistics:
         """Their mean, with the features' own length."""
-        bins, features = self._given()
+        bins, features = self.given
         share = features.cap / bins.n
         return PairwiseStatistics(features, features.matrix(noisy[0] * share), self.noise_std * share, bins.n)

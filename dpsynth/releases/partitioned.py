@@ -8,16 +8,15 @@ exact counts of private records, as they hold the records. The cluster belongs t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.cluster import each
 from dpsynth.errors import InputError
-from dpsynth.releases.records import Axes, Records, Summing, count_frame, sum_frame
+from dpsynth.releases.records import Records, Summing, added
 from dpsynth.table.parquet import ParquetTable, Part, read_part
 from dpsynth.table.schema import Schema
 
@@ -61,20 +60,10 @@ class PartitionedRecords(Records):
     def _size(self) -> int:
         return self.table.rows
 
-    def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
-        total = count_frame(self._empty, tables)
-        work = partial(_count_part, schema=self.schema, tables=tables)
+    def _total(self, of: Summing) -> Sequence[NDArray]:
         # A part that is counted twice, because its worker died, has one future and is added once.
-        for counts in each(self._client, work, self.table.parts):
-            for whole, part in zip(total, counts, strict=True):
-                whole += part
-        return total
-
-    def _sums(self, of: Summing) -> list[NDArray[np.float64]]:
-        total = sum_frame(self._empty, of)
-        for sums in each(self._client, partial(_sum_part, schema=self.schema, of=of), self.table.parts):
-            total = [whole + part for whole, part in zip(total, sums, strict=True)]
-        return total
+        parts = each(self._client, partial(_total_of_part, schema=self.schema, of=of), self.table.parts)
+        return reduce(added, parts, of(self._empty))
 
     def _frame(self) -> pd.DataFrame:
         raise self.not_in_memory()
@@ -92,14 +81,5 @@ def _check_part(part: Part, schema: Schema) -> None:
         pass
 
 
-def _count_part(part: Part, schema: Schema, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
-    total: list[NDArray[np.int64]] = []
-    for frame in read_part(part, schema):
-        counts = count_frame(frame, tables)
-        total = [whole + part for whole, part in zip(total, counts, strict=True)] if total else counts
-    return total
-
-
-def _sum_part(part: Part, schema: Schema, of: Summing) -> list[NDArray[np.float64]]:
-    frames = [sum_frame(frame, of) for frame in read_part(part, schema)]
-    return [np.sum(arrays, axis=0) for arrays in zip(*frames, strict=True)]
+def _total_of_part(part: Part, schema: Schema, of: Summing) -> Sequence[NDArray]:
+    return reduce(added, map(of, read_part(part, schema)))

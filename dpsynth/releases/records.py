@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from dpsynth.releases.bins import Axis
 #: The axes of one table of counts, in order.
 Axes = Sequence[Axis]
 #: Sums over the records of a frame.
-Summing = Callable[[pd.DataFrame], Sequence[NDArray[np.float64]]]
+Summing = Callable[[pd.DataFrame], Sequence[NDArray]]
 #: Records of a frame that are summed at once, which bounds the memory of what each contributes.
 _BLOCK = 20_000
 
@@ -74,7 +75,7 @@ class Records(ABC):
             release bounds the contribution of one record, and so the sensitivity.
         """
         self._check_open()
-        return self._sums(of)
+        return list(self._sums(of))
 
     def frame(self) -> pd.DataFrame:
         """The records themselves, in memory, for a critic's steps."""
@@ -88,11 +89,15 @@ class Records(ABC):
     @abstractmethod
     def _size(self) -> int: ...
 
-    @abstractmethod
-    def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]: ...
+    def _counts(self, tables: Sequence[Axes]) -> Sequence[NDArray]:
+        return self._total(partial(count_frame, tables=tables))
+
+    def _sums(self, of: Summing) -> Sequence[NDArray]:
+        return self._total(partial(sum_frame, of=of))
 
     @abstractmethod
-    def _sums(self, of: Summing) -> list[NDArray[np.float64]]: ...
+    def _total(self, of: Summing) -> Sequence[NDArray]:
+        """Arrays of the frame of all records, or their sums over frames that hold all records."""
 
     @abstractmethod
     def _frame(self) -> pd.DataFrame: ...
@@ -111,24 +116,23 @@ class FrameRecords(Records):
     def _size(self) -> int:
         return len(self._records)
 
-    def _counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
-        return count_frame(self._records, tables)
-
-    def _sums(self, of: Summing) -> list[NDArray[np.float64]]:
-        return sum_frame(self._records, of)
+    def _total(self, of: Summing) -> Sequence[NDArray]:
+        return of(self._records)
 
     def _frame(self) -> pd.DataFrame:
         return self._records
 
 
-def sum_frame(frame: pd.DataFrame, of: Summing) -> list[NDArray[np.float64]]:
+def sum_frame(frame: pd.DataFrame, of: Summing) -> Sequence[NDArray[np.float64]]:
     """Sums over the records of a frame, block by block, or of one part of a table: they add up over parts."""
-    total = [np.asarray(array, dtype=np.float64) for array in of(frame.iloc[:0])]
-    for start in range(0, len(frame), _BLOCK):
-        total = [
-            whole + part for whole, part in zip(total, of(frame.iloc[start : start + _BLOCK]), strict=True)
-        ]
-    return total
+    nothing: Sequence[NDArray] = [np.asarray(array, dtype=np.float64) for array in of(frame.iloc[:0])]
+    blocks = (frame.iloc[start : start + _BLOCK] for start in range(0, len(frame), _BLOCK))
+    return reduce(added, map(of, blocks), nothing)
+
+
+def added(total: Sequence[NDArray], part: Sequence[NDArray]) -> Sequence[NDArray]:
+    """Sums of the records of two frames from those of either."""
+    return [whole + more for whole, more in zip(total, part, strict=True)]
 
 
 def count_frame(frame: pd.DataFrame, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:

@@ -15,14 +15,14 @@ norm K. Both are divided by their bounds: the sensitivity is 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar, Generic
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import PrivacyError
-from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease, Given
 from dpsynth.releases.records import Records
 from dpsynth.studies.design import StudyDesign
 
@@ -134,63 +134,46 @@ def symmetric(vector: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyRelease(GaussianRelease[Array]):
-    """A sum over the records of a pre-specified regression, one bounded contribution each.
-
-    ``point``: where it is taken, from earlier noisy statistics, given with :meth:`at`.
-    """
+class StudyRelease(Adaptive[Given], GaussianRelease[Array], Generic[Given]):
+    """A sum over the records of a pre-specified regression, one contribution of length 1 each."""
 
     study: str
-    point: ScorePoint | None = None
+    kind: ClassVar[str]
     l2_sensitivity = 1.0
-
-    def at(self, point: ScorePoint) -> StudyRelease:
-        """The same release at this point, at the same cost."""
-        return replace(self, point=point)
-
-    def _point(self) -> ScorePoint:
-        if self.point is None:
-            raise PrivacyError(
-                "the sums of a regression need a point from earlier noisy statistics: give it with at()"
-            )
-        return self.point
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreRelease(StudyRelease):
-    """The whitened score of a regression at a point, shape (d,)."""
-
-    sensitivity = "1 (a record's whitened score, weighted by its predictors, over its bound)"
 
     @property
     def name(self) -> str:
-        """Whose score."""
-        return f"score of study {self.study}"
+        """The kind of sum, and its study."""
+        return f"{self.kind} of study {self.study}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRelease(StudyRelease[ScorePoint]):
+    """The whitened score of a regression at a point, shape (d,)."""
+
+    kind = "score"
+    sensitivity = "1 (a record's whitened score, weighted by its predictors, over its bound)"
 
     def query(self, records: Records) -> list[Array]:
         """The exact sum."""
-        return records.sums(self._point().total_score)
+        return records.sums(self.given.total_score)
 
     def finish(self, noisy: Sequence[Array]) -> Array:
         """The noisy sum, times its bound: the whitened score."""
-        return noisy[0] * self._point().bound
+        return noisy[0] * self.given.bound
 
 
 @dataclass(frozen=True, kw_only=True)
-class InformationRelease(StudyRelease):
+class InformationRelease(StudyRelease[ScorePoint]):
     """The information of a regression at a point, shape (d, d)."""
 
+    kind = "information"
     sensitivity = "1 (a record's whitened information, scaled down to Frobenius norm 1)"
-
-    @property
-    def name(self) -> str:
-        """Whose information."""
-        return f"information of study {self.study}"
 
     def query(self, records: Records) -> list[Array]:
         """The exact sum, as a vector of the same norm."""
-        return records.sums(self._point().total_information)
+        return records.sums(self.given.total_information)
 
     def finish(self, noisy: Sequence[Array]) -> Array:
         """The noisy sum as a symmetric matrix, times its cap: the whitened information, capped."""
-        return symmetric(noisy[0]) * self._point().cap
+        return symmetric(noisy[0]) * self.given.cap

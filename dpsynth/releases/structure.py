@@ -19,7 +19,7 @@ later choices may depend on earlier ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -29,8 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.events import exponential_mechanism_event, non_private_event
 from dpsynth.accounting.normal_form import ADD_REMOVE
-from dpsynth.errors import ConfigError, PrivacyError
+from dpsynth.errors import ConfigError
 from dpsynth.releases.bins import Binning, Bins
+from dpsynth.releases.gaussian import Adaptive
 from dpsynth.releases.records import Records
 from dpsynth.table.schema import Schema
 
@@ -73,14 +74,14 @@ Family = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgesRelease:
+class EdgesRelease(Adaptive[Bins]):
     """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
 
     ``schema``: its outcome is the tree's root. Without one the first column is.
     ``kind``: one parent a column, or the outcome and another. "tan" needs an outcome.
     ``epsilon``: cost of each choice, an exponential mechanism. None takes the best edges: **not private**.
     ``table_std``: noise of a cell of the later tables, for which scores allow.
-    ``bins``: made from earlier noisy statistics, and given with :meth:`of`.
+    ``read_with``: bins from earlier noisy statistics, given with :meth:`at`.
 
     Source: Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN). The choice
     by the exponential mechanism, with scores that allow for noise: McKenna et al. (2021), "Winning the NIST
@@ -91,7 +92,6 @@ class EdgesRelease:
     kind: Kind
     epsilon: float | None
     table_std: float
-    bins: Bins | None = None
     stage: Stage | None = None
     name: ClassVar[str] = "base model edges"
     adjacency: ClassVar[str] = ADD_REMOVE
@@ -133,34 +133,23 @@ class EdgesRelease:
             return non_private_event()
         return exponential_mechanism_event(self.epsilon, count=self.choices)
 
-    def of(self, bins: Bins) -> EdgesRelease:
-        """The same release among these bins, at the same cost."""
-        return replace(self, bins=bins)
-
     def only(self) -> list[Family]:
         """The families if there is no choice. No record is read."""
         return self._families(np.zeros((len(self.schema),) * 2), np.random.default_rng(0))
 
     def scores(self, records: Records) -> NDArray[np.float64]:
         """Each pair's distance from independence: private, sensitivity 1 each, shape (columns, columns)."""
-        bins = self._given()
+        bins = self.given
         pairs = list(combinations(self.columns, 2))
         tables = records.counts([(bins.axes[a], bins.axes[b]) for a, b in pairs])
         return pair_scores(dict(zip(pairs, tables, strict=True)), bins.binnings, bins.n)
 
     def __call__(self, records: Records, rng: np.random.Generator) -> list[Family]:
         """Choose. A ledger calls it when the choices are posted."""
-        binnings = self._given().binnings
+        binnings = self.given.binnings
         classes = binnings[self.root].size if self.kind == "tan" else 1
         allowance = noise_allowance(binnings, self.table_std, classes)
         return self._families(self.scores(records) - allowance, rng)
-
-    def _given(self) -> Bins:
-        if self.bins is None:
-            raise PrivacyError(
-                "edges are chosen among bins from earlier noisy statistics: give them with of()"
-            )
-        return self.bins
 
     def _families(self, scores: NDArray[np.float64], rng: np.random.Generator) -> list[Family]:
         columns = self.columns

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpsynth.accounting.contents import Stage
 from dpsynth.errors import PrivacyError
 from dpsynth.releases.bins import Bins
-from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import Family
 
@@ -25,7 +25,7 @@ OUTCOME_SHARE = 1.0 / 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TablesRelease(GaussianRelease[dict[Family, Array]]):
+class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[dict[Family, Array]]):
     """One table for every family of columns, made with `TablesRelease.plan`.
 
     A record lies in one cell of each table. All tables together have L2 sensitivity
@@ -34,30 +34,23 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
 
     ``count``: number of tables in which a record counts for 1. ``noise_std`` is that of their cells.
     ``with_outcome``: number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
-    ``families``: columns of each table, the child last. Those of the outcome and one column come first.
+    ``read_with``: bins, and columns of each table, the child last. Those of the outcome and one column come
+        first.
     """
 
     count: int
     with_outcome: int = 0
-    bins: Bins | None = None
-    families: tuple[Family, ...] = ()
     name = "base model tables"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bins is not None and len(self.families) != len(self.weights):
-            raise PrivacyError(
-                f"{len(self.families)} tables are to be counted, but {len(self.weights)} were planned"
-            )
+        counted = len(self.weights if self.read_with is None else self.read_with[1])
+        if counted != len(self.weights):
+            raise PrivacyError(f"{counted} tables are to be counted, but {len(self.weights)} were planned")
 
     @classmethod
     def plan(
-        cls,
-        columns: int,
-        *,
-        three_way: bool,
-        noise_multiplier: float | None,
-        stage: Stage | None = None,
+        cls, columns: int, *, three_way: bool, noise_multiplier: float | None, stage: Stage | None = None
     ) -> TablesRelease:
         """The tables of a base model of so many columns.
 
@@ -79,7 +72,7 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
         if self.with_outcome:
             alone = tuple((family[0], family[-1]) for family in families)
             counted = (*alone, *(family for family in families if len(family) > 2))
-        return replace(self, bins=bins, families=counted)
+        return self.at((bins, counted))
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -103,15 +96,11 @@ class TablesRelease(GaussianRelease[dict[Family, Array]]):
 
     def query(self, records: Records) -> list[Array]:
         """Exact tables of all families, shapes by their columns' bins, each times its weight."""
-        if self.bins is None:
-            raise PrivacyError(
-                "tables are counted in bins from earlier noisy statistics: give them with of()"
-            )
-        axes = self.bins.axes
-        exact = records.counts([tuple(axes[j] for j in family) for family in self.families])
+        bins, families = self.given
+        exact = records.counts([tuple(bins.axes[j] for j in family) for family in families])
         return [weight * counts for weight, counts in zip(self.weights, exact, strict=True)]
 
     def finish(self, noisy: Sequence[Array]) -> dict[Family, Array]:
         """The noisy counts of each family."""
         counts = (table / weight for table, weight in zip(noisy, self.weights, strict=True))
-        return dict(zip(self.families, counts, strict=True))
+        return dict(zip(self.given[1], counts, strict=True))

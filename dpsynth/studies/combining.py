@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import few, inside
 from dpsynth.errors import InputError
-from dpsynth.studies.digits import interval_texts
+from dpsynth.studies.digits import aligned, interval_texts, p_text
 
 Floats = NDArray[np.float64]
 #: What a regression package gives for each table.
@@ -67,18 +67,11 @@ class Combined:
     def __str__(self) -> str:
         rows = [("term", "estimate", "std error", f"{100 * self.level:g} % interval", "p")]
         for k, term in enumerate(self.terms):
-            p = "<.001" if self.p_value[k] < 0.001 else f"{self.p_value[k]:.3f}"
             told = map(float, (self.estimate[k], self.lower[k], self.upper[k]))
             estimate, lower, upper = interval_texts(*told)
-            error = f"{self.std_error[k]:.3g}"
-            rows.append((term, estimate, error, f"{lower} to {upper}", p.replace("0.", ".", 1)))
-        width = [max(len(row[k]) for row in rows) for k in range(5)]
-        lines = [
-            f"{a:{width[0]}}  {b:>{width[1]}}  {c:>{width[2]}}  {d:<{width[3]}}  {e:>{width[4]}}"
-            for a, b, c, d, e in rows
-        ]
-        lines.append(f"From {self.m} synthetic tables.")
-        return "\n".join(lines)
+            error, p = f"{self.std_error[k]:.3g}", p_text(self.p_value[k])
+            rows.append((term, estimate, error, f"{lower} to {upper}", p))
+        return "\n".join([*aligned(rows, "<>><>"), f"From {self.m} synthetic tables."])
 
 
 def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combined:
@@ -193,8 +186,6 @@ def _half_width(deviations: Floats, outside: float) -> float:
 def _estimates(given: Given) -> tuple[Floats, list[Hashable] | None]:
     """Estimates of shape (m, p), all finite, and the names of the terms, if they have any."""
     values, names = _stacked("estimates", given, None)
-    if values.ndim == 1:
-        values = values[:, None]
     if values.ndim != 2 or values.shape[1] == 0:
         raise InputError(f"estimates must have shape (m,) or (m, p), not {values.shape}")
     if len(values) < 2:
@@ -213,8 +204,6 @@ def _estimates(given: Given) -> tuple[Floats, list[Hashable] | None]:
 def _variances(given: Given, shape: tuple[int, ...], names: list[Hashable] | None) -> Floats:
     """Variances of shape (m, p), from variances or covariance matrices."""
     values, _ = _stacked("variances", given, names)
-    if values.ndim == 1:
-        values = values[:, None]
     if values.ndim == 3 and values.shape[1] == values.shape[2]:
         values = np.diagonal(values, axis1=1, axis2=2)
     if values.shape != shape:
@@ -224,7 +213,7 @@ def _variances(given: Given, shape: tuple[int, ...], names: list[Hashable] | Non
 
 
 def _stacked(name: str, given: Given, names: list[Hashable] | None) -> tuple[Floats, list[Hashable] | None]:
-    """The given estimates as one array, with terms in the order of ``names``, or of the first table."""
+    """The given numbers, of shape (m, ...), with terms in the order of ``names``, or of the first table."""
     if isinstance(given, pd.DataFrame):
         given = [row for _, row in given.iterrows()]
     elif isinstance(given, pd.Series):
@@ -244,9 +233,10 @@ def _stacked(name: str, given: Given, names: list[Hashable] | None) -> tuple[Flo
             tables[number - 1] = table.reindex(order) if table.ndim == 1 else table.loc[order, order]
         names = order
     try:
-        return np.array(tables, dtype=np.float64), names
+        values = np.array(tables, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be numbers, the same number of them for each table") from None
+    return values[:, None] if values.ndim == 1 else values, names
 
 
 def _refuse(values: Floats, bad: NDArray[np.bool_], terms: tuple[str, ...], what: str, mend: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: significant digits of a number that stands alone
@@ -39,6 +39,22 @@ def interval_texts(estimate: float, lower: float, upper: float) -> tuple[str, st
 def effect_texts(told: Mapping[str, Any]) -> tuple[str, str, str]:
     """The same, of a record with ``estimate``, ``lower`` and ``upper``."""
     return interval_texts(told["estimate"], told["lower"], told["upper"])
+
+
+def p_text(p: float) -> str:
+    """A p-value with three decimals and no leading zero.
+
+    >>> p_text(0.0004), p_text(0.048), p_text(1.0)
+    ('<.001', '.048', '1.000')
+    """
+    return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Rows of a table as lines of text, with each column at the left (``<``) or at the right (``>``)."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    places = [f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)]
+    return ["  ".join(places).format(*row) for row in rows]
 
 
 def _decimals(estimate: float, lower: float, upper: float) -> int | None:

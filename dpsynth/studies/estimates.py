@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.checks import inside
-from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.digits import aligned, effect_texts, p_text
 from dpsynth.studies.life_table import SurvivalCurve
 
 Floats = NDArray[np.float64]
@@ -103,9 +103,9 @@ class Estimates:
         half = float(stats.norm.ppf(0.5 + inside("level", level, 0.0, 1.0) / 2))
         rows: list[Effect] = []
         for term, value, error in zip(self.terms, self.coefficients, self.std_errors, strict=True):
-            ends = (self._shown(float(v)) for v in (value, value - half * error, value + half * error))
+            values = (value, value - half * error, value + half * error)
+            estimate, lower, upper = (self._shown(float(v)) for v in values)
             p = 2.0 * float(stats.norm.sf(abs(value) / error))
-            estimate, lower, upper = ends
             rows.append({"term": term, "estimate": estimate, "lower": lower, "upper": upper, "p_value": p})
         return rows
 
@@ -116,29 +116,19 @@ class Estimates:
     def __str__(self) -> str:
         rows = [("term", self.measure, "95 % interval", "p")]
         for row in self.effects():
-            p = "<.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}".lstrip("0")
             estimate, lower, upper = effect_texts(row)
-            rows.append((row["term"], estimate, f"{lower} to {upper}", p))
-        width = [max(len(row[k]) for row in rows) for k in range(4)]
-        lines = [f"{self.study}: {self.formula}"]
-        lines += [f"{a:{width[0]}}  {b:>{width[1]}}  {c:<{width[2]}}  {d:>{width[3]}}" for a, b, c, d in rows]
-        lines.append(f"Intervals include sampling error and privacy noise: {self.widened}.")
-        lines.extend(self.remarks)
-        if self.survival is not None:
-            lines.append(str(self.survival))
-        return "\n".join(lines)
+            rows.append((row["term"], estimate, f"{lower} to {upper}", p_text(row["p_value"])))
+        lines = [f"{self.study}: {self.formula}", *aligned(rows, "<><>")]
+        lines += [f"Intervals include sampling error and privacy noise: {self.widened}.", *self.remarks]
+        return "\n".join(lines if self.survival is None else [*lines, str(self.survival)])
 
     def to_dict(self) -> dict[str, Any]:
         """Record for JSON. :meth:`from_dict` is its inverse."""
         return {
-            "study": self.study,
-            "kind": self.kind,
-            "formula": self.formula,
-            "outcome": self.outcome,
+            **vars(self),
             "terms": list(self.terms),
             "coefficients": self.coefficients.tolist(),
             "covariance": self.covariance.tolist(),
-            "widening": self.widening,
             "survival": None if self.survival is None else self.survival.to_dict(),
             "remarks": list(self.remarks),
         }

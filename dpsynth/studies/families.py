@@ -19,7 +19,7 @@ its predictors alone. Weights made from it keep the score's mean at zero if the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ _LOG_HAZARDS = (-30.0, 5.0)
 
 class Family(Protocol):
     """One likelihood. ``y`` has shape (n,) except for survival, ``eta`` has shape (n, J)."""
+
+    kind: ClassVar[str]
 
     @property
     def baseline(self) -> int:
@@ -60,12 +62,14 @@ class Family(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """Its kind and parameters."""
+        return {"kind": self.kind, **vars(self)}
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Family):
     """An event or none: ``y`` is 1 or 0."""
 
+    kind = "logistic"
     baseline = 1
 
     def residuals(self, eta: Floats, y: Floats) -> Floats:
@@ -92,16 +96,13 @@ class Logistic:
         """1 with probability p."""
         return (rng.random(len(eta)) < expit(eta[:, 0])).astype(np.float64)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind."""
-        return {"kind": "logistic"}
-
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Family):
     """A number. ``y`` and ``spread``, the residual's standard deviation, are in one unit."""
 
     spread: float
+    kind = "linear"
     baseline = 1
 
     def residuals(self, eta: Floats, y: Floats) -> Floats:
@@ -130,19 +131,16 @@ class Linear:
         """Normal around the linear predictor."""
         return np.asarray(eta[:, 0] + self.spread * rng.standard_normal(len(eta)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and spread."""
-        return {"kind": "linear", "spread": self.spread}
-
 
 @dataclass(frozen=True)
-class PiecewiseHazards:
+class PiecewiseHazards(Family):
     """Survival over J intervals of time.
 
     ``y`` is the observed time in intervals (1.5 is half of the second), negative if the event ended it.
     """
 
     intervals: int
+    kind = "cox"
 
     @property
     def baseline(self) -> int:
@@ -202,15 +200,8 @@ class PiecewiseHazards:
         part = (waiting - spent) / np.take_along_axis(hazard, place, axis=1)[:, 0]
         return np.where(whole == self.intervals, float(self.intervals), -(whole + part))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and number of intervals."""
-        return {"kind": "cox", "intervals": self.intervals}
-
 
 def family_of(record: dict[str, Any]) -> Family:
     """Inverse of ``to_dict``."""
-    if record["kind"] == "logistic":
-        return Logistic()
-    if record["kind"] == "linear":
-        return Linear(float(record["spread"]))
-    return PiecewiseHazards(int(record["intervals"]))
+    made: dict[str, type] = {family.kind: family for family in (Logistic, Linear, PiecewiseHazards)}
+    return made[record["kind"]](**{name: value for name, value in record.items() if name != "kind"})

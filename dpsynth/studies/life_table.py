@@ -134,14 +134,10 @@ def _least(values: Floats) -> Floats:
     return np.clip(np.minimum.accumulate(values), 0.0, 1.0)
 
 
-def _most(values: Floats) -> Floats:
-    """The lowest curve above that never increases, in [0, 1]."""
-    return np.clip(np.maximum.accumulate(values[::-1])[::-1], 0.0, 1.0)
-
-
 def _monotone(values: Floats) -> Floats:
-    """The curve in [0, 1] that never increases and is nearest in its largest difference: half between."""
-    return np.asarray((_least(values) + _most(values)) / 2.0)
+    """The nearest curve in [0, 1] that never increases: half between bounds below and above."""
+    above = np.clip(np.maximum.accumulate(values[::-1])[::-1], 0.0, 1.0)
+    return np.asarray((_least(values) + above) / 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,13 +180,11 @@ class SurvivalCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Record for JSON. :meth:`from_dict` is its inverse."""
-        arrays = {name: getattr(self, name).tolist() for name in ("times", "survival", "lower", "upper")}
-        return {**arrays, "level": self.level, "unit": self.unit}
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> SurvivalCurve:
         """Rebuild what :meth:`to_dict` described."""
-        times, survival, lower, upper = (
-            np.array(record[name], dtype=float) for name in ("times", "survival", "lower", "upper")
-        )
+        names = ("times", "survival", "lower", "upper")
+        times, survival, lower, upper = (np.array(record[name], dtype=float) for name in names)
         return cls(times, survival, lower, upper, float(record["level"]), str(record["unit"]))

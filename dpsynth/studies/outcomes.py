@@ -44,7 +44,9 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
     eta = design.rows(x[complete]) @ beta
     if design.model.kind == "linear":
         drawn = _around(design, x[complete], y[complete], eta, rng)
-        return frame.assign(**{column.name: _number(design, column, frame, complete, drawn)})
+        values = design.outcome[0] + design.outcome[1] * drawn
+        values = np.exp(np.minimum(values, 700.0)) if column.name in design.model.logs else values
+        return frame.assign(**{column.name: _numbers(column, frame, complete, values)})
     drawn = events = design.family.draw(eta, rng)
     changed = {}
     if design.model.duration is not None:
@@ -63,7 +65,7 @@ def _around(design: StudyDesign, x: Floats, y: Floats, eta: Floats, rng: np.rand
         return design.family.draw(eta, rng)
     fitted, _ = mode(design, x, y, 1.0)
     residuals = y - design.rows(x)[:, 0] @ fitted
-    middle, low, high = eta[:, 0] + residuals.mean(), *_bounds(design)
+    middle, (low, high) = eta[:, 0] + residuals.mean(), _bounds(design)
     residuals = (residuals - residuals.mean()) * np.sqrt(len(y) / (len(y) - design.size))
     outside = float(((middle < low) | (middle > high)).mean())
     if outside > _FEW:
@@ -90,31 +92,20 @@ def _mean_cut(distances: Floats, room: Floats) -> Floats:
     return np.asarray((sums[within] + (len(ordered) - within) * room) / len(ordered))
 
 
-def _bounds(design: StudyDesign) -> tuple[float, float]:
-    """The outcome's public bounds as the regression has it."""
+def _bounds(design: StudyDesign) -> Floats:
+    """The outcome's public bounds as the regression has it, shape (2,)."""
     column = design.schema.column(design.model.outcome)
     ends = np.array([column.lower, column.upper], dtype=np.float64)
-    if column.name in design.model.logs:
-        ends = logarithms(column, ends)
-    low, high = (ends - design.outcome[0]) / design.outcome[1]
-    return float(low), float(high)
-
-
-def _number(
-    design: StudyDesign, column: Column, frame: pd.DataFrame, complete: NDArray[np.bool_], drawn: Floats
-) -> pd.Series:
-    values = design.outcome[0] + design.outcome[1] * drawn
-    values = np.exp(np.minimum(values, 700.0)) if column.name in design.model.logs else values
-    return _numbers(column, frame, complete, values)
+    ends = logarithms(column, ends) if column.name in design.model.logs else ends
+    return np.asarray((ends - design.outcome[0]) / design.outcome[1])
 
 
 def _numbers(column: Column, frame: pd.DataFrame, complete: NDArray[np.bool_], values: Floats) -> pd.Series:
     """A numeric column with other values in some records, inside its bounds and on its steps."""
     numbers = frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan).copy()
     numbers[complete] = np.clip(values, column.lower, column.upper)
-    return round_frame((column,), pd.DataFrame({column.name: cast(column, numbers, frame.index)}))[
-        column.name
-    ]
+    changed = pd.DataFrame({column.name: cast(column, numbers, frame.index)})
+    return round_frame((column,), changed)[column.name]
 
 
 def _ends(

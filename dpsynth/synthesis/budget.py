@@ -9,9 +9,9 @@ squared Gaussian-DP parameter mu^2, which adds up over Gaussian releases (Dong, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -37,6 +37,8 @@ from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
+
+Made = TypeVar("Made")
 
 
 @options_record
@@ -137,29 +139,22 @@ class Needs:
         A release without a multiplier has no noise. ``noise["study"]`` is the multiplier of one Gaussian
         mechanism of a study's cost.
         """
+
+        def noisy(made: Callable[..., Made], name: str, **public: Any) -> Made:
+            return made(noise_multiplier=noise.get(name), stage=stage, **public)
+
+        schema, kind, plan = self.schema, self.base_model, BaseModelReleases.plan
         marginals = base_model = pairs = histogram = None
         if self.marginals:
-            marginals = MarginalsRelease(
-                schema=self.schema,
-                n=self.n,
-                n_std=self.n_std,
-                noise_multiplier=noise.get("marginals"),
-                stage=stage,
-            )
-        if self.base_model is not None:
-            tables = noise.get("tables")
-            base_model = BaseModelReleases.plan(
-                self.schema, self.base_model, noise_multiplier=tables, epsilon=selection, stage=stage
-            )
+            marginals = noisy(MarginalsRelease, "marginals", schema=schema, n=self.n, n_std=self.n_std)
+        if kind is not None:
+            base_model = noisy(plan, "tables", schema=schema, kind=kind, epsilon=selection)
         if self.pairwise_statistics:
-            pairs = PairwiseStatisticsRelease(noise_multiplier=noise.get("pairwise_statistics"), stage=stage)
+            pairs = noisy(PairwiseStatisticsRelease, "pairwise_statistics")
         if self.neighbour_histogram:
-            multiplier = noise.get("neighbour_histogram")
-            histogram = NeighbourHistogramRelease(noise_multiplier=multiplier, stage=stage)
+            histogram = noisy(NeighbourHistogramRelease, "neighbour_histogram")
         studies = tuple(
-            StudyReleases.plan(
-                study.label, noise_multiplier=noise.get("study"), stage=stage, survival=study.is_survival
-            )
+            noisy(StudyReleases.plan, "study", study=study.label, survival=study.is_survival)
             for study in self.studies
         )
         visits = None

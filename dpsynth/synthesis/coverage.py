@@ -26,11 +26,10 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
 from dpsynth.errors import InputError
 from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.study_samples.fitted_study import FittedStudy, Readings
-from dpsynth.model.study_samples.study_releases import StudyReleases, begin, near
+from dpsynth.model.study_samples.study_releases import FittedStudy, StudyReleases, begin, near
 from dpsynth.releases.records import FrameRecords
 from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.digits import effect_texts
+from dpsynth.studies.digits import aligned, effect_texts
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.newton import mode
 from dpsynth.studies.outcomes import RECORDS, last_seen
@@ -130,11 +129,7 @@ class Coverage:
             told = effect_texts(effect)[0]
             shown = (f"{100 * held:.0f} %", f"{squared:.2f}", f"{bias:+.2f}", f"{width:.2f}")
             rows.append((effect["term"], told, *shown))
-        wide = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        lines = [f"{self.estimates.study}: {self.estimates.formula}"]
-        for first, *others in rows:
-            cells = [f"{text:>{size}}" for text, size in zip(others, wide[1:], strict=True)]
-            lines.append("  ".join([f"{first:{wide[0]}}", *cells]))
+        lines = [f"{self.estimates.study}: {self.estimates.formula}", *aligned(rows, "<>>>>>")]
         low, high = (f"{100 * end:.0f}" for end in self.chance)
         chance = f"If a term's intervals are valid, its share is {low} to {high} % by chance alone."
         return "\n".join([*lines, self.sentence, chance, *self.remarks, *_SCOPE])
@@ -166,10 +161,9 @@ def simulate_coverage(
     no sample of the model has a value in all columns of the study.
     """
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
-    readings = study.readings
     rng = np.random.default_rng(streams[0])
     base_model = dataclasses.replace(model, weights=None, studies=())
-    population = Population.of(study, readings, study_draws(base_model, rng), rng)
+    population = Population.of(study, study_draws(base_model, rng), rng)
     draws = study_draws(base_model, rng)
     x, y = study.design.read(draws.iloc[rng.permutation(len(draws))[:_STAND_IN]])
     start, stand_in = begin(population.design, x, y, n / min(len(draws), _STAND_IN))
@@ -179,20 +173,15 @@ def simulate_coverage(
     for k, stream in enumerate(streams[1:]):
         rng = np.random.default_rng(stream)
         records = FrameRecords(population.table(max(round(n), 1), rng))
-        releases = StudyReleases.again(study.estimates.study, readings.noise_multipliers)
+        releases = StudyReleases.again(study.estimates.study, study.noise_multipliers)
         # a ledger of its own: no real records are read, and no budget is used
         beta, covariance, found = releases.read(Ledger(), records, stand_in, start, rng)
         values, reported = study.design.reported(beta, found.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
         errors[k] = (values - study.estimates.coefficients) / widths[k]
-    return Coverage(
-        study.estimates,
-        repetitions,
-        (np.abs(errors) <= _HALF).mean(axis=0),
-        (errors**2).mean(axis=0),
-        errors.mean(axis=0),
-        np.median(widths, axis=0) / released,
-    )
+    held, squared = (np.abs(errors) <= _HALF).mean(axis=0), (errors**2).mean(axis=0)
+    width = np.median(widths, axis=0) / released
+    return Coverage(study.estimates, repetitions, held, squared, errors.mean(axis=0), width)
 
 
 class StandardisedDesign(StudyDesign):
@@ -228,9 +217,7 @@ class Population:
     last_seen: Floats
 
     @classmethod
-    def of(
-        cls, study: FittedStudy, readings: Readings, draws: pd.DataFrame, rng: np.random.Generator
-    ) -> Population:
+    def of(cls, study: FittedStudy, draws: pd.DataFrame, rng: np.random.Generator) -> Population:
         """The population of a study, from samples of the base model."""
         design = StandardisedDesign(
             **{f.name: getattr(study.design, f.name) for f in dataclasses.fields(study.design)}
@@ -249,7 +236,7 @@ class Population:
             residuals = y - design.rows(x)[:, 0] @ mode(design, x, y, 1.0)[0]
         if design.model.kind == "cox":
             ends = last_seen(np.abs(y), ~np.signbit(y), rng)
-        return cls(design, study.beta, readings.correction(x), complete, residuals, ends)
+        return cls(design, study.beta, study.correction(x), complete, residuals, ends)
 
     def table(self, n: int, rng: np.random.Generator) -> pd.DataFrame:
         """``n`` records less those that lack a value: standardised terms and the outcome."""

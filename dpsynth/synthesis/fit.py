@@ -67,12 +67,8 @@ class FitPlan:
     releases: Releases
 
 
-@dataclass(frozen=True)
-class Refinements:
-    """Noisy statistics beside the base model."""
-
-    pairwise_statistics: PairwiseStatistics | None = None
-    neighbour_histogram: NeighbourHistogram | None = None
+#: Noisy statistics beside the base model.
+Refinements = tuple[PairwiseStatistics | None, NeighbourHistogram | None]
 
 
 def plan_fit(
@@ -97,8 +93,13 @@ def plan_fit(
 
 def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledger: Ledger) -> GeneratorModel:
     """Release all but the critic steps, and make the untrained model. ``rng`` is secret."""
-    model, refinements = release_statistics(records, plan, rng, ledger)
-    model = dataclasses.replace(_refined(model, refinements, rng), schema=plan.schema)
+    model, (pairs, histogram) = release_statistics(records, plan, rng, ledger)
+    base_model = model.base_model
+    if base_model is not None and pairs is not None:
+        base_model = reweighted(base_model, pairs, rng)
+    if base_model is not None and histogram is not None:
+        base_model = weighted(base_model, histogram, rng)
+    model = dataclasses.replace(model, schema=plan.schema, base_model=base_model)
     studies, planned = plan.options.studies, plan.releases.studies
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
     visits, trajectories = plan.releases.visits, None
@@ -114,66 +115,45 @@ def release_statistics(
     options, releases, training = plan.options, plan.releases, plan.blueprint.training
     schema = plan.blueprint.needs.schema
     thesis = options.preset == "healthgan"
-    marginals = None
+    marginals = base_model = None
+    refinements: Refinements = None, None
     if releases.marginals is not None:
         marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
-    base_model, refinements = None, Refinements()
     if releases.base_model is not None and marginals is not None:
         base_model = releases.base_model.run(ledger, records, marginals, rng)
-        refinements = _release_refinements(records, releases, marginals, base_model, schema, rng, ledger)
-    encoder = Encoder(
-        schema,
-        marginals,
-        numeric="minmax" if thesis else options.numeric,
-        categorical="sdv" if thesis else options.categorical,
-    )
-    model = GeneratorModel(
-        schema,
-        encoder,
-        base_model,
-        weights=None,
-        latent=training.latent if isinstance(training, TrainingSettings) else 0,
-        latent_law=training.latent_law if isinstance(training, TrainingSettings) else "normal",
-        match_marginals=options.match_marginals and marginals is not None and not thesis,
-    )
-    return model, refinements
+        refinements = _release_refinements(records, plan, marginals, base_model, rng, ledger)
+    numeric, categorical = ("minmax", "sdv") if thesis else (options.numeric, options.categorical)
+    encoder = Encoder(schema, marginals, numeric=numeric, categorical=categorical)
+    latent, law = 0, "normal"
+    if isinstance(training, TrainingSettings):
+        latent, law = training.latent, training.latent_law
+    match = options.match_marginals and marginals is not None and not thesis
+    return GeneratorModel(schema, encoder, base_model, None, latent, law, match), refinements
 
 
 def _release_refinements(
     records: Records,
-    releases: Releases,
+    plan: FitPlan,
     marginals: Marginals,
     base_model: BayesianNetwork,
-    schema: Schema,
     rng: np.random.Generator,
     ledger: Ledger,
 ) -> Refinements:
     """Release statistics beside the base model, with features and groups from its samples."""
+    releases, schema = plan.releases, plan.blueprint.needs.schema
     if releases.pairwise_statistics is None and releases.neighbour_histogram is None:
-        return Refinements()
+        return None, None
     bins, draws = Bins(marginals.grids, base_model.binnings, marginals.n), base_model.sample(_DRAWS, rng)
-    pairs, histogram = None, None
+    pairs = histogram = None
     if releases.pairwise_statistics is not None:
         outcome = None if schema.outcome is None else schema.names.index(schema.outcome)
         products = PairFeatures.of(bins, draws, outcome)
-        pairs = ledger.run(releases.pairwise_statistics.of(bins, products), records, rng)
+        pairs = ledger.run(releases.pairwise_statistics.at((bins, products)), records, rng)
     if releases.neighbour_histogram is not None:
         groups = Groups.of(bins, draws, group_count(bins.n, releases.neighbour_histogram.noise_std), rng)
         features = FourierFeatures.of(groups.tables, rng)
-        histogram = ledger.run(releases.neighbour_histogram.of(bins, groups, features), records, rng)
-    return Refinements(pairs, histogram)
-
-
-def _refined(model: GeneratorModel, refinements: Refinements, rng: np.random.Generator) -> GeneratorModel:
-    """The model with its base model reweighted: post-processing."""
-    base_model = model.base_model
-    if base_model is None:
-        return model
-    if refinements.pairwise_statistics is not None:
-        base_model = reweighted(base_model, refinements.pairwise_statistics, rng)
-    if refinements.neighbour_histogram is not None:
-        base_model = weighted(base_model, refinements.neighbour_histogram, rng)
-    return dataclasses.replace(model, base_model=base_model)
+        histogram = ledger.run(releases.neighbour_histogram.at((bins, groups, features)), records, rng)
+    return pairs, histogram
 
 
 def _count(

@@ -30,7 +30,7 @@ from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
-from dpsynth.model.study_samples.fitted_study import FittedStudy
+from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease
@@ -57,15 +57,20 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     them. Raises InputError if the model has no released marginals, or was saved by a version that did not
     keep their noise.
     """
-    marginals, base_model = _measured(model)
-    frame = _records(marginals, base_model, rng)
-    encoder = model.encoder
-    again = _marginals(encoder, marginals, frame, rng)
-    return dataclasses.replace(
-        model,
-        encoder=Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical),
-        base_model=None if base_model is None else _base_model(base_model, again, frame, rng),
+    encoder, base_model, marginals = model.encoder, model.base_model, _released(model)
+    records = FrameRecords(_records(marginals, base_model, rng))
+    release = MarginalsRelease(
+        schema=encoder.schema,
+        n=marginals.n,
+        noise_multiplier=marginals.noise_multiplier,
+        counted=marginals.counting,
     )
+    with records.opened():  # nobody's records
+        again = estimate_marginals(release, release(records, rng), marginals.grids)
+        if base_model is not None:
+            base_model = _base_model(base_model, again, records, rng)
+    encoder = Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical)
+    return dataclasses.replace(model, encoder=encoder, base_model=base_model)
 
 
 def redrawn_tables(
@@ -90,7 +95,7 @@ def redrawn_tables(
     Table k depends on ``seed`` and k alone. Other parameters are those of :meth:`GeneratorModel.blocks`.
     """
     if study is None:
-        _measured(model)
+        _released(model)
     for stream in np.random.SeedSequence(seed).spawn(m):
         rng = np.random.default_rng(stream)
         if study is None:
@@ -102,12 +107,11 @@ def redrawn_tables(
         yield pd.concat(list(blocks), ignore_index=True)
 
 
-def _measured(model: GeneratorModel) -> tuple[Marginals, BayesianNetwork | None]:
-    """Released marginals and base model, if their noise is known."""
+def _released(model: GeneratorModel) -> Marginals:
     marginals = model.encoder.marginals
     if marginals is None:
         raise InputError("the model has no noisy marginals to redraw. Fit with marginals='histogram'")
-    return marginals, model.base_model
+    return marginals
 
 
 def _records(
@@ -126,23 +130,8 @@ def _records(
     return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})
 
 
-def _marginals(
-    encoder: Encoder, marginals: Marginals, frame: pd.DataFrame, rng: np.random.Generator
-) -> Marginals:
-    release = MarginalsRelease(
-        schema=encoder.schema,
-        n=marginals.n,
-        noise_multiplier=marginals.noise_multiplier,
-        counted=marginals.counting,
-    )
-    records = FrameRecords(frame)
-    with records.opened():  # nobody's records
-        noisy = release(records, rng)
-    return estimate_marginals(release, noisy, marginals.grids)
-
-
 def _base_model(
-    base_model: BayesianNetwork, again: Marginals, frame: pd.DataFrame, rng: np.random.Generator
+    base_model: BayesianNetwork, again: Marginals, records: FrameRecords, rng: np.random.Generator
 ) -> BayesianNetwork:
     binnings = tuple(
         Binning.from_labels(binning.labels, p)
@@ -153,10 +142,8 @@ def _base_model(
     plan = partial(TablesRelease.plan, columns, three_way=base_model.kind == "tan")
     sensitivity = plan(noise_multiplier=None).l2_sensitivity
     tables = plan(noise_multiplier=std / sensitivity if std else None).of(bins, base_model.families)
-    records = FrameRecords(frame)
-    with records.opened():
-        counts = tables(records, rng) if columns else {}
-    tables_again = dataclasses.replace(
+    counts = tables(records, rng) if columns else {}
+    refined = dataclasses.replace(
         base_model,
         binnings=binnings,
         cells=again.probabilities,
@@ -164,20 +151,16 @@ def _base_model(
         missing_law=again.missing_law,
         weighting=None,
     )
-    refined = tables_again
-    with records.opened():
-        if base_model.reweighting is not None:
-            reweighting = base_model.reweighting
-            # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
-            multiplier = reweighting.noise_std * bins.n / reweighting.features.cap
-            pairs = PairwiseStatisticsRelease(noise_multiplier=multiplier or None).of(
-                bins, reweighting.features
-            )
-            refined = reweighted(refined, pairs(records, rng), rng)
-        if base_model.weighting is not None:
-            weighting, fourier = base_model.weighting, base_model.weighting.fourier
-            multiplier = weighting.noise_std / NeighbourHistogramRelease.l2_sensitivity
-            release = NeighbourHistogramRelease(noise_multiplier=multiplier or None)
-            histogram = release.of(bins, weighting.groups, None if fourier is None else fourier.features)
-            refined = weighted(refined, histogram(records, rng), rng)
+    if base_model.reweighting is not None:
+        features = base_model.reweighting.features
+        # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
+        multiplier = base_model.reweighting.noise_std * bins.n / features.cap
+        pairs = PairwiseStatisticsRelease(noise_multiplier=multiplier or None).at((bins, features))
+        refined = reweighted(refined, pairs(records, rng), rng)
+    if base_model.weighting is not None:
+        weighting, fourier = base_model.weighting, base_model.weighting.fourier
+        multiplier = weighting.noise_std / NeighbourHistogramRelease.l2_sensitivity
+        release = NeighbourHistogramRelease(noise_multiplier=multiplier or None)
+        histogram = release.at((bins, weighting.groups, None if fourier is None else fourier.features))
+        refined = weighted(refined, histogram(records, rng), rng)
     return refined

@@ -53,12 +53,7 @@ def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Par
 
 
 def sample_parts(
-    model: GeneratorModel,
-    folder: Path,
-    parts: Iterator[Part],
-    client: Client,
-    *,
-    where: Where | None = None,
+    model: GeneratorModel, folder: Path, parts: Iterator[Part], client: Client, *, where: Where | None = None
 ) -> Acceptance:
     """Draw parts into files of a folder that all workers see, each with one block of records in memory.
 

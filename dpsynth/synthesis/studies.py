@@ -12,8 +12,7 @@ import pandas as pd
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.study_samples.fitted_study import FittedStudy
-from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT, StudyReleases
+from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
 from dpsynth.releases.records import Records
 from dpsynth.studies.design import INTERVALS
 from dpsynth.studies.study import Study

@@ -72,7 +72,8 @@ def found() -> Releases:
         studies=STUDIES,
     )
     with pytest.MonkeyPatch.context() as patch:  # reweighting reads nothing and takes seconds
-        patch.setattr("dpsynth.synthesis.fit._refined", lambda model, *given: model)
+        for fitted in ("reweighted", "weighted"):
+            patch.setattr(f"dpsynth.synthesis.fit.{fitted}", lambda base_model, *given: base_model)
         return releases_of(SCHEMA, options, np.random.default_rng(0))
 
 

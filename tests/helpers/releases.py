@@ -35,12 +35,11 @@ def fit_base_model(
     noise_multiplier: float | None,
     selection_epsilon: float | None,
     rng: np.random.Generator,
-    n_bins: int | None = None,
 ) -> BayesianNetwork:
     releases = BaseModelReleases.plan(
         schema, kind, noise_multiplier=noise_multiplier, epsilon=selection_epsilon
     )
-    return releases.run(Ledger(), FrameRecords(frame), marginals, rng, n_bins=n_bins)
+    return releases.run(Ledger(), FrameRecords(frame), marginals, rng)
 
 
 def read(release: object, frame: pd.DataFrame) -> list[np.ndarray]:

@@ -100,13 +100,13 @@ def base_model(kind: str) -> BaseModelReleases:
 def tables(kind: str) -> GaussianRelease:
     bins, releases = bins_of(kind), base_model(kind)
     families = Ledger().run(
-        replace(releases.edges, epsilon=None).of(bins), FrameRecords(table(300)), np.random.default_rng(0)
+        replace(releases.edges, epsilon=None).at(bins), FrameRecords(table(300)), np.random.default_rng(0)
     )
     return releases.tables.of(bins, families)
 
 
 def edges(kind: str) -> structure.EdgesRelease:
-    return base_model(kind).edges.of(bins_of(kind))
+    return base_model(kind).edges.at(bins_of(kind))
 
 
 STUDIES = {
@@ -130,15 +130,15 @@ def point(kind: str) -> ScorePoint:
 def pairwise_statistics(outcome: int | None) -> PairwiseStatisticsRelease:
     bins, rng = bins_of("tan"), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
-    return PairwiseStatisticsRelease(noise_multiplier=Z).of(bins, PairFeatures.of(bins, draws, outcome))
+    return PairwiseStatisticsRelease(noise_multiplier=Z).at((bins, PairFeatures.of(bins, draws, outcome)))
 
 
 def neighbour_histogram() -> NeighbourHistogramRelease:
     bins, rng = bins_of("tan"), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
     groups = Groups.of(bins, draws, 12, rng)
-    return NeighbourHistogramRelease(noise_multiplier=Z).of(
-        bins, groups, FourierFeatures.of(groups.tables, rng)
+    return NeighbourHistogramRelease(noise_multiplier=Z).at(
+        (bins, groups, FourierFeatures.of(groups.tables, rng))
     )
 
 
@@ -331,14 +331,15 @@ def test_the_critic_is_trained_under_the_posted_plan():
 def test_no_more_tables_than_planned():
     """Tables that no noise was planned for."""
     release = tables("tree")
+    bins, families = release.given
     with pytest.raises(PrivacyError, match="planned"):
         replace(release, count=2)
     with pytest.raises(PrivacyError, match="planned"):
-        release.of(release.bins, release.families[:1])
+        release.of(bins, families[:1])
     with pytest.raises(PrivacyError, match="planned"):
-        release.of(release.bins, ())
-    with pytest.raises(PrivacyError, match="give them with of"):
-        read(replace(release, bins=None, families=()), table(5))
+        release.of(bins, ())
+    with pytest.raises(PrivacyError, match="give them with at"):
+        read(replace(release, read_with=None), table(5))
 
 
 def test_releases_of_one_stage_stand_in_one():
@@ -495,7 +496,7 @@ def test_every_choice_is_paid_for(names, kind, monkeypatch):
 def test_the_first_edge_has_the_law_of_the_exponential_mechanism(kind, monkeypatch):
     """One noise for all choices, or scores scaled on their way to the mechanism."""
     release, records = edges(kind), FrameRecords(table(60, seed=3))
-    binnings = release.bins.binnings
+    binnings = release.given.binnings
     scores = scores_of(release, records) - structure.noise_allowance(
         binnings, release.table_std, 2 if kind == "tan" else 1
     )

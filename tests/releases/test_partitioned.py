@@ -15,7 +15,7 @@ from table_strategies import random_frame, schemas
 
 from dpsynth import cluster
 from dpsynth.errors import DataError, InputError, PrivacyError, RunError
-from dpsynth.releases.bins import BinAxis, GridAxis, MissingAxis
+from dpsynth.releases.bins import GridAxis, MissingAxis
 from dpsynth.releases.marginals import make_grids
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
@@ -60,7 +60,7 @@ def every_table(schema):
     """One table a column, one of all pairs, one of coarse bins, one of missing values."""
     grids = make_grids(schema)
     axes = [GridAxis(grid) for grid in grids]
-    coarse = [BinAxis(grid, np.arange(grid.size) // 3) for grid in grids]
+    coarse = [GridAxis(grid, np.arange(grid.size) // 3) for grid in grids]
     missing = MissingAxis(schema.names)
     pairs = list(itertools.combinations(coarse, 2))
     return [*((axis,) for axis in axes), *pairs, (missing,), (coarse[0], missing)]
@@ -147,7 +147,7 @@ def test_each_pass_opens_a_part_once(tmp_path, client, monkeypatch):
 def test_small_row_groups_share_a_part(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "PART_ROWS", 30)
     table = parquet.ParquetTable(write_parts(sample_frame(100), tmp_path / "t", [45], row_group_size=10))
-    assert [sum(group.rows for group in part.groups) for part in table.parts] == [30, 25, 30, 15]
+    assert [sum(group.rows for group in part) for part in table.parts] == [30, 25, 30, 15]
     assert table.rows == 100
 
 
@@ -255,7 +255,7 @@ def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
     table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", [], row_group_size=50))
     records = PartitionedRecords(table, SCHEMA, processes)
     (tmp_path / "grave").mkdir()
-    dying = DyingAxis(make_grids(SCHEMA)[0], 99, tmp_path / "grave")
+    dying = DyingAxis(make_grids(SCHEMA)[0], value=99, grave=tmp_path / "grave")
     tables = [*every_table(SCHEMA), (dying,)]
     before = set(processes.run(process).values())
     answer = counts(records, tables)
@@ -269,7 +269,7 @@ def test_a_part_that_kills_every_worker_ends_in_one_sentence(tmp_path, processes
     frame = sample_frame(10).assign(age=99)
     table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", []))
     (tmp_path / "grave").mkdir()
-    dying = DyingAxis(make_grids(SCHEMA)[0], 99, tmp_path / "grave", lives=99)
+    dying = DyingAxis(make_grids(SCHEMA)[0], value=99, grave=tmp_path / "grave", lives=99)
     records = PartitionedRecords(table, SCHEMA, processes)
     with pytest.raises(RunError, match=r"workers died of the same part of the table. Give each more memory"):
         counts(records, [(dying,)])

@@ -86,7 +86,7 @@ def test_tables_have_the_records_predictors_and_the_released_effects():
     for name in ("died", "urea", "days"):
         study = model.model_.study(name)
         rows = 6000 if name == "days" else 20_000  # Cox takes long
-        population[name] = Population.of(study, study.readings, draws, rng).table(rows, rng).to_numpy()
+        population[name] = Population.of(study, draws, rng).table(rows, rng).to_numpy()
     study = model.model_.study("died")
     records = study.design.read(SCHEMA.conform(cohort()).frame)[0]
     apart = np.corrcoef(study.design.read(draws)[0].T)[0, 1]

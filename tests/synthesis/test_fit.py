@@ -102,7 +102,7 @@ def test_releases_use_the_public_number_of_records(monkeypatch):
     model.fit(table(270), schema=SCHEMA, ledger=ledger)
     marginals = ledger.ran["single-column counts"][0]
     tables, plan = ledger.ran["base model tables"][0], ledger.ran["WGAN critic steps"][0].plan
-    assert (marginals.n, model.model_.encoder.marginals.n, tables.bins.n) == (300.0, 300.0, 300.0)
+    assert (marginals.n, model.model_.encoder.marginals.n, tables.given[0].n) == (300.0, 300.0, 300.0)
     assert (plan.expected_batch, plan.sampling_prob * 300) == (60.0, 60.0)
     assert model.n_ == 300.0
 

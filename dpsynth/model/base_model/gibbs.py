@@ -16,8 +16,7 @@ from os import cpu_count
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.model.base_model.missing_count_tree import conditional
-from dpsynth.model.base_model.missing_counts import lacking_bins, missing_values
+from dpsynth.model.base_model.missing_counts import conditional, lacking_bins, missing_values
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import OUTCOME_WEIGHT, values_of

@@ -1,27 +1,328 @@
-"""Values that are missing together: a noisy histogram of the number per record.
+"""A tree of tables whose records have a released number of missing values.
 
-Laboratory panels are taken or not taken as a whole. A base model of few tables ties a column's missing values
-to those of one other column only. Its records lack about the same number each, while real ones lack none or a
-whole panel. So one more histogram measures the number of missing values per record. A record lies in exactly
-one of its cells. Records are drawn with this distribution and each column's own share of missing values
-(`dpsynth.model.base_model.missing_count_tree`).
+Laboratory panels are taken or not taken as a whole. The tables of a base model tie a column's missing values
+to those of one other column only. Ten missing values in one record are then nearly impossible. Their number
+has a released distribution, from a histogram in whose cells each record lies once. Each column has its own
+share of missing values. With these, the distribution nearest to that of the tables, p, is
+
+    q(x)  ~  p(x) g(k(x)) product over missing columns of v_j,
+
+with k the number of missing values (Csiszar 1975, "I-divergence geometry"). The class is the bin of the root,
+if it is a parent of all. Given the class the tables are a forest, on which k is a sum over branches. Messages
+up the tree hold its distribution. Sampling goes down. For each column it first draws how many values its
+branch lacks, and then its bin. This is exact. Weights for samples of p would be useless if no sample lacks
+ten. The factors are the minimum of a convex function, whose gradient the same messages give.
+
+The tables' probabilities of each missing value multiply over ten of them, and so do their errors, though the
+panel is one event. All who lack it would be of one sex and dead. So a number of missing values is *loose* if
+the distribution has it more than ten times as often as the tables. In such records, missing values depend on
+nothing else. Post-processing, free of cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 
 from dpsynth.model.columns.projection import norm_sub
 from dpsynth.releases.bins import Binning
+from dpsynth.table.draws import draw_conditional
 
-Array = NDArray[np.float64]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: Parent columns, child column and the table of their bins.
+Factor = tuple[tuple[int, ...], int, Floats]
+
+#: Most steps of the fit, and how near each share comes, in standard deviations of one record.
+_STEPS, _NEAR = 200, 1e-4
+#: Least probability of a bin given others.
+_LEAST = 1e-12
+#: A column's factor, either way.
+_LARGEST = 1e6
+#: Numbers of missing values of less probability are none that the tables reach.
+_NOTHING = 1e-290
+#: What the distribution counts for where it is 0, on the way between numbers that it has.
+_SELDOM = 1e-6
+#: A distribution's number of missing values is loose from so many times the tables' own on.
+_FAR = 10.0
+#: The parent of what has no other parent than the class.
+_TOP = -1
 
 
-def lacking_bins(binnings: Sequence[Binning]) -> NDArray[np.int64]:
+class CountedTree:
+    """The distribution q above, and one of records with loose missing values, fitted when it is made.
+
+    ``first``, shape (root's bins,): its probabilities.
+    ``factors``: in the order of drawing. With two parents the root is the first of them, in all tables but
+        those whose only parent it is.
+    ``panel``: columns whose missing values are counted, and the bin of these.
+    ``law``, shape (panel + 1,): probabilities of 0, 1, ... of them.
+    ``shares``, shape (panel,): probability of each to be missing. If ``law`` and ``shares`` contradict each
+        other, ``law`` holds. The factors then stay within a million of each other, and the fit ends after 200
+        steps at the latest.
+
+    ``loose``, shape (panel + 1,): numbers of missing values that are far more frequent than the tables have
+        them.
+    ``columns``: v_j, whose geometric mean is 1.
+
+    Notes
+    -----
+    Nothing is raised. Numbers of missing values that the tables have with a probability below 1e-290 are
+    left out, and the others are as much more frequent.
+    """
+
+    def __init__(
+        self,
+        root: int,
+        first: Floats,
+        factors: Sequence[Factor],
+        panel: Mapping[int, int],
+        law: Floats,
+        shares: Floats,
+    ) -> None:
+        self.law, self.columns = law, dict.fromkeys(panel, 1.0)
+        wanted = dict(zip(panel, np.clip(shares, 1e-9, 1 - 1e-9), strict=True))
+        tables = _Forest(root, first, factors, panel)
+        tables.up(law, self.columns)
+        self.loose = np.log(np.maximum(law, _NOTHING)) > np.log(_FAR) + tables.log_total
+        self.parts = [tables]
+        if self.loose.any():
+            independent = [
+                (parents, j, _independent(table, panel[j], wanted[j]) if j in panel else table)
+                for parents, j, table in factors
+            ]
+            self.parts.append(_Forest(root, first, independent, panel))
+        self._fit(wanted)
+
+    def _fit(self, wanted: Mapping[int, float]) -> None:
+        """Minimise the sum of ``law(k) log(weight of k under v)`` less that of ``shares log v``, over log v.
+
+        The gradient is how much more often than wanted each column is missing. A factor that all v have in
+        common is g's, so only their differences are fitted.
+        """
+        shares = np.array(list(wanted.values()))
+        scale = np.sqrt(shares * (1 - shares))
+
+        def dual(scaled: Floats) -> tuple[float, Floats]:
+            log = scaled / scale
+            log -= log.mean()
+            self.columns = dict(zip(wanted, np.exp(log).tolist(), strict=True))
+            self._up()
+            have = [part.shares() for part in self.parts]
+            gap = np.array([sum(of[j] for of in have) for j in wanted]) - shares
+            value = sum(part.log_weight for part in self.parts) - shares @ log
+            return float(value), (gap - gap.mean()) / scale
+
+        far = [(-bound, bound) for bound in np.log(_LARGEST) * scale]
+        options = {"maxiter": _STEPS, "gtol": _NEAR, "ftol": 0.0}
+        found = minimize(
+            dual, np.zeros(len(shares)), jac=True, bounds=far, method="L-BFGS-B", options=options
+        )
+        dual(found.x)
+
+    def _up(self) -> None:
+        for part, own in zip(self.parts, (~self.loose, self.loose), strict=False):
+            part.up(np.where(own, self.law, 0.0), self.columns)
+
+    @property
+    def log_number(self) -> Floats:
+        """Values of log g for sweeps, which can pass through numbers of probability 0, shape (panel + 1,)."""
+        log_total = self.parts[0].log_total
+        seldom = np.log(np.maximum(np.where(self.loose, 0.0, self.law), _SELDOM))
+        return np.where(np.isfinite(log_total), seldom - log_total, np.log(_SELDOM))
+
+    def draw(self, n: int, rng: np.random.Generator) -> Ints:
+        """Bins of n records, shape (n, columns)."""
+        if len(self.parts) == 1:
+            return self.parts[0].draw(n, rng)
+        mass = np.array([[part.joint.sum() for part in self.parts]])
+        sizes = np.bincount(draw_conditional(mass, np.zeros(n, dtype=np.int64), rng), minlength=2)
+        drawn = [part.draw(size, rng) for part, size in zip(self.parts, sizes, strict=True)]
+        return np.asfortranarray(np.vstack(drawn)[rng.permutation(n)])
+
+
+class _Forest:
+    """Tables, and messages on them for one distribution of the number of missing values."""
+
+    def __init__(self, root: int, first: Floats, factors: Sequence[Factor], panel: Mapping[int, int]) -> None:
+        self.panel, self.width = panel, 1 + len(factors)
+        own = conditional(first)[None, None]
+        #: root of the classes, or None where there is one class and the root a column like others
+        self.root = root if any(len(parents) > 1 for parents, _, _ in factors) else None
+        self.classes = own[0, 0] if self.root is not None else np.ones(1)
+        #: missing values of each class
+        self.lacking = np.zeros(len(self.classes), dtype=np.int64)
+        if self.root in panel:
+            self.lacking[panel[root]] = 1
+        #: of each column, in the order of drawing, parent and distribution: (classes, parent's bins, bins)
+        self.given: dict[int, tuple[int, Floats]] = {} if self.root is not None else {root: (_TOP, own)}
+        for parents, child, table in factors:
+            law = conditional(table)
+            if self.root is None:
+                self.given[child] = parents[0], law[None]
+            else:
+                single = len(parents) == 1
+                self.given[child] = (_TOP, law[:, None]) if single else (parents[1], law)
+        self.branches: dict[int, list[int]] = {_TOP: [], **{column: [] for column in self.given}}
+        for column, (parent, _) in self.given.items():
+            self.branches[parent].append(column)
+
+    def up(self, law: Floats, columns: Mapping[int, float]) -> None:
+        """Messages: for every column the weight of each number of missing values in its branch.
+
+        ``lots``, shapes (classes, bins, numbers): given its own bin. ``messages``, shapes (classes, parent's
+        bins, numbers): given its parent's. ``rests``: of what hangs below a column, of the first branch and
+        all after it, of all after the first, and so on. Each column's are relative to the largest, so
+        products of many columns stay within what numbers hold.
+        """
+        log_scale = 0.0
+        self.lots: dict[int, Floats] = {}
+        self.messages: dict[int, Floats] = {}
+        self.rests: dict[int, list[Floats]] = {}
+        for column in reversed(self.given):
+            _, given = self.given[column]
+            below = self._rests(column, given.shape[-1])
+            if column in self.panel:
+                lot = np.zeros((*below.shape[:2], below.shape[2] + 1))
+                missing = self.panel[column]
+                lot[:, :, :-1] = below
+                lot[:, missing] = 0.0
+                lot[:, missing, 1:] = below[:, missing] * columns[column]
+            else:
+                lot = below
+            largest = lot.max() or 1.0
+            log_scale, lot = log_scale + np.log(largest), lot / largest
+            self.lots[column], self.messages[column] = lot, given @ lot
+        #: weight of each class and number of missing values, shape (classes, panel + 1)
+        self.joint = np.zeros((len(self.classes), len(law)))
+        top = self._rests(_TOP, 1)[:, 0]
+        for place, lacking in enumerate(self.lacking):
+            factor = columns[self.root] if lacking else 1.0  # type: ignore[index]
+            self.joint[place, lacking : lacking + top.shape[1]] = self.classes[place] * factor * top[place]
+        total = self.joint.sum(axis=0)
+        reached = total > _NOTHING
+        #: logarithm of the weight of each number of missing values, before the law, shape (panel + 1,)
+        self.log_total = np.where(reached, np.log(np.maximum(total, _NOTHING)) + log_scale, -np.inf)
+        #: its mean under the distribution
+        self.log_weight = float(law[reached] @ self.log_total[reached])
+        self.joint = self.joint * np.divide(law, total, out=np.zeros_like(total), where=reached)
+
+    def _rests(self, column: int, bins: int) -> Floats:
+        rests = [np.ones((len(self.classes), bins, 1))]
+        for branch in reversed(self.branches[column]):
+            rests.append(_added(self.messages[branch], rests[-1]))
+        self.rests[column] = rests[::-1]
+        return rests[-1]
+
+    def shares(self) -> dict[int, float]:
+        """How much of the distribution lacks each column of the panel: probabilities go down the tree."""
+        shares: dict[int, float] = {}
+        most = self.rests[_TOP][0].shape[2]
+        at_top = np.stack(
+            [row[lacks : lacks + most] for row, lacks in zip(self.joint, self.lacking, strict=True)]
+        )
+        if self.root is not None and self.root in self.panel:
+            shares[self.root] = float(self.joint[self.panel[self.root]].sum())
+        given_parent: dict[int, Floats] = {}
+
+        def share_out(column: int, mass: Floats) -> None:
+            for branch, both, rest in zip(
+                self.branches[column], self.rests[column], self.rests[column][1:], strict=False
+            ):
+                message = self.messages[branch]
+                ratio = np.divide(mass, both, out=np.zeros_like(mass), where=both > 0)
+                taken, mass = np.zeros_like(message), np.zeros_like(rest)
+                for k in range(message.shape[2]):
+                    part = ratio[:, :, k : k + rest.shape[2]]
+                    taken[:, :, k] = message[:, :, k] * (part * rest).sum(axis=2)
+                    mass += message[:, :, k : k + 1] * part * rest
+                given_parent[branch] = taken
+
+        share_out(_TOP, at_top[:, None])
+        for column, (_, law) in self.given.items():
+            message = self.messages[column]
+            ratio = np.divide(
+                given_parent.pop(column), message, out=np.zeros_like(message), where=message > 0
+            )
+            mass = np.swapaxes(law, 1, 2) @ ratio * self.lots[column]
+            if column in self.panel:
+                missing = self.panel[column]
+                shares[column] = float(mass[:, missing].sum())
+                below = mass[:, :, :-1].copy()
+                below[:, missing] = mass[:, missing, 1:]
+                mass = below
+            share_out(column, mass)
+        return shares
+
+    def draw(self, n: int, rng: np.random.Generator) -> Ints:
+        """Bins of n records, shape (n, columns)."""
+        bins = np.zeros((n, self.width), dtype=np.int64, order="F")
+        everyone = np.zeros(n, dtype=np.int64)
+        cell = draw_conditional(self.joint.T.reshape(1, -1), everyone, rng)
+        left, classes = np.divmod(cell, len(self.classes))
+        numbers: dict[int, Ints] = {}
+
+        def share_out(column: int, at: Ints, left: Ints) -> None:
+            """How many of the missing values below a column fall to each of its branches."""
+            for branch, rest in zip(self.branches[column], self.rests[column][1:], strict=False):
+                message = self.messages[branch]
+                sizes = (*message.shape[:2], message.shape[2] + rest.shape[2] - 1)
+                (c, q, k), group = _groups((classes, at, left), sizes)
+                others = k[:, None] - np.arange(message.shape[2])
+                fits = (others >= 0) & (others < rest.shape[2])
+                of_others = rest[c[:, None], q[:, None], np.where(fits, others, 0)]
+                numbers[branch] = draw_conditional(message[c, q] * of_others * fits, group, rng)
+                left = left - numbers[branch]
+
+        if self.root is not None:
+            bins[:, self.root] = classes
+        share_out(_TOP, everyone, left - self.lacking[classes])
+        for column, (parent, law) in self.given.items():
+            at = everyone if parent == _TOP else bins[:, parent]
+            number, lot = numbers.pop(column), self.lots[column]
+            (c, q, k), group = _groups((classes, at, number), (*law.shape[:2], lot.shape[2]))
+            bins[:, column] = draw_conditional(law[c, q] * lot[c, :, k], group, rng)
+            share_out(column, bins[:, column], number - (bins[:, column] == self.panel.get(column)))
+        return bins
+
+
+def conditional(table: Floats) -> Floats:
+    """Distribution of a table's last axis given the others, uniform where the table is empty."""
+    total = table.sum(axis=-1, keepdims=True)
+    even = np.full(table.shape, 1.0 / table.shape[-1])
+    return np.maximum(np.divide(table, total, out=even, where=total > 0), _LEAST)
+
+
+def _independent(table: Floats, missing: int, share: float) -> Floats:
+    """A table whose child is missing as often whatever its parents are."""
+    law = conditional(table)
+    law[..., missing] = 0.0
+    law *= (1 - share) / np.maximum(law.sum(axis=-1, keepdims=True), _LEAST)
+    law[..., missing] = share
+    return law
+
+
+def _added(a: Floats, b: Floats) -> Floats:
+    """Distribution of a sum of two independent numbers, along the last axis."""
+    out = np.zeros((*a.shape[:-1], a.shape[-1] + b.shape[-1] - 1))
+    for k in range(a.shape[-1]):
+        out[..., k : k + b.shape[-1]] += a[..., k : k + 1] * b
+    return out
+
+
+def _groups(keys: tuple[Ints, ...], sizes: tuple[int, ...]) -> tuple[tuple[Ints, ...], Ints]:
+    """Keys of groups of records, one entry a group, and the group of each record."""
+    cell = np.ravel_multi_index(keys, sizes)
+    if np.prod(sizes) <= len(cell):
+        return np.unravel_index(np.arange(np.prod(sizes)), sizes), cell
+    cells, group = np.unique(cell, return_inverse=True)
+    return np.unravel_index(cells, sizes), group.reshape(-1)
+
+
+def lacking_bins(binnings: Sequence[Binning]) -> Ints:
     """The bin of each column's last cell, which is that of missing values where there are any.
 
     It is not always the last bin: rare categories share one that comes after it.
@@ -34,9 +335,7 @@ def lacking_bins(binnings: Sequence[Binning]) -> NDArray[np.int64]:
     return np.array([binning.labels[-1] for binning in binnings])
 
 
-def missing_values(
-    draws: NDArray[np.int64], panel: Sequence[int], last: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def missing_values(draws: Ints, panel: Sequence[int], last: Ints) -> Ints:
     """Number of missing values of each record among the panel's columns, shape (n,).
 
     ``draws``, shape (n, columns): Bins.
@@ -47,9 +346,7 @@ def missing_values(
     return np.asarray((draws[:, columns] == last[columns]).sum(axis=1))
 
 
-def choose(
-    weights: Array, n: int, rng: np.random.Generator, columns: Sequence[NDArray[np.int64]] = ()
-) -> NDArray[np.int64]:
+def choose(weights: Floats, n: int, rng: np.random.Generator, columns: Sequence[Ints] = ()) -> Ints:
     """``n`` rows in proportion to their weights, in random order (systematic sampling).
 
     Marks are set at even distances along the rows sorted by ``columns``, the first before the others. This
@@ -66,7 +363,7 @@ def choose(
     return rows[rng.permutation(n)]
 
 
-def with_mean(law: Array, mean: float) -> Array:
+def with_mean(law: Floats, mean: float) -> Floats:
     """The distribution of a number 0, 1, ... that has this mean and is nearest to another one, in squares.
 
     A noisy distribution's mean adds up the noise of its cells times their number. The columns' shares give a
@@ -92,7 +389,7 @@ def with_mean(law: Array, mean: float) -> Array:
         near[numbers] = 1.0
         return near
 
-    def reweighted(slope: float) -> Array:
+    def reweighted(slope: float) -> Floats:
         """The nearest distribution of those with its own mean: a straight line is added, and cut at zero."""
         return norm_sub(law[numbers] + slope * numbers, 1.0)
 

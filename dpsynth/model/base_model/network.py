@@ -27,8 +27,13 @@ from dpsynth.errors import ConfigError
 from dpsynth.files.storage import prefixed, under
 from dpsynth.model.base_model.factors import Factor, fit_factors
 from dpsynth.model.base_model.gibbs import HeatBath
-from dpsynth.model.base_model.missing_count_tree import CountedTree
-from dpsynth.model.base_model.missing_counts import choose, lacking_bins, missing_values, with_mean
+from dpsynth.model.base_model.missing_counts import (
+    CountedTree,
+    choose,
+    lacking_bins,
+    missing_values,
+    with_mean,
+)
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.model.reweighting.weights import Weighting
 from dpsynth.releases.bins import Binning, Bins
@@ -103,6 +108,7 @@ class BayesianNetwork:
         return np.asfortranarray(np.vstack([self._weighed(size, self.weighting, rng) for size in sizes]))
 
     def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
+        """``n`` of more draws by weight, evenly over the columns that are drawn first."""
         draws = self._reweighted(math.ceil(n * weighting.most) + _MORE, rng)
         weights = weighting.of(draws, self.missing(draws))
         for _ in range(_CAPS):
@@ -111,7 +117,9 @@ class BayesianNetwork:
             if weights.max() <= distance:
                 break
             weights = np.minimum(weights, distance)
-        return self._chosen(draws, weights, n, rng)
+        first = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
+        rows = choose(weights, n, rng, [draws[:, j] for j in first])
+        return np.asfortranarray(draws.T[:, rows].T)
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
@@ -133,11 +141,6 @@ class BayesianNetwork:
         still = None if self.missing_law is None else self.counted.loose
         return HeatBath(self.binnings, self.root, self.factors, self._counted, still)
 
-    def _with_panel(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        if self.missing_law is None or n == 0:
-            return self._draw(n, rng)
-        return self.counted.draw(n, rng)
-
     @cached_property
     def counted(self) -> CountedTree:
         """The tables' distribution with the released number of missing values, where that was released."""
@@ -148,15 +151,9 @@ class BayesianNetwork:
         first = self.binnings[self.root].probabilities
         return CountedTree(self.root, first, self.factors, panel, law, shares)
 
-    def _chosen(
-        self, bins: NDArray[np.int64], weights: NDArray[np.float64], n: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        """``n`` of the draws by weight, evenly over the columns that are drawn first."""
-        drawn = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
-        rows = choose(weights, n, rng, [bins[:, j] for j in drawn])
-        return np.asfortranarray(bins.T[:, rows].T)
-
-    def _draw(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _with_panel(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        if self.missing_law is not None and n:
+            return self.counted.draw(n, rng)
         sizes = [b.size for b in self.binnings]
         # Columns are read one after the other.
         bins = np.zeros((n, len(sizes)), dtype=np.int64, order="F")
@@ -173,10 +170,8 @@ class BayesianNetwork:
 
     def cells_of(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw a fine grid cell within each bin, independently, both of shape (n, columns)."""
-        cells = np.empty_like(bins)
-        for j in range(len(self.binnings)):
-            cells[:, j] = self.column_cells(j, bins[:, j], rng)
-        return cells
+        columns = [self.column_cells(j, column, rng) for j, column in enumerate(bins.T)]
+        return np.stack(columns).T
 
     def column_cells(self, j: int, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw a fine grid cell of column j within each bin, independently, both of shape (n,)."""
@@ -204,12 +199,10 @@ class BayesianNetwork:
         arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
         arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
         arrays |= {f"cells_{j}": p for j, p in enumerate(self.cells)}
-        if self.reweighting is not None:
-            meta["reweighting"], reweighting = self.reweighting.to_state()
-            arrays |= prefixed("reweighting", reweighting)
-        if self.weighting is not None:
-            meta["weighting"], weighting = self.weighting.to_state()
-            arrays |= prefixed("weighting", weighting)
+        for name, refined in (("reweighting", self.reweighting), ("weighting", self.weighting)):
+            if refined is not None:
+                meta[name], own = refined.to_state()
+                arrays |= prefixed(name, own)
         if self.missing_law is not None:
             meta["panel"], arrays["missing_law"] = list(self.panel), self.missing_law
         return meta, arrays
@@ -225,30 +218,14 @@ class BayesianNetwork:
             (tuple(parents), int(child), np.asarray(arrays[f"table_{i}"]))
             for i, (parents, child) in enumerate(meta["factors"])
         )
-        panel = tuple(meta.get("panel", ()))
-        law = arrays.get("missing_law")
-        reweighting = (
-            Reweighting.from_state(meta["reweighting"], under("reweighting", arrays))
-            if "reweighting" in meta
-            else None
-        )
-        weighting = (
-            Weighting.from_state(meta["weighting"], under("weighting", arrays))
-            if "weighting" in meta
-            else None
-        )
-        return cls(
-            meta["kind"],
-            int(meta["root"]),
-            binnings,
-            cells,
-            factors,
-            panel,
-            law,
-            float(meta["noise_std"]),
-            reweighting,
-            weighting,
-        )
+        panel, law, noise_std = tuple(meta.get("panel", ())), arrays.get("missing_law"), meta["noise_std"]
+        refined: dict[str, Any] = {
+            name: kind.from_state(meta[name], under(name, arrays))
+            for name, kind in (("reweighting", Reweighting), ("weighting", Weighting))
+            if name in meta
+        }
+        root = int(meta["root"])
+        return cls(meta["kind"], root, binnings, cells, factors, panel, law, float(noise_std), **refined)
 
 
 @dataclass(frozen=True)
@@ -289,19 +266,12 @@ class BaseModelReleases:
         return [*edges, self.tables.event] if self.tables.count else edges
 
     def run(
-        self,
-        ledger: Ledger,
-        records: Records,
-        marginals: Marginals,
-        rng: np.random.Generator,
-        *,
-        n_bins: int | None = None,
+        self, ledger: Ledger, records: Records, marginals: Marginals, rng: np.random.Generator
     ) -> BayesianNetwork:
         """Choose the edges, count the tables, and fit these to each other and to released marginals.
 
         ``marginals``: released single-column counts of the same schema. ``marginals.n`` is the number of
             records used.
-        ``n_bins``: most bins of an ordered column. The default is a rule that reads no records.
         """
         edges, schema = self.edges, self.edges.schema
         if marginals.names != schema.names:
@@ -313,9 +283,8 @@ class BaseModelReleases:
             root=None if schema.outcome is None else edges.root,
             classes=marginals.grids[edges.root].size if edges.kind == "tan" else 1,
             noise_std=self.tables.noise_std,
-            n_bins=n_bins,
         )
-        families = ledger.run(edges.of(bins), records, rng) if edges.choices else edges.only()
+        families = ledger.run(edges.at(bins), records, rng) if edges.choices else edges.only()
         tables = self.tables.of(bins, families)
         counts = ledger.run(tables, records, rng) if tables.count else {}
         return BayesianNetwork(

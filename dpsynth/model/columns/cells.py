@@ -128,9 +128,8 @@ class Cells:
         parts = parts.clip(1.0, many).astype(np.int64)
         first = np.repeat(public[:-1], parts)
         within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-        starts = np.append(
-            first + within * np.repeat(np.diff(public), parts) // np.repeat(parts, parts), public[-1]
-        )
+        inside = within * np.repeat(np.diff(public), parts) // np.repeat(parts, parts)
+        starts = np.append(first + inside, public[-1])
         owner = np.repeat(np.arange(len(parts)), parts)
         size = np.diff(starts) - np.add.reduceat(heavy, starts[:-1], dtype=np.int64)
         share = size / np.maximum(many - out, 1.0)[owner]
@@ -184,11 +183,6 @@ class Cells:
         of_values = np.where(self.heavy, 0.0, self.residues(factor))
         sums = np.add.reduceat(of_values, self.starts[:-1])
         return np.where(self.light > 0, sums / np.maximum(self.light, 1), 1.0)
-
-    def cut_at_point_masses(self) -> NDArray[np.int64]:
-        """Starts of cells, with those of point masses apart."""
-        heavy = np.flatnonzero(self.heavy)
-        return np.unique(np.concatenate([self.starts, heavy, heavy + 1]))
 
     def parts(self, fine: Array) -> tuple[NDArray[np.int64], Array]:
         """Cuts of cells whose density is uneven, and each value's share of it, shape (values,).

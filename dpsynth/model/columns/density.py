@@ -85,7 +85,8 @@ def denoise(
     if values is None and _zeros_stand_out(grid, noisy, std):
         # They are no part of a density, which would have its only place there.
         zeros = min(float(noisy[0]), 0.999 * total)
-        rest = dataclasses.replace(grid, starts=_starts(grid)[1:])
+        assert grid.starts is not None
+        rest = dataclasses.replace(grid, starts=grid.starts[1:])
         counts = _Column(Cells.of(rest, noisy[1 : grid.present], None, std), std, total - zeros).counts()
         return grid, np.concatenate([[zeros], counts, apart])
     if values is not None:
@@ -98,11 +99,6 @@ def denoise(
         return grid, np.concatenate([found.counts(), apart])
     starts, counts, habit = found.released()
     return Grid(grid.column, starts, None, habit), np.concatenate([counts, apart])
-
-
-def _starts(grid: Grid) -> NDArray[np.int64]:
-    assert grid.starts is not None
-    return grid.starts
 
 
 def _zeros_stand_out(grid: Grid, noisy: Array, std: float) -> bool:
@@ -135,7 +131,7 @@ class _Column:
         best: tuple[Design, Fitted] | None = None
         for places in cells.scales():
             design = Design.of(places, cells.widths, rough)
-            fitted = fit(design, cells.counts, variance, known, start(design, rough), smoothness=_SMOOTHNESS)
+            fitted = fit(design, cells.counts, variance, known, start(design, rough), _SMOOTHNESS)
             if best is None or fitted.evidence > best[1].evidence:
                 best = design, fitted
         assert best is not None
@@ -153,7 +149,7 @@ class _Column:
             beyond = np.maximum(np.abs(cells.counts - fitted.means) / np.sqrt(variance) - 2.0, 0.0)
             trusted = variance * (1.0 + beyond**2)
             smoothness = fitted.smoothness * around
-            fitted = fit(design, cells.counts, trusted, known, fitted.coefficients, smoothness=smoothness)
+            fitted = fit(design, cells.counts, trusted, known, fitted.coefficients, smoothness)
         self.means = fitted.means * (total / fitted.means.sum())
         self.fine = fitted.fine
 
@@ -163,11 +159,10 @@ class _Column:
         return np.where(self.cells.heavy, 0.0, means * self.cells.residues(self.factor))
 
     def _more_point_masses(self, values: Array) -> bool:
-        heavy = self.cells.heavy | stands_out(values, self._by_value(), self.std)
-        changed = bool((heavy != self.cells.heavy).any())
-        if changed:
-            self.cells = self.cells.with_heavy(heavy)
-        return changed
+        before = self.cells.heavy
+        heavy = before | stands_out(values, self._by_value(), self.std)
+        self.cells = self.cells.with_heavy(heavy)
+        return bool((heavy != before).any())
 
     def counts(self) -> Array:
         """Counts of the cells, which sum to the total."""
@@ -183,7 +178,8 @@ class _Column:
             counts = np.where(heavy, np.maximum(self.values, 0.0), counts)
             return np.arange(len(counts) + 1), _scaled(counts, self.total), None
         cuts, slant = self.cells.parts(self.fine)
-        starts = np.union1d(self.cells.cut_at_point_masses(), cuts)
+        masses = np.flatnonzero(heavy)
+        starts = np.unique(np.concatenate([self.cells.starts, masses, masses + 1, cuts]))
         body = np.append(0.0, np.cumsum(np.where(heavy, 0.0, slant * self.cells.residues(self.factor))))
         cells = np.searchsorted(self.cells.starts, starts[:-1], side="right") - 1
         whole = np.diff(body[self.cells.starts])

@@ -122,13 +122,7 @@ def start(design: Design, means: Array) -> Array:
 
 
 def fit(
-    design: Design,
-    counts: Array,
-    variance: Array,
-    total: tuple[float, float],
-    b: Array,
-    *,
-    smoothness: Array,
+    design: Design, counts: Array, variance: Array, total: tuple[float, float], b: Array, smoothness: Array
 ) -> Fitted:
     """The density of greatest evidence among penalty weights.
 
@@ -154,12 +148,7 @@ def fit(
 
 
 def _newton(
-    design: Design,
-    counts: Array,
-    variance: Array,
-    total: tuple[float, float],
-    penalty: Array,
-    b: Array,
+    design: Design, counts: Array, variance: Array, total: tuple[float, float], penalty: Array, b: Array
 ) -> tuple[Array, Array, float, Array]:
     """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, parts, loss, curvature."""
     columns = design.basis
@@ -171,20 +160,18 @@ def _newton(
         misfit = ((counts - means) ** 2 * precision).sum() + (means.sum() - total[0]) ** 2 / total[1]
         return float(misfit + b @ penalty @ b) / 2, fine
 
-    def slopes(fine: Array) -> tuple[Array, Array, Array]:
+    def curved(fine: Array) -> tuple[Array, Array, Array]:
         slope = (columns * fine.reshape(-1, 1)).reshape(*fine.shape, len(b)).sum(axis=1)
-        return fine.sum(axis=1), slope, slope.sum(axis=0)
+        whole = slope.sum(axis=0)
+        curvature = slope.T @ (slope * precision[:, None]) + np.outer(whole, whole) / total[1] + penalty
+        return slope, whole, curvature
 
     loss, fine = loss_of(b)
     damping = 1e-3
     for _ in range(30):
-        means, slope, whole = slopes(fine)
-        gradient = (
-            slope.T @ ((means - counts) * precision)
-            + whole * (means.sum() - total[0]) / total[1]
-            + penalty @ b
-        )
-        curvature = slope.T @ (slope * precision[:, None]) + np.outer(whole, whole) / total[1] + penalty
+        (slope, whole, curvature), means = curved(fine), fine.sum(axis=1)
+        gradient = slope.T @ ((means - counts) * precision) + whole * (means.sum() - total[0]) / total[1]
+        gradient += penalty @ b
         scale = np.diag(np.diag(curvature) + 1e-9)
         for _ in range(12):
             step = np.linalg.solve(curvature + damping * scale, -gradient)
@@ -197,6 +184,4 @@ def _newton(
         gain, b, loss, fine, damping = loss - tried, b + step, tried, tried_fine, max(damping / 5, 1e-8)
         if gain < 1e-4 * (1.0 + abs(loss)):
             break
-    _, slope, whole = slopes(fine)
-    curvature = slope.T @ (slope * precision[:, None]) + np.outer(whole, whole) / total[1] + penalty
-    return b, fine, loss, curvature
+    return b, fine, loss, curved(fine)[2]

@@ -96,9 +96,11 @@ def reweighted(
     most = _PRODUCTS // released.features.products.size
     chains = base_model.sample(int(np.clip(min(released.n, most), *_CHAINS)), rng)
     fit = _Fit(bare, released, weights, of_each, chains, rng)
-    if base_model.reweighting is not None:
-        fit.start(base_model.reweighting)
-    return replace(bare, reweighting=fit.run(_STEPS if base_model.reweighting is None else _STEPS // 3))
+    if base_model.reweighting is None:
+        return replace(bare, reweighting=fit.run(_STEPS))
+    start = base_model.reweighting
+    fit.parts = [part.astype(np.float64) for part in (start.pairs, start.missing, *start.columns)]
+    return replace(bare, reweighting=fit.run(_STEPS // 3))
 
 
 class _Fit:
@@ -117,63 +119,52 @@ class _Fit:
         #: of each kind, and of each product
         self.weights, self.weight = weights, of_each
         self.bath = base_model.heat_bath()
-        self.pairs = np.zeros(released.features.products.shape)
-        self.columns = [np.zeros(binning.size) for binning in base_model.binnings]
-        self.missing = np.zeros(len(base_model.panel) + 1)
+        pairs = np.zeros(released.features.products.shape)
+        columns = [np.zeros(binning.size) for binning in base_model.binnings]
+        missing = np.zeros(len(base_model.panel) + 1)
         if base_model.missing_law is not None:
             # the chains have the released number of missing values, the tables alone another one
-            self.missing += base_model.counted.log_number
+            missing += base_model.counted.log_number
             for j, factor in base_model.counted.columns.items():
-                self.columns[j][self.bath.last[j]] += np.log(factor)
-
-    def start(self, reweighting: Reweighting) -> None:
-        """Continue from another fit's reweighting."""
-        self.pairs = reweighting.pairs.astype(np.float64)
-        self.columns = [column.astype(np.float64) for column in reweighting.columns]
-        self.missing = reweighting.missing.astype(np.float64)
+                columns[j][self.bath.last[j]] += np.log(factor)
+        #: T, m and h of a `Reweighting`
+        self.parts = [pairs, missing, *columns]
 
     def run(self, steps: int) -> Reweighting:
         """The average of the last reweightings."""
-        kept = 0
-        pairs, missing = np.zeros_like(self.pairs), np.zeros_like(self.missing)
-        columns = [np.zeros_like(column) for column in self.columns]
+        kept, totals = 0, [np.zeros_like(part) for part in self.parts]
         for step in range(steps):
             # full steps first; towards the end shorter ones, whose chains can follow
             self.step(_RATE * min(1.0, steps / (2.0 * (step + 1))))
             if step >= steps * (1 - _AVERAGED):
                 kept += 1
-                pairs, missing = pairs + self.pairs, missing + self.missing
-                columns = [total + column for total, column in zip(columns, self.columns, strict=True)]
+                totals = [total + part for total, part in zip(totals, self.parts, strict=True)]
             self.bath.sweep(self.chains, self.reweighting(), self.rng)
-        self.pairs, self.missing = pairs / kept, missing / kept
-        self.columns = [total / kept for total in columns]
+        self.parts = [total / kept for total in totals]
         return self.reweighting()
 
     def reweighting(self) -> Reweighting:
         """The reweighting as it is."""
-        return Reweighting(
-            self.released.features,
-            self.pairs.astype(np.float32),
-            tuple(column.astype(np.float32) for column in self.columns),
-            self.missing.astype(np.float32),
-            self.released.noise_std,
-            tuple(self.weights.tolist()),
-        )
+        released = self.released
+        pairs, missing, *columns = (part.astype(np.float32) for part in self.parts)
+        weights = tuple(self.weights.tolist())
+        return Reweighting(released.features, pairs, tuple(columns), missing, released.noise_std, weights)
 
     def step(self, rate: float) -> None:
         """Move the reweighting towards the released numbers, from where the chains are."""
+        pairs, missing, *columns = self.parts
         mean, variance = self.released.features.mean_and_variance(self.chains)
         penalty = self.weight * (self.released.noise_std**2 + variance / self.released.n)
-        gradient = self.released.mean - mean - penalty * self.pairs
+        gradient = self.released.mean - mean - penalty * pairs
         move = rate * gradient / np.maximum(variance + penalty, 1e-6)
-        self.pairs += np.where(self.released.features.products, np.clip(move, -_LONGEST, _LONGEST), 0.0)
+        pairs += np.where(self.released.features.products, np.clip(move, -_LONGEST, _LONGEST), 0.0)
         n = len(self.chains)
-        for j, (binning, column) in enumerate(zip(self.base_model.binnings, self.columns, strict=True)):
+        for j, (binning, column) in enumerate(zip(self.base_model.binnings, columns, strict=True)):
             have = np.bincount(self.chains[:, j], minlength=binning.size) / n
             column += rate * _towards(binning.probabilities, have)
         if self.bath.panel:
-            have = np.bincount(self.bath.missing(self.chains), minlength=len(self.missing)) / n
-            self.missing += rate * _towards(self.base_model.counted.law, have)
+            have = np.bincount(self.bath.missing(self.chains), minlength=len(missing)) / n
+            missing += rate * _towards(self.base_model.counted.law, have)
 
 
 def _towards(wanted: Floats, have: Floats) -> Floats:

@@ -96,14 +96,8 @@ def _fourier(
     if histogram.features is None or histogram.fourier is None or not weights.any():
         return None
     n = _records(histogram)
-    return fourier_reweighting(
-        histogram.features,
-        histogram.fourier / n,
-        histogram.noise_std / n,
-        n,
-        draws,
-        weights,
-    )
+    mean, noise_std = histogram.fourier / n, histogram.noise_std / n
+    return fourier_reweighting(histogram.features, mean, noise_std, n, draws, weights)
 
 
 def _records(histogram: NeighbourHistogram) -> float:
@@ -112,10 +106,7 @@ def _records(histogram: NeighbourHistogram) -> float:
     The sum has the noise of all groups, and a mean of random Fourier features that is a hundredth off is
     structure.
     """
-    own, doubt = (
-        histogram.cast,
-        _DOUBT * histogram.noise_std * np.sqrt(histogram.groups.size),
-    )
+    own, doubt = histogram.cast, _DOUBT * histogram.noise_std * np.sqrt(histogram.groups.size)
     return histogram.n if abs(own - histogram.n) <= doubt else own
 
 

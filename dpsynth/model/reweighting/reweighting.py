@@ -47,14 +47,14 @@ class Reweighting:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""
+        of = self.features
         meta = {
-            "cap": self.features.cap,
-            "outcome": self.features.outcome,
+            "cap": of.cap,
+            "outcome": of.outcome,
             "noise_std": self.noise_std,
             "weights": list(self.weights),
         }
         arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing}
-        of = self.features
         for j, (table, half, column) in enumerate(zip(of.tables, of.halves, self.columns, strict=True)):
             arrays |= {f"table_{j}": table, f"half_{j}": half, f"column_{j}": column}
         return meta, arrays
@@ -62,19 +62,12 @@ class Reweighting:
     @classmethod
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Reweighting:
         """Inverse of `to_state`."""
-        size = sum(name.startswith("table_") for name in arrays)
-        features = PairFeatures(
-            tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size)),
-            float(meta["cap"]),
-            meta["outcome"],
-            tuple(np.asarray(arrays[f"half_{j}"]) for j in range(size)),
-        )
-        columns = tuple(np.asarray(arrays[f"column_{j}"]) for j in range(size))
-        return cls(
-            features,
-            np.asarray(arrays["pairs"]),
-            columns,
-            np.asarray(arrays["missing"]),
-            float(meta["noise_std"]),
-            tuple(meta["weights"]),
-        )
+        tables, halves, columns = (numbered(name, arrays) for name in ("table", "half", "column"))
+        features = PairFeatures(tables, float(meta["cap"]), meta["outcome"], halves)
+        pairs, missing, noise_std = arrays["pairs"], arrays["missing"], float(meta["noise_std"])
+        return cls(features, pairs, columns, missing, noise_std, tuple(meta["weights"]))
+
+
+def numbered(name: str, arrays: Mapping[str, NDArray]) -> tuple[NDArray, ...]:
+    """The arrays ``name_0``, ``name_1`` and so on of a model's state."""
+    return tuple(arrays[f"{name}_{j}"] for j in range(sum(key.startswith(f"{name}_") for key in arrays)))

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.model.reweighting.reweighting import numbered
 from dpsynth.releases.features import FourierFeatures
 from dpsynth.releases.neighbour_histogram import Groups
 
@@ -67,12 +68,9 @@ class Weighting:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""
-        arrays: dict[str, NDArray] = {
-            "centres": self.groups.centres,
-            "weights": self.weights,
-            "missing": self.missing,
-        }
-        for j, (table, column) in enumerate(zip(self.groups.tables, self.columns, strict=True)):
+        of = self.groups
+        arrays: dict[str, NDArray] = {"centres": of.centres, "weights": self.weights, "missing": self.missing}
+        for j, (table, column) in enumerate(zip(of.tables, self.columns, strict=True)):
             arrays |= {f"table_{j}": table, f"column_{j}": column}
         meta = {"most": self.most, "noise_std": self.noise_std}
         if self.fourier is not None:
@@ -84,21 +82,12 @@ class Weighting:
     @classmethod
     def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Weighting:
         """Inverse of `to_state`."""
-        size = sum(name.startswith("table_") for name in arrays)
-        tables = tuple(np.asarray(arrays[f"table_{j}"]) for j in range(size))
-        fourier = None
+        tables, columns, fourier = numbered("table", arrays), numbered("column", arrays), None
         if "frequencies" in arrays:
-            features = FourierFeatures(tables, np.asarray(arrays["frequencies"]))
-            fourier = FourierReweighting(features, np.asarray(arrays["coefficients"]), float(meta["offset"]))
-        return cls(
-            Groups(tables, np.asarray(arrays["centres"])),
-            np.asarray(arrays["weights"]),
-            tuple(np.asarray(arrays[f"column_{j}"]) for j in range(size)),
-            np.asarray(arrays["missing"]),
-            float(meta["most"]),
-            float(meta["noise_std"]),
-            fourier,
-        )
+            features = FourierFeatures(tables, arrays["frequencies"])
+            fourier = FourierReweighting(features, arrays["coefficients"], float(meta["offset"]))
+        groups, weights, missing = Groups(tables, arrays["centres"]), arrays["weights"], arrays["missing"]
+        return cls(groups, weights, columns, missing, float(meta["most"]), float(meta["noise_std"]), fourier)
 
 
 #: Least gain in log likelihood for which there is a reweighting.

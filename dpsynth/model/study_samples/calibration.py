@@ -46,41 +46,30 @@ Floats = NDArray[np.float64]
 _STEPS, _CLOSE = 100, 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Sums of records whose terms of two values are to be counted, and the same of samples.
+def raked(each: Floats, mass: Floats, wanted: Floats, noise: Floats, scale: Floats) -> Floats:
+    """The most probable ``tilt`` of samples whose b terms of two values are counted, shape (1 + b,).
 
     ``each``, shape (k, 1 + 2 b): of a sample: a 1, its b terms, and their squares.
     ``mass``, shape (k,): its weight, 0 or more.
     ``wanted``, shape (1 + 2 b,): ``each.T @ mass`` of the records, with noise.
     ``noise``, shape (1 + 2 b, 1 + 2 b): the covariance of that, positive definite.
+    ``scale``, shape (1 + b,): standard deviation beforehand: 1 for all, and for each term one over how far
+        its values lie apart.
     """
-
-    each: Floats
-    mass: Floats
-    wanted: Floats
-    noise: Floats
-
-    def tilt(self, scale: Floats) -> Floats:
-        """The most probable ``tilt`` of the samples, shape (1 + b,), by Gauss and Newton's steps.
-
-        ``scale``, shape (1 + b,): standard deviation beforehand: 1 for all, and for each term one over how
-            far its values lie apart.
-        """
-        rows = self.each[:, : len(scale)]
-        weight = np.linalg.inv(self.noise)
-        tilt = np.zeros(len(scale))
-        for _ in range(_STEPS):
-            weighted = self.each * (self.mass * np.exp(rows @ tilt))[:, None]
-            slope = weighted.T @ rows
-            score = slope.T @ weight @ (self.wanted - weighted.sum(axis=0)) - tilt / scale**2
-            step = np.linalg.solve(slope.T @ weight @ slope + np.diag(scale**-2.0), score)
-            # the exponential is far from its tangent beyond a factor of e
-            step /= max(1.0, float(np.abs(rows @ step).max(initial=0.0)))
-            tilt = tilt + step
-            if np.abs(step).max() < _CLOSE:
-                break
-        return tilt
+    rows = each[:, : len(scale)]
+    weight = np.linalg.inv(noise)
+    tilt = np.zeros(len(scale))
+    for _ in range(_STEPS):  # of Gauss and Newton
+        weighted = each * (mass * np.exp(rows @ tilt))[:, None]
+        slope = weighted.T @ rows
+        score = slope.T @ weight @ (wanted - weighted.sum(axis=0)) - tilt / scale**2
+        step = np.linalg.solve(slope.T @ weight @ slope + np.diag(scale**-2.0), score)
+        # the exponential is far from its tangent beyond a factor of e
+        step /= max(1.0, float(np.abs(rows @ step).max(initial=0.0)))
+        tilt = tilt + step
+        if np.abs(step).max() < _CLOSE:
+            break
+    return tilt
 
 
 def resampled(weights: Floats) -> NDArray[np.int64]:
@@ -204,9 +193,8 @@ def corrected(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float
         if _ratios(moved.information(point), found.estimate)[0].min() > _REACHED:
             break
 
-    back = np.linalg.inv(point.whitening)
-    mass, mean, wanted = moved.moments(back @ found.estimate @ back)
-    least, _, narrow = moved.moments(back @ found.lower @ back)
+    mass, mean, wanted = moved.moments(point, found.estimate)
+    least, _, narrow = moved.moments(point, found.lower)
     # a map changes no mass: what is less of it is less of the covariance
     cautious = replace(moved, x=mean + (moved.x - mean) @ _transport(wanted, narrow * least / mass).T)
     hidden = _terms(moved, point, found.hidden)
@@ -231,14 +219,11 @@ def _tilt(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) ->
     # sums of the records as inner products with their information, in coordinates in which its noise is round
     linear = np.array([triangle(back @ part @ back) for part in (np.diag(ones), *sides, *squares)])
     x = draws.x[:, two]
-    sums = Sums(
-        np.column_stack([np.ones(len(x)), x, x**2]),
-        draws.share * point.curvatures(draws.x, draws.y)[1].sum(axis=1),
-        linear @ triangle(noisy),
-        noise_std**2 * linear @ linear.T,
-    )
+    each = np.column_stack([np.ones(len(x)), x, x**2])
+    mass = draws.share * point.curvatures(draws.x, draws.y)[1].sum(axis=1)
+    wanted, noise = linear @ triangle(noisy), noise_std**2 * linear @ linear.T
     tilt = np.zeros(1 + len(two))
-    tilt[np.r_[True, two]] = sums.tilt(np.r_[1.0, design.scale[two]])
+    tilt[np.r_[True, two]] = raked(each, mass, wanted, noise, np.r_[1.0, design.scale[two]])
     return tilt
 
 
@@ -257,14 +242,12 @@ def _moved(
     """The draws, mapped to the mean and covariance of an information, as a distribution of weights ``v``."""
     if not len(draws.x):
         return draws, correction
-    back = np.linalg.inv(point.whitening)
-    mass, centre, spread = draws.moments(back @ draws.information(point) @ back)
-    whole, mean, goal = draws.moments(back @ wanted @ back)
+    mass, centre, spread = draws.moments(point, draws.information(point))
+    whole, mean, goal = draws.moments(point, wanted)
     step = _transport(spread, goal).T
     x, share = mean + (draws.x - centre) @ step, draws.share * whole / mass
-    done = replace(
-        correction, matrix=correction.matrix @ step, shift=mean + (correction.shift - centre) @ step
-    )
+    shift = mean + (correction.shift - centre) @ step
+    done = replace(correction, matrix=correction.matrix @ step, shift=shift)
     return replace(draws, x=x, share=share), done
 
 

@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 
 from dpsynth.releases.score import ScorePoint, ScoreRelease
 from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.newton import (
-    Observation,
-    bounded_step,
-    posterior,
-    prior_precision,
-)
+from dpsynth.studies.newton import Observation, bounded_step, posterior, prior_precision
 
 Floats = NDArray[np.float64]
 
@@ -95,12 +90,7 @@ class StandIn:
         return beta, covariance
 
     def observation(
-        self,
-        point: ScorePoint,
-        noise_std: float,
-        score: Floats,
-        truth: Floats,
-        reach: Floats | None = None,
+        self, point: ScorePoint, noise_std: float, score: Floats, truth: Floats, reach: Floats | None = None
     ) -> Observation:
         """The observation that a whitened score makes, near ``truth``.
 
@@ -131,9 +121,10 @@ class StandIn:
         """The information of the draws at a point, as that of the records is read there, shape (d, d)."""
         return self.share * point.information(self.x, self.y)
 
-    def moments(self, information: Floats) -> tuple[float, Floats, Floats]:
+    def moments(self, point: ScorePoint, whitened: Floats) -> tuple[float, Floats, Floats]:
         """Mass, mean and covariance of the predictors in the distribution that an information is of."""
-        j = self.design.family.baseline
+        j, back = self.design.family.baseline, np.linalg.inv(point.whitening)
+        information = back @ whitened @ back
         mass = max(float(np.trace(information[:j, :j])), 1e-12)
         mean = information[:j, j:].sum(axis=0) / mass
         return mass, mean, information[j:, j:] / mass - np.outer(mean, mean)

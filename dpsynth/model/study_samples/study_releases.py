@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import PrivacyError
-from dpsynth.model.study_samples.calibration import Corrected, corrected
+from dpsynth.model.study_samples.calibration import Corrected, Correction, corrected
 from dpsynth.model.study_samples.expectations import StandIn
-from dpsynth.model.study_samples.fitted_study import FittedStudy, Readings
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.records import Records
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
@@ -57,6 +56,52 @@ _FAR = 6.0
 _APART = 0.25
 
 
+@dataclass(frozen=True, eq=False)
+class FittedStudy:
+    """A released study.
+
+    ``beta``, shape (d,): of standardised terms, intercepts first.
+    ``covariance``, shape (d, d).
+    ``noise_multipliers``: of the information, the first and the second score, None if one was exact.
+    ``correction``: the map of samples to the records' noisy information.
+    """
+
+    declared: Study
+    design: StudyDesign
+    beta: Floats
+    covariance: Floats
+    estimates: Estimates
+    noise_multipliers: tuple[float | None, ...]
+    correction: Correction
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able record, without the schema, which is stored elsewhere."""
+        correction = {name: array.tolist() for name, array in vars(self.correction).items()}
+        return {
+            "declared": self.declared.model_dump(mode="json"),
+            "design": self.design.to_dict(),
+            "beta": self.beta.tolist(),
+            "covariance": self.covariance.tolist(),
+            "estimates": self.estimates.to_dict(),
+            "readings": {"noise_multipliers": list(self.noise_multipliers), **correction},
+        }
+
+    @classmethod
+    def from_dict(cls, schema: Schema, record: dict[str, Any]) -> FittedStudy:
+        """Inverse of `to_dict`."""
+        declared, read = Study.read(record["declared"]), record["readings"]
+        arrays = (np.array(read[name], dtype=np.float64) for name in ("tilt", "matrix", "shift"))
+        return cls(
+            declared,
+            StudyDesign.from_dict(schema, declared.effects(schema), record["design"]),
+            np.array(record["beta"], dtype=np.float64),
+            np.array(record["covariance"], dtype=np.float64),
+            Estimates.from_dict(record["estimates"]),
+            tuple(None if z is None else float(z) for z in read["noise_multipliers"]),
+            Correction(*arrays),
+        )
+
+
 @dataclass(frozen=True)
 class StudyReleases:
     """The noisy statistics of a pre-specified regression, their noise fixed together and beforehand.
@@ -72,12 +117,7 @@ class StudyReleases:
 
     @classmethod
     def plan(
-        cls,
-        study: str,
-        *,
-        noise_multiplier: float | None,
-        stage: Stage | None = None,
-        survival: bool = False,
+        cls, study: str, *, noise_multiplier: float | None, stage: Stage | None = None, survival: bool = False
     ) -> StudyReleases:
         """Plan all statistics, at the cost of one Gaussian mechanism with this ``noise_multiplier``.
 
@@ -138,16 +178,16 @@ class StudyReleases:
         start, stand_in = begin(design, x, y, share)
         design = stand_in.design
         mean, covariance, found = self.read(ledger, records, stand_in, start, rng)
-        plain = ScorePoint(design, mean, np.eye(design.size))
-        bare = found.stand_in.share * plain.information(found.stand_in.x, found.stand_in.y)
-        bare = np.linalg.inv(bare + found.stand_in.prior)
-        estimates = estimates_of(self.first.study, design, mean, covariance, bare, found.unknown)
-        estimates = replace(estimates, covariance=design.reported(mean, found.opened(covariance))[1])
-        curve = self._survival(ledger, records, declared, schema, draws, rng)
-        remarks = (*found.remarks, *_clipped(stand_in, start, covariance))
-        estimates = replace(estimates, survival=curve, remarks=remarks)
-        readings = Readings(self.noise_multipliers, found.correction)
-        return FittedStudy(declared, design, mean, covariance, estimates, readings)
+        plain = found.stand_in.information(ScorePoint(design, mean, np.eye(design.size)))
+        bare = np.linalg.inv(plain + found.stand_in.prior)
+        estimates = replace(
+            estimates_of(self.first.study, design, mean, covariance, bare, found.unknown),
+            covariance=design.reported(mean, found.opened(covariance))[1],
+            survival=self._survival(ledger, records, declared, schema, draws, rng),
+            remarks=(*found.remarks, *_clipped(stand_in, start, covariance)),
+        )
+        read = self.noise_multipliers, found.correction
+        return FittedStudy(declared, design, mean, covariance, estimates, *read)
 
     def read(
         self, ledger: Ledger, records: Records, stand_in: StandIn, start: Floats, rng: np.random.Generator
@@ -249,13 +289,6 @@ def estimates_of(
     widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))
     known = np.array([term.name not in unknown for term in design.terms])
     widening = widening[known] if known.any() else widening
-    return Estimates(
-        study,
-        design.model.kind,
-        design.model.formula(design.schema),
-        design.model.outcome,
-        tuple(term.name for term in design.terms),
-        values,
-        reported,
-        float(np.median(widening)),
-    )
+    model, terms = design.model, tuple(term.name for term in design.terms)
+    formula, wide = model.formula(design.schema), float(np.median(widening))
+    return Estimates(study, model.kind, formula, model.outcome, terms, values, reported, wide)

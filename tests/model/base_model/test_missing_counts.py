@@ -94,7 +94,7 @@ def test_a_rare_panel_is_missing_as_a_whole(pairwise_statistics):
     if pairwise_statistics:
         bins = Bins(released.grids, base_model.binnings, 4000)
         features = PairFeatures.of(bins, base_model.sample(4000, rng), outcome=base_model.root)
-        release = PairwiseStatisticsRelease(noise_multiplier=5.0).of(bins, features)
+        release = PairwiseStatisticsRelease(noise_multiplier=5.0).at((bins, features))
         base_model = reweighted(base_model, Ledger().run(release, FrameRecords(frame), rng), rng)
     draws = base_model.sample(20_000, rng)
     number = np.bincount(base_model.missing(draws), minlength=7) / len(draws)
@@ -114,7 +114,7 @@ def test_a_rare_panel_is_missing_as_a_whole(pairwise_statistics):
     np.testing.assert_allclose(shares, [released.probabilities[j][-1] for j in base_model.panel], atol=0.003)
 
 
-def test_missing_values_are_not_taken_for_rare_categories():
+def test_missing_values_are_not_taken_for_rare_categories(monkeypatch):
     """Rare categories share a bin after that of missing values: who takes the last for it counts those."""
     rng = np.random.default_rng(6)
     words = tuple("abcdefgh")
@@ -128,8 +128,9 @@ def test_missing_values_are_not_taken_for_rare_categories():
     made["x0"] = made["x1"] = np.where(pd.isna(made["x2"]), None, made["x0"])
     frame = schema.conform(pd.DataFrame({**made, "died": rng.integers(0, 2, 4000)})).frame
     released = release_marginals(frame, schema, noise_multiplier=None, n=4000, rng=rng)
+    monkeypatch.setattr("dpsynth.releases.bins.default_bins", lambda n, noise_std, classes: 2)
     base_model = fit_base_model(
-        frame, schema, released, kind="tan", noise_multiplier=None, selection_epsilon=None, rng=rng, n_bins=2
+        frame, schema, released, kind="tan", noise_multiplier=None, selection_epsilon=None, rng=rng
     )
     assert any(binning.labels[-1] < binning.size - 1 for binning in base_model.binnings)
     bins = base_model.sample(4000, rng)

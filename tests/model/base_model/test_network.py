@@ -43,12 +43,12 @@ def table(n, rng):
     return SCHEMA.conform(frame).frame
 
 
-def fitted(kind, frame=None, schema=SCHEMA, seed=0, noise=2.0, epsilon=0.5, **more):
+def fitted(kind, frame=None, schema=SCHEMA, seed=0, noise=2.0, epsilon=0.5):
     rng = np.random.default_rng(seed)
     frame = table(4000, rng) if frame is None else frame
     released = release_marginals(frame, schema, noise_multiplier=noise, n=max(len(frame), 1), rng=rng)
     base_model = fit_base_model(
-        frame, schema, released, kind=kind, noise_multiplier=noise, selection_epsilon=epsilon, rng=rng, **more
+        frame, schema, released, kind=kind, noise_multiplier=noise, selection_epsilon=epsilon, rng=rng
     )
     return base_model, released
 
@@ -269,8 +269,6 @@ def test_bad_arguments():
     """Values that would pass as private or sample nonsense."""
     with pytest.raises(ConfigError, match="kind is 'forest'"):
         fitted("forest")
-    with pytest.raises(ConfigError, match="n_bins is 0"):
-        fitted("tree", n_bins=0)
     with pytest.raises(ConfigError, match="selection_epsilon is -1"):
         fitted("tree", epsilon=-1.0)
     with pytest.raises(ConfigError, match="n is -3"):

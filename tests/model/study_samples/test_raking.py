@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth.model.study_samples.calibration import Sums, resampled
+from dpsynth.model.study_samples.calibration import raked, resampled
 
 
-def sums(noise: float, wanted: tuple[float, float, float] = (1000.0, 200.0, 100.0)) -> Sums:
+def sums(noise: float, wanted: tuple[float, float, float] = (1000.0, 200.0, 100.0)) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     x = (rng.random((4000, 2)) < [0.3, 0.04]).astype(float)
     each = np.column_stack([np.ones(len(x)), x, x**2])
     told = np.array([*wanted, *wanted[1:]])
-    return Sums(each, np.full(len(x), 0.2), told, noise**2 * np.eye(5))
+    mass = np.full(len(x), 0.2)
+    return {"each": each, "mass": mass, "wanted": told, "noise": noise**2 * np.eye(5), "scale": np.ones(3)}
 
 
 def test_counts_are_met():
     """A tilt that stops short, or that meets one count at the cost of another."""
     told = sums(1e-3)
-    tilt = told.tilt(np.ones(3))
-    weights = told.mass * np.exp(told.each[:, :3] @ tilt)
-    np.testing.assert_allclose(told.each.T @ weights, told.wanted, rtol=1e-4)
+    weights = told["mass"] * np.exp(told["each"][:, :3] @ raked(**told))
+    np.testing.assert_allclose(told["each"].T @ weights, told["wanted"], rtol=1e-4)
 
 
 def test_noise_is_not_met():
     """Draws that follow noise, or a count below 0, to the end."""
-    drowned = sums(1e6).tilt(np.ones(3))
+    drowned = raked(**sums(1e6))
     assert np.abs(drowned).max() < 1e-3
-    below = sums(30.0, (800.0, 240.0, -50.0)).tilt(np.ones(3))
+    below = raked(**sums(30.0, (800.0, 240.0, -50.0)))
     assert -4.0 < below[2] < -1.0 and np.abs(below[:2]).max() < 0.2
-    assert np.isfinite(sums(1e-6, (800.0, 240.0, -50.0)).tilt(np.ones(3))).all()
+    assert np.isfinite(raked(**sums(1e-6, (800.0, 240.0, -50.0)))).all()
 
 
 def test_draws_are_as_often_as_their_weights():

@@ -10,8 +10,14 @@ import pytest
 import statsmodels.api as sm
 
 from dpsynth.accounting import Ledger
-from dpsynth.model.study_samples.fitted_study import FittedStudy
-from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT, StudyReleases, begin, near
+from dpsynth.model.study_samples.study_releases import (
+    SPLIT,
+    SURVIVAL_SPLIT,
+    FittedStudy,
+    StudyReleases,
+    begin,
+    near,
+)
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import ScorePoint, symmetric, triangle
 from dpsynth.studies.design import StudyDesign
