@@ -26,6 +26,7 @@ from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.model.wgan.matched_points import MatchedPoints
 from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
+from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.rules import Rule
@@ -80,6 +81,15 @@ class GeneratorModel:
                 f"the model cannot be sampled and is not kept: {name} holds a number that is negative or not "
                 "finite. The spent budget stays in the ledger. Please report this with the schema"
             )
+
+    @property
+    def released_schema(self) -> Schema:
+        """The schema of samples. Patients with several rows have their number before the columns."""
+        if self.trajectories is None:
+            return self.schema
+        patients = self.trajectories.schema
+        number = Column(name=patients.unit, kind="integer", lower=1, upper=EXACT_INTEGERS)
+        return Schema(columns=(number, *patients.columns), name=patients.name, unit=self.schema.unit)
 
     def study(self, name: str) -> FittedStudy:
         """The pre-specified regression of this name."""

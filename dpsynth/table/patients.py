@@ -32,6 +32,8 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, SchemaError, of_records
 from dpsynth.files.yaml_text import load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
+from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.io import read_cells
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import numeric_values
 
@@ -167,6 +169,22 @@ class PatientSchema(BaseModel):
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
         return read_yaml(source, cls.from_dict, error=SchemaError)
 
+    def read(self, path: str | Path, csv_format: CsvFormat) -> pd.DataFrame:
+        """Read a file of rows with the unit's column.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, lacks the unit, or does not fit the schema.
+        """
+        frame, _ = read_cells(path, self.columns, csv_format)
+        if self.unit not in frame:
+            raise DataError(
+                f"{path}: the column {self.unit!r}, which identifies patients, is not in the file"
+            )
+        rows = self.table.check(frame)
+        return rows.assign(**{self.unit: frame[self.unit].to_numpy()})
+
     @property
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order."""
@@ -230,6 +248,16 @@ class PatientSchema(BaseModel):
             name=self.name,
             unit=f"one patient ({self.unit}) with all rows, of which at most {self.most} are used",
         )
+
+
+def read_schema(path: str | Path) -> Schema | PatientSchema:
+    """Read the schema of a YAML file. The key ``rows`` makes it one of patients with several rows."""
+
+    def build(data: Any) -> Schema | PatientSchema:
+        several = isinstance(data, Mapping) and "rows" in data
+        return PatientSchema.from_dict(data) if several else Schema.from_dict(data)
+
+    return read_yaml(path, build, error=SchemaError)
 
 
 def _levels_of_variable(column: Column) -> list[Column]:

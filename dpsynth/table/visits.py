@@ -1,10 +1,10 @@
-"""What each row of a history adds to its levels, as cells of public tables.
+"""Public tables of what each row of a history adds to its levels.
 
 Every table is a chain. The last axis is what a row shows. The others are what came before, or what is fixed
 for the patient.
 
-- *measured*: whether a variable has a value. Given are the rows since its last value, the class of its share
-  of rows, and whether the variable before it has a value in this row.
+- *measured*: whether a variable has a value. Given are the rows since its last value and the class of its
+  share of rows. So is whether the variable before it has a value in this row.
 - *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
   the first variable that may be missing has values in both rows.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the

@@ -81,3 +81,22 @@ def test_tables_to_combine_are_refused(model):
     """Catches tables of levels in place of rows."""
     with pytest.raises(InputError, match="several rows"):
         model.sample_many(2)
+
+
+def test_the_shell_takes_a_file_of_rows(tmp_path):
+    """Catches a command that reads one row per patient, and a table that its own description does not fit."""
+    import json
+
+    from dpsynth.cli import main
+    from dpsynth.files.yaml_text import dump_yaml
+
+    FRAME.to_csv(tmp_path / "visits.csv", index=False)
+    (tmp_path / "visits.yaml").write_text(dump_yaml(VISITS.model_copy(update={"n_public": 300}).to_dict()))
+    table, schema, model = (str(tmp_path / name) for name in ("visits.csv", "visits.yaml", "model"))
+    assert main(["fit", "--data", table, "--schema", schema, "--epsilon", "3", "--out", model]) == 0
+    out = tmp_path / "synthetic.csv"
+    assert main(["sample", model, "-n", "30", "--out", str(out)]) == 0
+    assert pd.read_csv(out)["id"].nunique() == 30
+    described = json.loads((tmp_path / "synthetic.csv.croissant.json").read_text())
+    fields = described["recordSet"][0]["field"]
+    assert [field["name"] for field in fields] == ["id", *VISITS.names]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpsynth.studies.study import Study
     from dpsynth.synthesis.options import FitOptions
     from dpsynth.synthesis.synthesizer import DPWGANGP
+    from dpsynth.table.patients import PatientSchema
     from dpsynth.table.schema import Schema
 
 
@@ -61,7 +62,7 @@ def fit(
     from dpsynth.accounting.journal import journalled
     from dpsynth.runs.run_folder import read_ledger
     from dpsynth.synthesis.synthesizer import DPWGANGP
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import PatientSchema, read_schema
 
     given = {"base_model": base_model, "training_steps": steps, "studies": study}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
@@ -69,10 +70,11 @@ def fit(
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = None if ledger is None else read_ledger(ledger)
-        _announce(data, options, Schema.from_yaml(schema))
+        described = read_schema(schema)
+        _announce(data, options, described.levels if isinstance(described, PatientSchema) else described)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened(data, schema, csv_format, scheduler, workers) as (table, known),
+            opened(data, described, csv_format, scheduler, workers) as (table, known),
             progress.training_bar() as draw,
         ):
             try:
@@ -100,12 +102,19 @@ def _announce(data: Path, options: FitOptions, schema: Schema) -> None:
 @contextmanager
 def opened(
     data: Path,
-    schema: Path | Schema,
+    schema: Schema | PatientSchema,
     csv_format: CsvFormat,
     scheduler: str | None,
     workers: int | None,
-) -> Iterator[tuple[pd.DataFrame | PartitionedRecords, Schema]]:
+) -> Iterator[tuple[pd.DataFrame | PartitionedRecords, Schema | PatientSchema]]:
     """Give a table and its schema: in memory, or in parts where it is a folder or workers are asked for."""
+    from dpsynth.table.patients import PatientSchema
+
+    if isinstance(schema, PatientSchema):
+        if data.is_dir() or scheduler is not None or workers is not None:
+            raise InputError("--data must be one file, without --workers, where patients have several rows")
+        yield schema.read(data, csv_format), schema
+        return
     if not (data.is_dir() or scheduler is not None or workers is not None):
         from dpsynth.datasets import open_table
 
@@ -115,12 +124,10 @@ def opened(
     from dpsynth.cluster import connected
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.table.parquet import ParquetTable
-    from dpsynth.table.schema import Schema
 
-    known = schema if isinstance(schema, Schema) else Schema.from_yaml(schema)
     table = ParquetTable(data)
     with connected(scheduler, workers=workers) as client:
-        yield PartitionedRecords(table, known, client), known
+        yield PartitionedRecords(table, schema, client), schema
 
 
 def sample(
@@ -185,7 +192,8 @@ def sample(
         _describe(fitted, out, n, described, escape_formulas=escape_formulas)
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
-    wrote = f"wrote {n:,} records to {out}"
+    what = "records" if fitted.model_.trajectories is None else "patients"
+    wrote = f"wrote {n:,} {what} to {out}"
     if tables is not None:
         result |= {"tables": tables, "study": study}
         wrote = f"wrote {tables:,} tables of {n:,} records to {out}. Analyse each, then use dpsynth.combine"
@@ -201,7 +209,7 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
     from dpsynth.report.croissant import metadata_of
     from dpsynth.runs.reporting import Origin
 
-    schema = fitted.model_.schema
+    schema = fitted.model_.released_schema
     report = Origin.of_model(fitted).report(
         schema,
         name=schema.name or "",
