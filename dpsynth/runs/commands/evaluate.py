@@ -22,9 +22,12 @@ from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 from dpsynth.runs.commands.run import end_of, judgement
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dpsynth.evaluation.records import Evaluation
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.reporting import Origin
+    from dpsynth.table.patients import PatientSchema
     from dpsynth.table.schema import Schema
 
 
@@ -112,12 +115,18 @@ def evaluate_table(
         nullcontext() if out is None else claimed(out, force=force, mark=RunFolder(out).evaluation_json.name)
     )
     with claim:
-        known, origin = _known(schema, model, ledger, delta)
+        known, visits, origin = _known(schema, model, ledger, delta)
         settings = EvaluateConfig.of(**asked, outcome=outcome)
         settings.check(known)
         start = time.perf_counter()
-        made, real = read_named(synthetic, known, CsvFormat()), read_named(train, known, csv_format)
-        held_out = None if test is None else read_named(test, known, csv_format)
+
+        def table(path: Path, form: CsvFormat) -> pd.DataFrame:
+            if visits is None:
+                return read_named(path, known, form)
+            return visits.patient_table(visits.read(path, form), random_state=0)
+
+        made, real = table(synthetic, CsvFormat()), table(train, csv_format)
+        held_out = None if test is None else table(test, csv_format)
         loaded = time.perf_counter()
         with progress.stage_bar() as stages:
             declared = () if origin is None else origin.studies
@@ -160,11 +169,11 @@ def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -
 
 def _known(
     schema: Path | None, model: Path | None, ledger: Path | None, delta: float | None
-) -> tuple[Schema, Origin | None]:
-    """The schema of the tables, and what is known of how the synthetic one was made."""
+) -> tuple[Schema, PatientSchema | None, Origin | None]:
+    """The schema of the tables or of patients' levels, that of rows, and how the synthetic table was made."""
     from dpsynth.runs.reporting import Origin
     from dpsynth.runs.run_folder import RunFolder
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import PatientSchema, read_schema
 
     origin = None
     if model is not None:
@@ -174,11 +183,13 @@ def _known(
     if schema is None:
         if origin is None or origin.schema is None:
             raise InputError("--schema is needed, or --model, which holds it")
-        return origin.schema, origin
-    known = Schema.from_yaml(schema)
+        return origin.schema, None, origin
+    described = read_schema(schema)
+    visits = described if isinstance(described, PatientSchema) else None
+    known = described.levels if isinstance(described, PatientSchema) else described
     if origin is not None:
         origin.check_schema(known, schema)
-    return known, origin
+    return known, visits, origin
 
 
 def _write(out: Path, report: RunReport, *, force: bool) -> None:
