@@ -18,10 +18,18 @@ FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
 
 
 @pytest.fixture(autouse=True)
-def _audits_take_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the audit of its releases out of the many runs whose tests are about something else."""
+def _audits_and_figures_take_seconds(request: pytest.FixtureRequest) -> None:
+    """Leave the audit of its releases, and the page's figures, out of runs whose tests are about other things."""
     if request.path.parent.name in ("runs", "commands") and "audited" not in request.keywords:
+        monkeypatch = request.getfixturevalue("monkeypatch")
         monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
+        request.getfixturevalue("undrawn")
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without the lines of their figures, which take nine tenths of the time."""
+    monkeypatch.setattr("dpsynth.report.drawing.style.Plot._drawn", ("data:image/svg+xml;base64,", False))
 
 
 @pytest.fixture

@@ -8,6 +8,12 @@ from dpsynth.releases.records import FrameRecords
 
 
 @pytest.fixture
+def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits whose base model is not reweighted, which reads nothing and takes a second."""
+    monkeypatch.setattr("dpsynth.synthesis.fit._refined", lambda model, *given: model)
+
+
+@pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the ways in which private records are read, as they are."""
     read_in: list[str] = []

@@ -92,7 +92,7 @@ def test_votes_cost_what_was_asked() -> None:
     )
 
 
-def test_nothing_but_the_release_reads_the_records(readings) -> None:
+def test_nothing_but_the_release_reads_the_records(readings, unrefined) -> None:
     """Groups whose centres are read off the records: one more reading than releases."""
     assert new_fit(random_state=None).guarantee().private
     assert readings == ["_counts", "_counts", "_counts", "_sums", "_sums"]
@@ -121,7 +121,9 @@ def test_a_model_with_votes_is_saved_and_read(tmp_path) -> None:
 @pytest.fixture(scope="module")
 def redrawn():
     """The weighting of a model with large noise, and four redrawn histograms of it."""
-    model = fitted(epsilon=0.25, pairwise_statistics=False).model_
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpsynth.model.reweighting.fit_weights._fourier", lambda *given: None)
+        model = new_fit(epsilon=0.25, pairwise_statistics=False).model_
     weighting, seen = model.base_model.weighting, []
     features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))
     flat = FourierReweighting(features, np.zeros(features.size, np.float32), 0.0)
