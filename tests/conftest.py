@@ -17,19 +17,27 @@ _default_rng = np.random.default_rng
 FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
 
 
-@pytest.fixture(autouse=True)
-def _audits_and_figures_take_seconds(request: pytest.FixtureRequest) -> None:
-    """Leave the audit of its releases, and the page's figures, out of runs whose tests are about other things."""
-    if request.path.parent.name in ("runs", "commands") and "audited" not in request.keywords:
-        monkeypatch = request.getfixturevalue("monkeypatch")
-        monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
-        request.getfixturevalue("undrawn")
-
-
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without the lines of their figures, which take nine tenths of the time."""
     monkeypatch.setattr("dpsynth.report.drawing.style.Plot._drawn", ("data:image/svg+xml;base64,", False))
+
+
+@pytest.fixture(autouse=True)
+def _audits_and_figures_take_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave both out of the many runs whose tests are about something else."""
+    if request.path.parent.name not in ("runs", "commands"):
+        return
+    if "audited" not in request.keywords:
+        monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
+    if "drawn" not in request.keywords:
+        request.getfixturevalue("undrawn")
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies of small tables, compared with a fifth of the samples."""
+    monkeypatch.setattr("dpsynth.synthesis.studies.DRAWS", 4000)
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_evaluators_and_accounting_never_import_the_gan(home):
 
 
 def test_import_loads_neither_tensorflow_nor_dask_nor_a_paper():
-    """Catches an import that makes sampling wait for TensorFlow, Dask, a downloader, a paper or matplotlib."""
+    """Catches an import that waits for TensorFlow, Dask, a downloader, a paper, or what draws a page."""
     modules = ("", ".report.page.html", ".accounting", ".datasets", ".cli", ".synthesis.synthesizer")
     code = "".join(
         f"import sys, dpsynth{module}; loaded = sys.modules.keys() & "

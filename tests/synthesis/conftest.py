@@ -10,7 +10,8 @@ from dpsynth.releases.records import FrameRecords
 @pytest.fixture
 def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits whose base model is not reweighted, which reads nothing and takes a second."""
-    monkeypatch.setattr("dpsynth.synthesis.fit._refined", lambda model, *given: model)
+    for fitted in ("reweighted", "weighted"):
+        monkeypatch.setattr(f"dpsynth.synthesis.fit.{fitted}", lambda base_model, *given: base_model)
 
 
 @pytest.fixture

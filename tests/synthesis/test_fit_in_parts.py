@@ -117,7 +117,7 @@ def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
     assert names[-2:] == ["pairwise statistics", "nearest-neighbour histogram"]
 
 
-def test_the_same_noise_gives_the_same_estimates(frame, folder, client):
+def test_the_same_noise_gives_the_same_estimates(frame, folder, client, few_draws):
     """Scores that are not summed over all parts, or whose noise is drawn part by part."""
     studies = [
         {"name": "death", "model": "died ~ age + crea + stage"},
