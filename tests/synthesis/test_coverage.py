@@ -52,7 +52,8 @@ def cohort(n: int = 1500, seed: int = 0) -> pd.DataFrame:
 
 @cache
 def fitted(epsilon: float | None = 2.0) -> DPWGANGP:
-    options = {"base_model": "tree", "training_steps": 0, "pairwise_statistics": epsilon is None}
+    options = {"base_model": "tree", "training_steps": 0, "neighbour_histogram": False}
+    options["pairwise_statistics"] = epsilon is None
     model = DPWGANGP(epsilon, 1e-5, studies=STUDIES, random_state=0, **options)
     return model.fit(cohort(), schema=SCHEMA)
 
