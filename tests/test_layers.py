@@ -102,8 +102,8 @@ def test_a_default_fit_loads_no_tensorflow():
     """Catches a fit without critic steps, its samples or its evaluation that wait for TensorFlow."""
     code = (
         "import sys, warnings; warnings.simplefilter('ignore'); import dpsynth; "
-        "t = dpsynth.datasets.load('breast_cancer'); s = t.schema.select([*t.schema.names[:4], 'diagnosis']); "
-        "t = t.frame[list(s.names)]; "
+        "t = dpsynth.datasets.load('breast_cancer'); "
+        "s = t.schema.select([*t.schema.names[:4], 'diagnosis']); t = t.frame[list(s.names)]; "
         "f = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(t, schema=s).sample(50); "
         "dpsynth.evaluate(f, train=t, schema=s); "
         "assert not any(name.startswith('tensorflow') for name in sys.modules)"
