@@ -23,11 +23,19 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsynth.report.drawing.style.Plot._drawn", ("data:image/svg+xml;base64,", False))
 
 
+@pytest.fixture
+def projected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns without a fitted density, which takes a third of a small fit's time."""
+    monkeypatch.setattr("dpsynth.model.columns.density._FEWEST_CELLS", 10**6)
+
+
 @pytest.fixture(autouse=True)
-def _audits_and_figures_take_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave both out of the many runs whose tests are about something else."""
+def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave densities, audits and figures out of the many runs whose tests are about something else."""
     if request.path.parent.name not in ("runs", "commands"):
         return
+    if "slow" not in request.keywords:
+        request.getfixturevalue("projected")
     if "audited" not in request.keywords:
         monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
     if "drawn" not in request.keywords:

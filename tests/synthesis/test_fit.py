@@ -17,6 +17,7 @@ from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fit as critic
 
+pytestmark = pytest.mark.usefixtures("projected")
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90),

@@ -17,6 +17,7 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.table.parquet import ParquetTable
 from dpsynth.table.schema import Column, Schema
 
+pytestmark = pytest.mark.usefixtures("projected")
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90),

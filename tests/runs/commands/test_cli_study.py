@@ -305,7 +305,7 @@ def damaged_estimates() -> None:
 
 def model_without() -> None:
     words = ["--data", "good.csv", "--schema", "s.yaml", "--epsilon", "1", "--steps", "0", "--out", "m"]
-    assert main(["fit", *words]) == 0
+    assert main(["fit", *words, "--base-model", "none"]) == 0
 
 
 RUN = ["run", "--data", "good.csv", "--schema", "s.yaml", "--epsilon", "1", "--out", "r", "--study"]
