@@ -17,11 +17,35 @@ _default_rng = np.random.default_rng
 FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without the lines of their figures, which take nine tenths of the time."""
+    monkeypatch.setattr("dpsynth.report.drawing.style.Plot._drawn", ("data:image/svg+xml;base64,", False))
+
+
+@pytest.fixture
+def projected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns without a fitted density, which takes a third of a small fit's time."""
+    monkeypatch.setattr("dpsynth.model.columns.density._FEWEST_CELLS", 10**6)
+
+
 @pytest.fixture(autouse=True)
-def _audits_take_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the audit of its releases out of the many runs whose tests are about something else."""
-    if request.path.parent.name in ("runs", "commands") and "audited" not in request.keywords:
+def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave densities, audits and figures out of the many runs whose tests are about something else."""
+    if request.path.parent.name not in ("runs", "commands"):
+        return
+    if "slow" not in request.keywords:
+        request.getfixturevalue("projected")
+    if "audited" not in request.keywords:
         monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
+    if "drawn" not in request.keywords:
+        request.getfixturevalue("undrawn")
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies of small tables, compared with a fifth of the samples."""
+    monkeypatch.setattr("dpsynth.synthesis.studies.DRAWS", 4000)
 
 
 @pytest.fixture

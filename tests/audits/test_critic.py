@@ -45,21 +45,13 @@ def test_the_steps_pass_the_mark(monkeypatch):
     assert result.gaussian_epsilon.lower <= result.declared["epsilon"]
 
 
-@pytest.mark.parametrize(
-    ("options", "changes"),
-    [
-        (dict(activation="leaky_relu"), dict(noise_shape="layerwise")),
-        (dict(critic_constraint="none", penalty="public"), dict(noise_shape="proportional")),
-        (dict(critic_steps=1), dict(centred=False)),
-    ],
-    ids=["layerwise", "public penalty", "uncentred"],
-)
 @pytest.mark.slow
-def test_other_steps_pass(options, changes):
-    """Catches a centre, a penalty or a shape of the noise that the canary does not fit."""
-    settings = dataclasses.replace(SMALL, **options)
+def test_steps_with_a_penalty_pass():
+    """Catches a penalty that the canary does not fit; centres and shapes of the noise are tested below."""
+    settings = dataclasses.replace(SMALL, critic_constraint="none", penalty="public")
+    made = plan(noise_shape="proportional", centred=False)
     rng = np.random.default_rng(2)
-    result = audit_critic(LAYOUT, settings, plan(**changes), delta=DELTA, trials=3000, steps=4, rng=rng)
+    result = audit_critic(LAYOUT, settings, made, delta=DELTA, trials=3000, steps=4, rng=rng)
     assert result.verdict == "pass" and result.attained >= 0.9, result.to_dict()
 
 

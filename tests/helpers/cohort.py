@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dpsynth.report.drawing.style import Plot
 from dpsynth.runs.config import RunConfig
 from dpsynth.table.schema import Schema
 
@@ -26,25 +25,13 @@ SCHEMA = Schema.from_dict(
 
 
 @pytest.fixture
-def drawing_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a table of 80 records and its schema."""
     monkeypatch.chdir(tmp_path)
     rows = [f"{20 + (i * 13) % 65},{'' if i % 7 == 0 else 0.5 + i % 12 / 10},{i % 2}" for i in range(80)]
     Path("cohort.csv").write_text("\n".join(["age,crea,died", *rows]) + "\n")
     SCHEMA.to_yaml("cohort.yaml")
     return tmp_path
-
-
-@pytest.fixture
-def folder(drawing_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, in which pages have empty drawings, since drawing is half of a run's time."""
-    blank_plots(monkeypatch)
-    return drawing_folder
-
-
-def blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw nothing, where a test is not about what is drawn."""
-    monkeypatch.setattr(Plot, "_drawn", ("data:image/svg+xml;base64,", False))
 
 
 def config(**changes: Any) -> RunConfig:

@@ -285,7 +285,7 @@ def fitted(options, seed=0):
     return plan_simulation.fitted(task)
 
 
-def test_a_simulated_fit_repeats_itself():
+def test_a_simulated_fit_repeats_itself(few_draws):
     """Catches a plan that differs from one time to the next, or all of whose tables are alike."""
     options = {"epsilon": 1.0, "pairwise_statistics": False, "studies": ["died ~ age"]}
     first, again, other = fitted(options), fitted(options), fitted(options, seed=1)

@@ -8,6 +8,13 @@ from dpsynth.releases.records import FrameRecords
 
 
 @pytest.fixture
+def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits whose base model is not reweighted, which reads nothing and takes a second."""
+    for fitted in ("reweighted", "weighted"):
+        monkeypatch.setattr(f"dpsynth.synthesis.fit.{fitted}", lambda base_model, *given: base_model)
+
+
+@pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the ways in which private records are read, as they are."""
     read_in: list[str] = []

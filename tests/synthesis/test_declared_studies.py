@@ -21,6 +21,7 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import widening_lines
 
+pytestmark = pytest.mark.usefixtures("few_draws", "projected")
 SMALL = TrainingSettings(
     critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
 )

@@ -17,6 +17,7 @@ from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import fit as critic
 
+pytestmark = pytest.mark.usefixtures("projected")
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90),
@@ -60,7 +61,7 @@ READINGS = [
 ]
 
 
-def test_nothing_is_read_before_it_is_posted(monkeypatch):
+def test_nothing_is_read_before_it_is_posted(monkeypatch, unrefined):
     """Catches a reading that a crash, or a look at its result, could keep out of the ledger."""
     ledger, posted = Ledger(), []
     for name in ("_size", "_counts", "_sums", "_frame"):
@@ -93,7 +94,7 @@ class Watched(Ledger):
         return released
 
 
-def test_releases_use_the_public_number_of_records(monkeypatch):
+def test_releases_use_the_public_number_of_records(monkeypatch, unrefined):
     """Catches the frame's length where the public or noisy number belongs, in any release or in training."""
     monkeypatch.setattr(
         critic, "train_generator", lambda records, plan, rng, training, state: (training.model, [])
@@ -131,7 +132,7 @@ def test_no_record_is_a_public_point(monkeypatch, base_model):
     np.testing.assert_array_equal(bank, again)
 
 
-def test_noise_comes_from_the_operating_system():
+def test_noise_comes_from_the_operating_system(unrefined):
     """Catches a fit whose noise has a seed although none was given, or is drawn by a generator of its own."""
     first, second = (
         DPWGANGP(

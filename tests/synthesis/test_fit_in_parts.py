@@ -17,6 +17,7 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.table.parquet import ParquetTable
 from dpsynth.table.schema import Column, Schema
 
+pytestmark = pytest.mark.usefixtures("projected")
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90),
@@ -117,7 +118,7 @@ def test_the_same_noise_gives_the_same_statistics(frame, folder, client):
     assert names[-2:] == ["pairwise statistics", "nearest-neighbour histogram"]
 
 
-def test_the_same_noise_gives_the_same_estimates(frame, folder, client):
+def test_the_same_noise_gives_the_same_estimates(frame, folder, client, few_draws):
     """Scores that are not summed over all parts, or whose noise is drawn part by part."""
     studies = [
         {"name": "death", "model": "died ~ age + crea + stage"},

@@ -56,7 +56,8 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0).fit(cohort(), schema=SCHEMA)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
+    return model.fit(cohort(), schema=SCHEMA)
 
 
 @pytest.mark.parametrize("noise", [None, 15.0])
@@ -134,11 +135,10 @@ def test_marginals_and_tables_come_from_one_sample():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [{"cells": 100}, {"decimals": 3}], ids=["cells", "counted twice"])
-def test_redraws_vary_as_new_releases_of_new_samples_do(how):
+def test_redraws_vary_as_new_releases_of_new_samples_do():
     """Catches a redraw that is counted, cleaned or fitted in another way than the release was."""
     labs = tuple(
-        Column(name=f"l{i}", kind="continuous", lower=0, upper=10, missing=True, **how) for i in range(3)
+        Column(name=f"l{i}", kind="continuous", lower=0, upper=10, missing=True, decimals=3) for i in range(3)
     )
     schema = Schema(columns=(Y, *labs), outcome="y", n_public=N)
 

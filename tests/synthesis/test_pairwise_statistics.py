@@ -95,7 +95,7 @@ def test_a_fit_with_moments_costs_what_was_asked() -> None:
     assert all(a < b < 1.2 * a for a, b in zip(plain, more, strict=True))
 
 
-def test_nothing_but_the_release_reads_the_records(readings) -> None:
+def test_nothing_but_the_release_reads_the_records(readings, unrefined) -> None:
     """Features whose length or deviations are read off the records: one more reading than releases."""
     assert new_fit(random_state=None).guarantee().private
     assert readings == ["_counts", "_counts", "_counts", "_sums"]
@@ -130,8 +130,6 @@ def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
 
 def test_moments_are_redrawn_with_their_noise() -> None:
     """Tables of many whose pairwise statistics all have one noise, so that their spread tells of none."""
-    model = fitted(epsilon=0.5).model_
-    reweighting = model.base_model.reweighting
     rng = np.random.default_rng(0)
     seen = []
 
@@ -140,6 +138,9 @@ def test_moments_are_redrawn_with_their_noise() -> None:
         return base_model
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpsynth.model.reweighting.fit_reweighting._STEPS", 8)
+        model = new_fit(epsilon=0.5).model_
+        reweighting = model.base_model.reweighting
         patch.setattr(many_tables, "reweighted", remember)
         for _ in range(6):
             many_tables.redraw(model, rng)

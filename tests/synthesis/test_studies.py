@@ -61,7 +61,7 @@ def test_the_whole_fit_costs_what_was_asked(studies):
     assert model.guarantee().private
 
 
-def test_a_survival_study_buys_its_curve_within_its_share():
+def test_a_survival_study_buys_its_curve_within_its_share(few_draws):
     """A life table on top of the budget, paid for by other studies too, or a width told with all of it."""
     survival = Study(model="cox: (urea, died) ~ age", name="urea")
     model = fitted(studies=[TEXT, survival])

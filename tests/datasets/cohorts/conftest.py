@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dpsynth.datasets.cohorts.extraction import Cohort, extract
+from dpsynth.datasets.cohorts.studies import STUDIES
+
 pytest.importorskip("duckdb", reason="cohorts need duckdb: pip install 'dpsynth-health[cohorts]'")
 
 
@@ -18,3 +21,9 @@ def demo() -> Path:
     if not (root / "mimic3-demo").is_dir():
         pytest.skip("needs MIMIC-III's open demo in the folder mimic3-demo: set DPSYNTH_DATA_DIR")
     return root / "mimic3-demo"
+
+
+@pytest.fixture(scope="session")
+def cohorts(demo: Path) -> dict[str, Cohort]:
+    """The cohort of every study in the demo."""
+    return {name: extract(study, demo) for name, study in STUDIES.items()}

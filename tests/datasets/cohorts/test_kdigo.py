@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpsynth.datasets.cohorts.extraction import extract
-from dpsynth.datasets.cohorts.studies import RESOURCES, STUDIES
+from dpsynth.datasets.cohorts.studies import RESOURCES
 
 DAY, HOUR = pd.Timedelta("1D"), pd.Timedelta("1h")
 
@@ -64,9 +63,9 @@ def during(events: pd.DataFrame, stay: int, begin: pd.Timestamp, end: pd.Timesta
     return own[own["charttime"].between(begin, end)]
 
 
-def test_stages_of_every_patient(demo, tables):
+def test_stages_of_every_patient(cohorts, tables):
     """A window too long, a baseline after the value, an hour taken for a day, in any of 33 patients."""
-    frame = extract(STUDIES["aki-mortality"], demo).frame
+    frame = cohorts["aki-mortality"].frame
     with (RESOURCES / "definitions" / "items.csv").open() as source:
         items = pd.read_csv(source)
     of_urine = items[items["concept"] == "urine"].set_index("itemid")["factor"]

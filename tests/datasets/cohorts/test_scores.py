@@ -12,8 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpsynth.datasets.cohorts.extraction import extract
-from dpsynth.datasets.cohorts.studies import RESOURCES, STUDIES
+from dpsynth.datasets.cohorts.studies import RESOURCES
 
 DAY, HOUR = pd.Timedelta("1D"), pd.Timedelta("1h")
 
@@ -203,9 +202,9 @@ class Records:
 
 
 @pytest.mark.slow
-def test_scores_of_every_patient(demo):
+def test_scores_of_every_patient(demo, cohorts):
     """Points lost in a join, a lowest value where the worst counts, a gas without its fraction, in 33."""
-    frame = extract(STUDIES["aki-mortality"], demo).frame
+    frame = cohorts["aki-mortality"].frame
     records = Records(demo)
     for stay in frame.index:
         values, who, codes = records.measured(stay)

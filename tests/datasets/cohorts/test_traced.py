@@ -7,19 +7,11 @@ doi:10.13026/C2HM2Q.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.datasets.cohorts.extraction import Cohort, extract
-from dpsynth.datasets.cohorts.studies import STUDIES
-
-
-@pytest.fixture(scope="module")
-def cohorts(demo: Path) -> dict[str, Cohort]:
-    return {name: extract(study, demo) for name, study in STUDIES.items()}
+from dpsynth.datasets.cohorts.extraction import Cohort
 
 
 def row(cohort: Cohort, stay: int) -> dict[str, object]:

@@ -227,7 +227,6 @@ def bits(n: int, m: int, share: float) -> Callable[[np.random.Generator], Tables
         (shifted(50, 50, 0.0), 0.5),
         (shifted(50, 150, 0.0), 0.5),
         (bits(60, 60, 0.3), 0.5),
-        (bits(200, 200, 0.3), 0.5),
         (shifted(80, 80, 0.7), None),
         (bits(60, 120, 0.5), None),
         (copied(0.3, 100), None),

@@ -175,10 +175,8 @@ def test_zeros_in_intervals_alone_leave_the_density_where_it_is():
 
 def test_nothing_but_noise_gives_no_tail_and_no_masses():
     """Catches masses and tails that are made of noise: 2,000 records of one value in a million."""
-    real = np.full(2000, 500_000.0)
-    for seed in range(3):
-        made = drawn(*counted(real, 999_999, 1, 30.0, seed))
-        assert (made == 500_000).mean() > 0.9
+    made = drawn(*counted(np.full(2000, 500_000.0), 999_999, 1, 30.0))
+    assert (made == 500_000).mean() > 0.9
 
 
 def test_point_masses_found_last_are_fitted_too():
@@ -190,7 +188,7 @@ def test_point_masses_found_last_are_fitted_too():
             assert counts.shape == (grid.size,)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(130, 5000), st.floats(0.0, 1e4), st.integers(1, 10**5), st.integers(0, 2**32 - 1))
 def test_any_noise_in_two_counts_gives_counts(values, std, n, seed):
     """NaN, negative counts or another total, where both counts are of nothing but noise."""
@@ -222,7 +220,7 @@ def test_without_noise_without_order_or_with_few_cells_it_is_the_projection():
         np.testing.assert_array_equal(denoise(grid, noisy, std, 50.0)[1], norm_sub(noisy, 50.0))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(8, 90),
     st.floats(1e-3, 1e4),
@@ -276,7 +274,7 @@ def test_curvature_and_fit_agree_with_a_general_minimiser():
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
-@pytest.mark.parametrize("decimals", [3, 5, 9])
+@pytest.mark.parametrize("decimals", [3, 9])
 def test_a_column_of_very_many_values_is_estimated(scale, decimals):
     """Memory for each of 10^15 values, and equations that a narrow column in wide bounds makes singular."""
     column = Column(name="x", kind="continuous", lower=0, upper=1e6, decimals=decimals, scale=scale)

@@ -17,6 +17,8 @@ from dpsynth.report.page.blocks import Section
 from dpsynth.report.page.checklist import Hazard, hazards
 from dpsynth.report.run_report import RunReport
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CRYPTOGRAPHIC = "AES-128 in counter mode"
 DIVISION = "Training and held-out records"
 BOUNDS, RANDOM, CODE = "Bounds, categories and schema", "Random numbers", "Errors in proof or code"

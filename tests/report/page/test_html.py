@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -88,7 +86,7 @@ def test_attacks_come_before_distances(pages, mode):
     assert [*PARTS, "checklist"] == [name for name in ORDER if name != "verdict"]
 
 
-def test_each_attack_stands_beside_control_and_bound(report, pages):
+def test_each_attack_stands_beside_control_and_bound(report, undrawn):
     """Catches an attack in short form without interval, control or bound, and one that is not marked."""
     attempts = attempts_of_a_run()
     html = render(replace(report[0], attempts=attempts), "internal").split('id="attempts"')[1]
@@ -120,7 +118,7 @@ FORMULA = re.compile(r"\w+: death ~ .*?\. ")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_page_is_in_plain_english(mode):
+def test_the_page_is_in_plain_english(mode, undrawn):
     """Catches long sentences and words with a plainer one: seen at once, folded, in tables and in figures."""
     full = sources.full_report(hostile=False)[0]
     reports = [full, replace(full, attempts=attempts_of_a_run())]
@@ -203,18 +201,24 @@ def forms(number: float, digits: int) -> set[str]:
     return {text for text in made if len(re.sub(r"e.*|\D", "", text).strip("0")) >= digits}
 
 
+def digits_of(text: str) -> str:
+    """All that can hold a number of four digits, to be searched thousands of times."""
+    return " ".join(run for run in re.findall(r"[\d.,e+-]{4,}", text) if len(re.findall(r"\d", run)) >= 4)
+
+
 def test_release_holds_nothing_internal(report, pages):
     """Catches any internal number, name, path, seed or time, in any form, in the page or in its images."""
     full, planted = report
     outside = {4: words(pages["release"]), 6: everything(pages["release"])}
-    inside = words(pages["internal"])
+    inside = digits_of(words(pages["internal"]))
     # so that the search is known to find what is there
     assert sum(any(form in inside for form in forms(number, 4)) for number in planted) > 100
     # the guarantee's own numbers may look like planted ones
-    public = everything(render(replace(full, evaluation=None, seconds={}), "release"))
+    public = digits_of(everything(render(replace(full, evaluation=None, seconds={}), "release")))
     for digits, text in outside.items():
+        shown = digits_of(text)
         for form in {form for number in planted for form in forms(number, digits)}:
-            assert form not in text or form in public, form
+            assert form not in shown or form in public, form
     secrets = ("7131", "7,131", "7132", "7,132", "SECRETWARD", "secretf", "/secret", "schema.yaml")
     seeds = ("73310171", "73420", "73530", "73640", "73750", "73860", "73,")
     for secret in (*secrets, *seeds, "Wall time", "badge internal", 'class="badge"', "random_state"):
@@ -271,19 +275,8 @@ def test_what_is_released_is_on_a_list(report):
     assert kept.released() == kept
 
 
-def test_import_is_light():
-    """Catches a command line that waits for matplotlib although it draws nothing."""
-    code = "import sys, dpsynth.report.page.html; assert not {'matplotlib', 'jinja2'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_same_source_same_page(report, pages):
-    """Catches the time of day or random identifiers in a page."""
-    assert render(report[0], "release") == pages["release"]
-
-
 @pytest.mark.parametrize("mode", MODES)
-def test_pages_without_much(mode):
+def test_pages_without_much(mode, undrawn):
     """Catches a crash where there is no ledger, no evaluation, or an evaluation without details."""
     unknown = render(RunReport(), mode)
     assert "No guarantee is known" in unknown and "NOT PRIVATE" not in unknown
@@ -296,7 +289,7 @@ def test_pages_without_much(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_not_private_says_so_first(mode):
+def test_not_private_says_so_first(mode, undrawn):
     """Catches a page of a run without noise, or with a known seed, that looks like any other."""
     seeded = sources.ledger_of()
     seeded.seeded = True
@@ -349,7 +342,7 @@ def test_unknown_mode():
 
 
 def test_write_page(tmp_path, report, pages):
-    """Catches a file that differs from the page, or is left half-written beside it."""
+    """Catches the time of day in a page, a file that differs from it, or one left half-written beside it."""
     write_page(report[0], tmp_path / "report.html", "release")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == pages["release"]
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
@@ -360,7 +353,7 @@ def test_ordinary_size(pages):
     assert len(pages["internal"]) < 1_500_000 and len(pages["release"]) < len(pages["internal"])
 
 
-def test_a_guarantee_with_a_hole_is_never_called_whole():
+def test_a_guarantee_with_a_hole_is_never_called_whole(undrawn):
     """Would catch a release page that says all is covered where bounds were read off the records."""
     ledger = Ledger()
     ledger.post("marginals", gaussian_event(2.0), sensitivity="1")
@@ -373,7 +366,7 @@ def test_a_guarantee_with_a_hole_is_never_called_whole():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_banner_names_the_model_of_an_unreviewed_schema(mode):
+def test_the_banner_names_the_model_of_an_unreviewed_schema(mode, undrawn):
     """Catches a banner that is silent about model/, which repeats values of real records."""
     ledger = sources.ledger_of()
     ledger.exclude("schema fields read off the private data and not reviewed (ward)")
@@ -399,7 +392,7 @@ def test_the_size_of_a_table_without_a_guarantee_is_not_released(report):
     assert released.evaluation.measures == released.evaluation.details == ()
     shown = re.sub(r"<style.*?</style>", "", render(bare, "release"), flags=re.DOTALL)
     assert "500" not in words(shown)
-    internal = render(bare, "internal").split('id="card"')[1]
+    internal = render(replace(bare, evaluation=None), "internal").split('id="card"')[1]
     assert re.search(r"Synthetic records</dt>\s*<dd>500 <span class=\"badge", internal)
     for changes in ({"config": {"sample": {"n": 500}}}, {"table": {**bare.table, "n_public": 500}}):
         named = replace(bare, **changes)
@@ -408,7 +401,7 @@ def test_the_size_of_a_table_without_a_guarantee_is_not_released(report):
     assert private.released().table["synthetic_records"] == 500 and private.released().evaluation.measures
 
 
-def test_no_noise_is_no_noise():
+def test_no_noise_is_no_noise(undrawn):
     """Would catch a card that speaks of the noise's randomness where there was none."""
     ledger = Ledger()
     ledger.post("everything", non_private_event(), sensitivity="unbounded")
@@ -417,7 +410,7 @@ def test_no_noise_is_no_noise():
     assert "Statistics without a guarantee have no noise." in shown and "no other seed" not in shown
 
 
-def test_the_card_says_what_drew_the_noise_and_no_more():
+def test_the_card_says_what_drew_the_noise_and_no_more(undrawn):
     """Would catch a promise about the noise's seed that the ledger does not bear out."""
     for generators, words, promised in (
         ([], "The ledger does not say which generator made the noise.", False),
@@ -468,7 +461,7 @@ def test_a_table_of_nothing_is_no_table():
     assert ">interval</th>" not in html and ">numbers outside the bounds</th>" in html
 
 
-def test_what_may_be_shared_is_said(report, pages):
+def test_what_may_be_shared_is_said(report, pages, undrawn):
     """Catches an internal page that does not say what its reader may give away, or says it without cause."""
     assert "You may share" in pages["internal"]
     assert "You may share" not in pages["release"]
@@ -485,7 +478,7 @@ def study_rows(html: str, name: str) -> list[list[str]]:
     return [[re.sub(r"<[^>]*>", "", cell) for cell in cells] for cells in rows[1:]]
 
 
-def test_a_passed_bound_is_the_first_thing_said(report):
+def test_a_passed_bound_is_the_first_thing_said(report, undrawn):
     """Catches a broken proof that is told as one number among others."""
     broken = replace(report[0].attempts[0], proved=0.05)
     page = render(replace(report[0], attempts=(*report[0].attempts, broken)), "release")
@@ -518,26 +511,28 @@ def test_the_release_page_has_each_declared_estimate(report, pages):
     assert "sample_many(m, study=...)" in "".join(outline.words)
 
 
-def test_a_survival_curve_is_on_the_page():
+def test_a_survival_curve_is_on_the_page(undrawn):
     """Catches a curve that was paid for and is not released, or one that is released and nobody paid for."""
     study = replace(sources.study_of("mortality", ("age", "sex: M vs F"), "cox"), survival=sources.CURVE)
     report = RunReport(sources.ledger_of(), 1e-5, table={"name": "cohort"}, studies=(study,))
     seeded = sources.ledger_of()
     seeded.seeded = True
     for mode in MODES:
-        table = render(report, mode).split("Pre-specified regression mortality: survival</span></caption>")[1]
+        page = render(report, mode)
+        table = page.split("Pre-specified regression mortality: survival</span></caption>")[1]
         cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", table.split("</table>")[0])
         told = [re.sub(r"<[^>]*>", "", cell) for cell in cells]
         assert told[4:8] == ["90", "0.90", "0.85 to 0.93", "covered"]
         assert len(told) == 4 + 4 * len(sources.CURVE.times)
-        alts = [a["alt"] for a in Outline(render(report, mode)).of("img")]
+        alts = [a["alt"] for a in Outline(page).of("img")]
         assert sum("Survival curve of regression mortality" in alt for alt in alts) == 1
     unpaid = replace(report, ledger=seeded)
-    assert "Survival curve of" not in render(unpaid, "release")
-    assert "0.85 to 0.93" not in render(unpaid, "release") and "0.85 to 0.93" in render(unpaid, "internal")
+    released = render(unpaid, "release")
+    assert "Survival curve of" not in released and "0.85 to 0.93" not in released
+    assert "0.85 to 0.93" in render(unpaid, "internal")
 
 
-def test_a_release_page_of_studies_compares_nothing(report, pages):
+def test_a_release_page_of_studies_compares_nothing(report, pages, undrawn):
     """Catches the naive or the real side of a study, its verdict, or their words on a page for release."""
     section = words(pages["release"]).split('id="replication"')[1].split("</section>")[0]
     assert "Beside real records" not in section and "standardised" not in section and "real" not in section
@@ -572,7 +567,7 @@ def test_studies_that_nobody_paid_for():
         assert re.search(r"pre-specified effect of mortality.*?badge", shown)
 
 
-def test_a_hole_in_the_guarantee_is_told_beside_the_studies():
+def test_a_hole_in_the_guarantee_is_told_beside_the_studies(undrawn):
     """Catches estimates that are called quotable without a word where the ledger leaves something out."""
     ledger = sources.ledger_of()
     ledger.exclude("the stratified split")

@@ -17,6 +17,8 @@ from dpsynth.report.page.html import render
 from dpsynth.report.page.summary import covered, unluckiest
 from dpsynth.report.run_report import RunReport
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SPLIT = {"split": {"method": "independent", "test_fraction": 0.3}}
 SIZES = Evaluation(
     (

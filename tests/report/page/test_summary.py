@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import report_sources as sources
 
 from dpsynth.accounting import Ledger, gaussian_event
@@ -14,6 +15,8 @@ from dpsynth.report.page import guarantee, similarity, summary, utility
 from dpsynth.report.page.blocks import Facts, Paragraph, Section
 from dpsynth.report.page.html import render
 from dpsynth.report.run_report import RunReport
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def private(ledger: Ledger, evaluation: Evaluation | None = None) -> RunReport:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cohort import blank_plots
 from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
@@ -19,11 +18,7 @@ from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import Source, run_study
 from dpsynth.research.replications.trial import Measured, Task, Trial
 
-
-@pytest.fixture(autouse=True)
-def _blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing is a third of the time, and test_writing.py looks at what is drawn."""
-    blank_plots(monkeypatch)
+pytestmark = pytest.mark.usefixtures("undrawn")  # test_writing.py looks at what is drawn
 
 
 def trials(out: Path) -> dict[str, bytes]:

@@ -6,14 +6,14 @@ import json
 
 import plain_words
 import pytest
-from cohort import drawing_folder, folder
+from cohort import folder
 
 from dpsynth.cli import main
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.runs import attack_inputs, pipeline
 from dpsynth.runs.config import RunConfig
 
-__all__ = ["drawing_folder", "folder"]
+__all__ = ["folder"]
 OFF = "training_steps: 0, pairwise_statistics: false, neighbour_histogram: false"
 MODEL = f"{{epsilon: 3.0, delta: 1.0e-5, base_model: tree, {OFF}}}"
 
