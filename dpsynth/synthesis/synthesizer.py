@@ -300,7 +300,8 @@ class DPWGANGP(BaseEstimator):
             )
         if visits is not None and options.steps:
             raise InputError("training_steps must be 0, with a base model, where patients have several rows")
-        unreviewed = require_reviewed(schema, options.accept_unreviewed)
+        declared = schema if visits is None else visits.table
+        unreviewed = require_reviewed(declared, options.accept_unreviewed)
         check_studies(options.studies, schema)
         # A second fit reads the same records again, so it adds to the ledger that is there.
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)

@@ -18,7 +18,7 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -132,17 +132,18 @@ class PatientSchema(BaseModel):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PatientSchema:
         """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
-        rows, columns = data.get("rows"), data.get("columns", ())
+        rows, given = (data.get("rows"), data.get("columns")) if isinstance(data, Mapping) else (None, None)
         if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep"}:
             raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
-        wrong = [
-            c for c in columns if isinstance(c, Mapping) and c.get("per", "row") not in ("row", "patient")
-        ]
-        if wrong:
-            raise SchemaError(f"column {wrong[0].get('name')!r}: per must be 'row' or 'patient'")
-        plain = [{k: v for k, v in c.items() if k != "per"} if isinstance(c, Mapping) else c for c in columns]
+        if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
+            raise SchemaError("schema: columns must be a list of mappings")
+        own = []
+        for column in given:
+            if column.get("per", "row") not in ("row", "patient"):
+                raise SchemaError(f"column {column.get('name')!r}: per must be 'row' or 'patient'")
+            own += [column.get("name")] if column.get("per") == "patient" else []
+        plain = [{key: value for key, value in column.items() if key != "per"} for column in given]
         fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
-        own = [c["name"] for c in columns if c.get("per") == "patient"]
         return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, per_patient=own)
 
     @classmethod

@@ -9,7 +9,7 @@ from visits import VISITS, visits
 
 import dpsynth
 from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import DataError, InputError, PrivacyError
 
 FRAME = visits(300, seed=4)
 
@@ -75,6 +75,15 @@ def test_what_cannot_be_fitted_is_refused_before_anything_is_spent(options, fram
     with pytest.raises(error, match=message):
         model.fit(frame, schema=VISITS.model_copy(update={"n_public": 300}))
     assert not hasattr(model, "ledger_")
+
+
+def test_limits_read_off_the_rows_are_refused():
+    """Catches a column whose limits nobody has reviewed, and whose levels hide that."""
+    lab = VISITS.column("lab").model_copy(update={"unreviewed": ("lower", "upper")})
+    columns = tuple(lab if column.name == "lab" else column for column in VISITS.columns)
+    model = dpsynth.DPWGANGP(epsilon=1.0)
+    with pytest.raises(PrivacyError, match=r"lab \(lower, upper\)"):
+        model.fit(FRAME, schema=VISITS.model_copy(update={"columns": columns, "n_public": 300}))
 
 
 def test_tables_to_combine_are_refused(model):

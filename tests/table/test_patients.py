@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from visits import VISITS, visits
 
 from dpsynth.errors import DataError, SchemaError
@@ -114,6 +116,8 @@ def test_a_wrong_schema_is_refused(fields, message):
     ("yaml", "message"),
     [
         ("unit: id\ncolumns: []\n", "rows must be a mapping"),
+        ("- a\n- b\n", "rows must be a mapping"),
+        ("unit: id\nrows: {most: 3, order: day}\ncolumns: [day]\n", "columns must be a list of mappings"),
         (
             "unit: id\nrows: {most: 3, order: day}\ncolumns:\n"
             "  - {name: day, kind: integer, lower: 0, upper: 9, per: week}\n",
@@ -125,6 +129,17 @@ def test_a_wrong_file_is_refused(yaml, message):
     """Catches a traceback in place of one sentence."""
     with pytest.raises(SchemaError, match=message):
         PatientSchema.from_yaml(yaml)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e7), st.sampled_from(["linear", "log"]))
+@settings(deadline=None, max_examples=100)
+def test_levels_of_any_bounds_can_be_declared(lower, width, scale):
+    """Catches bounds of a level that are no whole number of its steps, after rounding."""
+    lab = Column(name="lab", kind="continuous", lower=lower, upper=lower + width)
+    if scale == "log" and lower > 0:
+        lab = lab.model_copy(update={"scale": scale})
+    schema = PatientSchema(unit="id", order="day", most=5, columns=(DAY, lab))
+    assert schema.levels["lab sd"].bounds[1] == pytest.approx(width / 2)
 
 
 @pytest.mark.parametrize(
