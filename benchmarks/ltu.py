@@ -259,12 +259,12 @@ def synthesizers():
 
 def criticised(task):
     """Train one synthesizer on half of a pool; the critic, distances and neighbours on both halves."""
+    from critic_score import CriticTrainer
     from sklearn.neighbors import NearestNeighbors
 
     from dpsynth import datasets
     from dpsynth.evaluation.features import distance_features
     from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
-    from dpsynth.research.ltu.generators import CriticTrainer
     from dpsynth.research.ltu.results import pairs_result
 
     dataset, name, seed, records = task

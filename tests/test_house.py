@@ -88,7 +88,7 @@ def test_guides_import_public_names_alone():
 
 
 #: Who runs releases: the one fit, what it calls for the base model and for studies, and the critic's steps.
-RUNNERS = {"fit.py", "network.py", "study_releases.py", "synthesizer.py", "generators.py"}
+RUNNERS = {"fit.py", "network.py", "study_releases.py", "synthesizer.py"}
 
 
 def test_releases_are_ordered_in_one_place():

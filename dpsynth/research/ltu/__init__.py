@@ -11,8 +11,6 @@ the two was trained on? (Pedersen 2022, sections 4.2 and 5.1.)
 `rounds`       one round, with every strategy
 `results`      privacy (4.9), pairs against single records, low false positive rates; as text too
 `experiment`   many rounds on one trainer, kept in a folder
-`generators`   generators, attacked through a score such as a critic's
-`enumeration`  trainers with finitely many outcomes, exactly: Theorems 5.2.1 and 5.2.2
 =============  ======================================================================================
 """
 

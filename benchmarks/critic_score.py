@@ -1,0 +1,119 @@
+"""The critic of our own synthesizer as a score of records (Pedersen 2022, section 6.2; `ltu.py critic`).
+
+A critic was trained to separate real from generated records, and may have learned its training records. Its
+weights are made from noisy sums alone: publishing them costs nothing beyond the ledger. Its scores of *real*
+records read these without using privacy budget. They are confidential.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.errors import InputError
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.wgan.networks import Weights, unflatten
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.releases.critic import CriticRelease
+from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.check_inputs import conformed, record_provenance, records_of
+from dpsynth.synthesis.fit import Training, fit_releases, plan_fit, trained_state
+from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class CriticScore:
+    """A trained critic, larger for records that it takes for real.
+
+    ``model`` is what `DPWGANGP.fit` would have published, ``critic`` a list of (W, b), ``ledger`` that of the
+    training.
+    """
+
+    model: GeneratorModel
+    critic: Weights
+    settings: TrainingSettings
+    ledger: Ledger
+
+    def __call__(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Scores of records of the schema, shape (n,). Confidential if the records are real."""
+        load_tensorflow_quietly()
+        import tensorflow as tf
+
+        from dpsynth.model.wgan.critic import Activation, critic_pass
+
+        records = conformed(self.model.encoder.schema, frame)
+        # where a value lies in its cell is drawn; the same for every call
+        points = self.model.encoder.transform(records, np.random.default_rng(0))
+        centred = points - self.model.encoder.layout.center.astype(np.float32)
+        activation = Activation(self.settings.activation, self.settings.slope)
+        weights = [(tf.constant(w), None if b is None else tf.constant(b)) for w, b in self.critic]
+        scores, _, _ = critic_pass(weights, tf.constant(centred, tf.float32), activation)
+        return np.asarray(scores, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class CriticTrainer:
+    """Train a synthesizer and keep its critic.
+
+    Parameters
+    ----------
+    estimator : DPWGANGP
+        Not fitted, with critic steps and no pre-specified regressions.
+    schema : Schema
+        Its public number of records is set to that of the frame that is trained on.
+    """
+
+    estimator: DPWGANGP
+    schema: Schema
+
+    def __call__(self, frame: pd.DataFrame, seed: int) -> CriticScore:
+        """Train on a frame as ``fit`` does with this ``random_state``.
+
+        Raises
+        ------
+        InputError
+            If the synthesizer has no critic steps, or has pre-specified regressions.
+        """
+        own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
+        options = own.validate()
+        if not options.steps or options.studies:
+            raise InputError("the synthesizer must have training_steps above 0 and no studies")
+        if options.has_matching:
+            raise InputError(
+                "the synthesizer trains no WGAN critic without a base model: give training=TrainingSettings()"
+            )
+        schema = self.schema.with_n_public(len(frame))
+        records = records_of(frame, schema, options, accept_n_public=True)
+        ledger = Ledger()
+        # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
+        rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
+        record_provenance(ledger, schema, options, rng, {})
+        plan = plan_fit(records, schema, options, rng, ledger)
+        released = fit_releases(records, plan, rng, ledger)
+        releases, settings = plan.releases, plan.blueprint.training
+        assert isinstance(settings, TrainingSettings)  # others are refused above
+        if releases.plan is None:
+            raise InputError("no budget is left for WGAN critic steps. Give more epsilon or fewer statistics")
+        training = Training(released, settings, np.random.default_rng([seed]), dict)
+
+        def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:
+            state = trained_state(own, plan, noise, training)
+            critic = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)
+            whole = dataclasses.replace(released, weights=state.generator)
+            return CriticScore(whole, critic, settings, ledger)
+
+        words = default_rules.describe_sensitivity(settings, releases.plan.noise_shape)
+        steps: CriticRelease[CriticScore] = CriticRelease(
+            plan=releases.plan, sensitivity=words, train=train, stage=releases.stage
+        )
+        score = ledger.run(steps, records, rng)
+        ledger.end_stage()
+        return score
