@@ -17,6 +17,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import adversary_figures as drawing
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -26,9 +27,8 @@ from dpsynth.audits import adversary_critic as critic
 from dpsynth.audits.adversary_setting import Setting
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.report.drawing.style import save, styled
-from dpsynth.research.adversary import figures as drawing
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records, classifier_subject, encoded
-from dpsynth.research.adversary.playing import Played, play
+from dpsynth.research.adversary.playing import Played, draw_beliefs, play
 from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp
 
 BELIEF, DELTA, STEPS = 0.9, 0.01, 30
@@ -59,13 +59,6 @@ def setting(neighbour: str = "removed", belief: float = BELIEF, **more: object) 
     z = noise_for_belief_rdp(belief, DELTA, STEPS)
     multiplier = z if neighbour == "removed" else 2 * z
     return Setting(STEPS, multiplier, neighbour=neighbour, **more)  # type: ignore[arg-type]
-
-
-def dp_sgd(told: Setting, **more: float) -> DpSgd:
-    return DpSgd(
-        steps=told.steps, noise_multiplier=told.noise_multiplier, sampling_prob=told.sampling_prob,
-        noise=told.noise, **more,
-    )  # type: ignore[arg-type]  # fmt: skip
 
 
 def row(label: str, played: Played) -> str:
@@ -102,7 +95,7 @@ def golden(games: Games, train: object, test: object) -> list[str]:
         for choice in ("dataset", "gradient", "worst-case"):
             told = setting(neighbour, choice=choice)
             subjects = {
-                "DP-SGD": classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told),
+                "DP-SGD": classifier_subject(TABLE, own, pool, classes, DpSgd(), told),
                 "critic": critic.critic_subject(TABLE, points, rest, layout, TrainingSettings(), told),
             }
             for label, subject in subjects.items():
@@ -114,7 +107,7 @@ def golden(games: Games, train: object, test: object) -> list[str]:
                 if neighbour == "removed":
                     kept[f"{label}, record {choice}"] = played
     drawn = {label: played.game for label, played in kept.items() if "gradient" not in label}
-    draw(games, "beliefs", lambda: drawing.draw_beliefs(drawn, BELIEF), "Beliefs after 30 steps")
+    draw(games, "beliefs", lambda: draw_beliefs(drawn, BELIEF), "Beliefs after 30 steps")
     curves = {label: played.moved for label, played in kept.items()}
     draw(games, "moved", lambda: drawing.draw_steps(curves, "part of the bound"), "What one record moves")
     return ["## The golden run", "", HEADER, *rows, ""]
@@ -131,7 +124,7 @@ def four(games: Games, name: str, own: Records, pool: Records, classes: int, **t
     for neighbour in ("replaced", "removed"):
         for noise in ("local", "global"):
             told = setting(neighbour, noise=noise)
-            subject = classifier_subject(name, own, pool, classes, dp_sgd(told, **training), told)
+            subject = classifier_subject(name, own, pool, classes, DpSgd(**training), told)
             played = games.play(f"table-{name}-{len(own)}-{neighbour}-{noise}", subject)
             kind = "bounded" if neighbour == "replaced" else "unbounded"
             label = f"{name}, {kind}, {noise}"
@@ -141,7 +134,7 @@ def four(games: Games, name: str, own: Records, pool: Records, classes: int, **t
     stem = f"{name}-{len(own)}"
     draw(
         games, f"beliefs-{stem}",
-        lambda: drawing.draw_beliefs({label: p.game for label, p in kept.items()}, BELIEF),
+        lambda: draw_beliefs({label: p.game for label, p in kept.items()}, BELIEF),
         f"Beliefs, {stem}",
     )  # fmt: skip
     draw(
@@ -166,7 +159,7 @@ def ranks(games: Games) -> list[str]:
     for neighbour in ("removed", "replaced"):
         for rank in (0, 1, 2, -3, -2, -1):
             told = setting(neighbour, rank=rank)
-            training = dp_sgd(told, clip_norm=3.0, hidden=32, learning_rate=0.2)
+            training = DpSgd(clip_norm=3.0, hidden=32, learning_rate=0.2)
             subject = classifier_subject("digits", own, pool, 10, training, told)
             played = games.play(f"rank-{neighbour}-{rank}", subject, runs=250)
             place = f"furthest {rank + 1}" if rank >= 0 else f"nearest {-rank}"
@@ -189,7 +182,7 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
         told = setting(belief=belief, choice="worst-case")
         epsilon = epsilon_of_belief(belief)
         subjects = (
-            classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told),
+            classifier_subject(TABLE, own, pool, classes, DpSgd(), told),
             critic.critic_subject(TABLE, points, rest, layout, TrainingSettings(), told),
         )
         for (label, reached), subject in zip(found.items(), subjects, strict=True):
@@ -240,7 +233,7 @@ def sampled(games: Games, train: object, test: object) -> list[str]:
         told = replace(
             setting(neighbour, choice="worst-case"), sampling_prob=0.25, noise_multiplier=multiplier
         )
-        subject = classifier_subject(TABLE, own, pool, classes, dp_sgd(told), told)
+        subject = classifier_subject(TABLE, own, pool, classes, DpSgd(), told)
         played = games.play(f"sampled-{neighbour}", subject, runs=4 * games.runs)
         epsilon = epsilon_of_belief(BELIEF)
         lines += [

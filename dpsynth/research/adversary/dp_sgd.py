@@ -13,14 +13,14 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.attacks.adversary import log_odds, shifts
 from dpsynth.audits.adversary_setting import Setting, differing
-from dpsynth.checks import inside, one_of, whole
+from dpsynth.checks import inside, whole
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import ClassifierEncoding
@@ -36,31 +36,20 @@ _TRIALS = 4
 
 @dataclass(frozen=True)
 class DpSgd:
-    """Settings of a training: T plain gradient steps on the mean over the expected batch.
+    """A classifier and its plain gradient steps on the mean over the expected batch.
 
-    ``noise_multiplier`` is the noise std over the clipping norm C, the sensitivity to one record more or
-    less, as in the event of the run. For a replaced record, which moves a sum by up to 2C, it is twice the
-    noise over the sensitivity. ``hidden`` is the width of the hidden layer (tanh), 0 for softmax regression.
-    Noise is in proportion to C, or ("local") to the distance of the two candidates' clipped gradients in this
-    very step. Local noise is **not private**: it protects no record but these two (D5.3, Definition 3).
+    The noise std is the setting's noise multiplier times ``clip_norm`` C, the sensitivity to one record more
+    or less. ``hidden`` is the width of the hidden layer (tanh), 0 for softmax regression.
     """
 
-    steps: int
-    noise_multiplier: float
     clip_norm: float = 1.0
-    sampling_prob: float = 1.0
     learning_rate: float = 0.5
     hidden: int = 0
-    noise: Literal["global", "local"] = "global"
 
     def __post_init__(self) -> None:
-        whole("steps", self.steps)
+        inside("clip_norm", self.clip_norm, 0.0, np.inf)
+        inside("learning_rate", self.learning_rate, 0.0, np.inf)
         whole("hidden", self.hidden, 0)
-        for name in ("noise_multiplier", "clip_norm", "learning_rate"):
-            inside(name, getattr(self, name), 0.0, np.inf)
-        if not 0.0 < self.sampling_prob <= 1.0:
-            raise InputError(f"sampling_prob must be in (0, 1], got {self.sampling_prob!r}")
-        one_of("noise", self.noise, ("global", "local"))
 
 
 @dataclass(frozen=True)
@@ -166,45 +155,43 @@ def watch(
     first: Records,
     second: Records | None,
     classes: int,
-    settings: DpSgd,
+    training: DpSgd,
+    setting: Setting,
     worlds: Sequence[int],
     rngs: Sequence[np.random.Generator],
 ) -> tuple[list[Transcript], Network]:
     """Train once for each generator, on D (world 0) or D' (world 1), and write down what is released.
 
     Both tables have ``others``. D also has the record ``first``, and D' has ``second`` in its place, or
-    nothing. A run's generator is for initial weights, samples and noise.
+    nothing. A run's generator is for initial weights, samples and noise. Local noise is in proportion to the
+    distance of the two candidates' clipped gradients in this very step. It is **not private**: it protects no
+    record but these two (D5.3, Definition 3).
     """
-    runs, q, clip = len(rngs), settings.sampling_prob, settings.clip_norm
-    network = Network.drawn(others.points.shape[1], settings.hidden, classes, rngs)
+    runs, q, clip = len(rngs), setting.sampling_prob, training.clip_norm
+    network = Network.drawn(others.points.shape[1], training.hidden, classes, rngs)
     expected = q * (len(others) + 1)  # public: both tables are known to whoever plays this game
     in_world = np.asarray(worlds) == 0
     reach = clip if second is None else 2 * clip
     seen: list[list[Floats]] = []
-    for _ in range(settings.steps):
+    for _ in range(setting.steps):
         taken = np.array([rng.random(len(others) + 1) < q for rng in rngs], dtype=np.float64)
         rest = network.clipped_sum(others, clip, taken[:, :-1])
         under_d = network.clipped_sum(first, clip)
         under_d_prime = np.zeros_like(rest) if second is None else network.clipped_sum(second, clip)
-        std = np.full((runs, 1), settings.noise_multiplier * clip)
-        if settings.noise == "local":  # not private: see DpSgd
+        std = np.full((runs, 1), setting.noise_multiplier * clip)
+        if setting.noise == "local":  # not private
             std = std * (np.linalg.norm(under_d - under_d_prime, axis=1, keepdims=True) / reach)
             if not (std > 0.0).all():
                 raise InputError("noise must be 'global' where the differing records have the same gradient")
         mean = rest + taken[:, -1:] * np.where(in_world[:, None], under_d, under_d_prime)
         released = mean + std * np.array([rng.standard_normal(rest.shape[1]) for rng in rngs])
         seen.append([released, rest, under_d, under_d_prime, np.broadcast_to(std, rest.shape)])
-        network = network.moved(-settings.learning_rate / expected * released)
-    # (T, 5, R, P) -> one transcript a run
-    columns = [np.stack(parts) for parts in zip(*seen, strict=True)]
+        network = network.moved(-training.learning_rate / expected * released)
+    released, rest, under_d, under_d_prime, std = (
+        np.stack(parts, axis=1) for parts in zip(*seen, strict=True)
+    )
     transcripts = [
-        Transcript(
-            released=columns[0][:, run],
-            others=columns[1][:, run],
-            records=np.stack([columns[2][:, run], columns[3][:, run]]),
-            stds=columns[4][:, run],
-            sampling_prob=q,
-        )
+        Transcript(released[run], rest[run], np.stack([under_d[run], under_d_prime[run]]), std[run], q)
         for run in range(runs)
     ]
     return transcripts, network
@@ -239,8 +226,10 @@ class ClassifierSubject:
         numbers = range(start, stop)
         worlds = [number % 2 for number in numbers]
         rngs = [np.random.default_rng([seed, number]) for number in numbers]
-        seen, network = watch(self.others, self.first, self.second, self.classes, self.training, worlds, rngs)
-        reach = self.training.noise_multiplier / (1 if self.second is None else 2)
+        seen, network = watch(
+            self.others, self.first, self.second, self.classes, self.training, self.setting, worlds, rngs
+        )
+        reach = self.setting.noise_multiplier / (1 if self.second is None else 2)
         return {
             "worlds": worlds,
             "log_odds": [log_odds(run).tolist() for run in seen],
@@ -250,11 +239,8 @@ class ClassifierSubject:
 
     def told(self) -> str:
         """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
-        kind = (
-            f"network of {self.training.hidden} hidden units"
-            if self.training.hidden
-            else "softmax regression"
-        )
+        units = self.training.hidden
+        kind = f"network of {units} hidden units" if units else "softmax regression"
         return f"DP-SGD, {kind}, on {len(self.others) + 1} records of {self.name}"
 
     def digest(self) -> str:
@@ -292,42 +278,38 @@ def classifier_subject(
 ) -> ClassifierSubject:
     """Choose the differing record of D.
 
-    A replacement comes from the pool, on which accuracy is measured too. Steps, noise and sampling of
-    ``training`` are those of the setting.
+    A replacement comes from the pool, on which accuracy is measured too.
     """
-    if setting.choice == "worst-case":
-        first, second, distance = _made_up(train, classes, training, setting)
-        others = train.take(range(1, len(train)))  # as many records as in the other games
-        return ClassifierSubject(name, others, first, second, pool, classes, training, setting, distance)
 
     def moves(of: int) -> Floats:
         network = Network.drawn(train.points.shape[1], training.hidden, classes, [np.random.default_rng(0)])
         return gradients(network, (train, pool)[of], training.clip_norm)
 
-    # Definition 6 is about whole records: the label is one of their coordinates, as one-hot / sqrt(2)
-    own, other = (np.hstack([r.points, np.eye(classes)[r.labels] / np.sqrt(2)]) for r in (train, pool))
-    found = differing(setting, (own, other), moves)
-    others = train.take([i for i in range(len(train)) if i != found.index])
-    second = None if found.replacement is None else pool.take([found.replacement])
-    first = train.take([found.index])
-    return ClassifierSubject(name, others, first, second, pool, classes, training, setting, found.distance)
+    if setting.choice == "worst-case":
+        others = train.take(range(1, len(train)))  # as many records as in the other games
+        first, second, distance = _made_up(others, train, classes, training, setting)
+    else:
+        # Definition 6 is about whole records: the label is one of their coordinates, as one-hot / sqrt(2)
+        own, other = (np.hstack([r.points, np.eye(classes)[r.labels] / np.sqrt(2)]) for r in (train, pool))
+        found = differing(setting, (own, other), moves)
+        others = train.take([i for i in range(len(train)) if i != found.index])
+        first, distance = train.take([found.index]), found.distance
+        second = None if found.replacement is None else pool.take([found.replacement])
+    return ClassifierSubject(name, others, first, second, pool, classes, training, setting, distance)
 
 
 def _made_up(
-    train: Records, classes: int, training: DpSgd, setting: Setting
+    others: Records, train: Records, classes: int, training: DpSgd, setting: Setting
 ) -> tuple[Records, Records | None, float]:
-    """The record, or pair, among corners of the cube that moves a few trial runs most."""
-    best: tuple[float, Records, Records | None] | None = None
+    """The record, or pair, among corners of the cube that moves a few trial runs most, and how far."""
     rngs = [np.random.default_rng([1, trial]) for trial in range(_TRIALS)]
     worlds = [trial % 2 for trial in range(_TRIALS)]
-    others = train.take(range(1, len(train)))
+    tried = []
     for first, second in _corners(train, classes, setting.neighbour == "replaced"):
-        seen, _ = watch(others, first, second, classes, training, worlds, rngs)
+        seen, _ = watch(others, first, second, classes, training, setting, worlds, rngs)
         moved = float(np.mean([(shifts(run) ** 2).sum() for run in seen]))
-        if best is None or moved > best[0]:
-            best = moved, first, second
-    assert best is not None  # there are corners
-    return best[1], best[2], float(np.sqrt(best[0]))
+        tried.append((first, second, float(np.sqrt(moved))))
+    return max(tried, key=lambda one: one[2])
 
 
 def _corners(train: Records, classes: int, pairs: bool) -> Iterator[tuple[Records, Records | None]]:

@@ -1,10 +1,11 @@
-"""Play resumable rounds of runs against A_DI, side by side, and sum them up."""
+"""Play resumable rounds of runs against A_DI, side by side, sum them up, and draw the beliefs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,12 @@ from dpsynth.audits.adversary_critic import CriticSubject
 from dpsynth.audits.adversary_setting import CHOSEN
 from dpsynth.checks import inside, whole
 from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.report.drawing.style import legend_below, line, panels
+from dpsynth.report.formats import plain
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, ClassifierSubject
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 #: what is trained on D or on D', and attacked; sent to other processes
@@ -182,3 +188,37 @@ def _round(task: tuple[Subject, int, int, int]) -> dict[str, Any]:
     subject, start, stop, seed = task
     found = subject.play(start, stop, seed)
     return found if subject.setting.noise == "global" else {"label": NOT_PRIVATE, **found}
+
+
+def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Figure:
+    """Draw the distribution of the belief in the used table at the end of a run, one line a game.
+
+    Labels name games that are not private. ``limit`` is rho_beta, drawn as a line.
+    """
+    figure, (axis,) = panels(width=5.0, height=3.6)
+    edges = np.linspace(0.0, 1.0, 41)
+    for number, (label, game) in enumerate(games.items()):
+        share = np.histogram(game.beliefs, edges)[0] / game.runs
+        look = line(number)
+        axis.stairs(
+            share, edges, label=label, linewidth=1.6, color=look["color"], linestyle=look["linestyle"]
+        )
+    axis.axvline(0.5, color="black", linewidth=0.8)
+    for end in (limit, 1 - limit):
+        axis.axvline(end, color="black", linewidth=1.0, linestyle="--")
+    place: dict[str, Any] = {
+        "xycoords": ("data", "axes fraction"),
+        "ha": "right",
+        "va": "top",
+        "rotation": 90,
+        "fontsize": 8,
+    }
+    axis.annotate(f"ρ$_β$ = {plain(limit)}", (limit, 0.98), **place)
+    axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
+    legend_below(figure, axis, columns=legend_columns(games))
+    return figure
+
+
+def legend_columns(labels: Iterable[str]) -> int:
+    """Columns of a legend in which no label is cut off: one that says `not private` must be seen."""
+    return 1 if max(len(part) for label in labels for part in label.split("\n")) > 28 else 2

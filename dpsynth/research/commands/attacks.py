@@ -173,14 +173,7 @@ def _subject(
     from dpsynth.research.adversary import dp_sgd
 
     records, held_out, classes = dp_sgd.encoded(train, test)
-    training = dp_sgd.DpSgd(
-        steps=setting.steps,
-        noise_multiplier=setting.noise_multiplier,
-        sampling_prob=setting.sampling_prob,
-        learning_rate=learning_rate,
-        hidden=hidden,
-        noise=setting.noise,
-    )
+    training = dp_sgd.DpSgd(learning_rate=learning_rate, hidden=hidden)
     return dp_sgd.classifier_subject(train.name, records, held_out, classes, training, setting)
 
 
@@ -199,7 +192,7 @@ def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
 def _written(out: Path, played: Played, record: dict[str, object], lines: list[str]) -> str:
     from dpsynth.files.atomic import dump_json, write_text
     from dpsynth.report.drawing.style import save, styled
-    from dpsynth.research.adversary.figures import draw_beliefs
+    from dpsynth.research.adversary.playing import draw_beliefs
 
     write_text(out / "adversary.json", dump_json(record) + "\n")
     write_text(out / "adversary.txt", "\n".join(lines) + "\n")

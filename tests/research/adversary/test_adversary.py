@@ -28,8 +28,7 @@ LAYOUT = Layout(3, ((3, 5),))
 
 def of_classifier(**change):
     told = Setting(**({"steps": 10, "noise_multiplier": 4.0} | change))
-    training = DpSgd(told.steps, told.noise_multiplier, sampling_prob=told.sampling_prob, noise=told.noise)
-    return dp_sgd.classifier_subject("toy", TRAIN, POOL, 2, training, told)
+    return dp_sgd.classifier_subject("toy", TRAIN, POOL, 2, DpSgd(), told)
 
 
 def of_critic(**change):

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dpsynth.attacks.adversary import shifts
+from dpsynth.audits.adversary_setting import Setting
 from dpsynth.errors import InputError
 from dpsynth.research.adversary.dp_sgd import DpSgd, Network, Records, gradients, watch
 
@@ -40,15 +41,15 @@ def test_clipped_sums_are_those_of_differences_of_the_loss(hidden):
     np.testing.assert_allclose(network.clipped_sum(RECORDS, clip, taken)[0], taken[0] @ each, atol=1e-6)
 
 
-def play(settings, second=None, worlds=(0, 1), seed=0):
-    rngs = [np.random.default_rng([seed, run]) for run in range(len(worlds))]
-    return watch(RECORDS, ONE, second, 3, settings, worlds, rngs)
+def play(setting, second=None, training=DpSgd()):  # noqa: B008 (frozen)
+    rngs = [np.random.default_rng([0, run]) for run in range(2)]
+    return watch(RECORDS, ONE, second, 3, training, setting, (0, 1), rngs)
 
 
 @pytest.mark.parametrize("second", [None, TWO])
 def test_what_is_left_is_the_stated_noise(second):
     """Catches means, standard deviations or tables that are not those of the release."""
-    seen, _ = play(DpSgd(steps=40, noise_multiplier=3.0, clip_norm=0.5, hidden=4), second)
+    seen, _ = play(Setting(40, 3.0), second, DpSgd(clip_norm=0.5, hidden=4))
     for world, run in enumerate(seen):
         left = ((run.released - run.others - run.records[world]) / run.stds).ravel()
         assert stats.kstest(left, "norm").pvalue > 1e-3
@@ -60,12 +61,12 @@ def test_what_is_left_is_the_stated_noise(second):
 
 def test_a_record_is_taken_with_its_probability():
     """Catches a differing record in every step, or in none, where steps are sampled; and others likewise."""
-    seen, _ = play(DpSgd(steps=2000, noise_multiplier=0.01, sampling_prob=0.25, learning_rate=1e-6), TWO)
+    seen, _ = play(Setting(2000, 0.01, sampling_prob=0.25), TWO, DpSgd(learning_rate=1e-6))
     for world, run in enumerate(seen):
         record = run.records[world]
         along = ((run.released - run.others) * record).sum(axis=1) / (record * record).sum(axis=1)
         assert stats.binomtest(int((along > 0.5).sum()), run.steps, 0.25).pvalue > 1e-3
-    every, _ = play(DpSgd(steps=1, noise_multiplier=0.01), TWO)
+    every, _ = play(Setting(1, 0.01), TWO)
     part = np.linalg.norm(seen[0].others.mean(axis=0)) / np.linalg.norm(every[0].others[0])
     assert 0.22 < part < 0.28
 
@@ -73,26 +74,33 @@ def test_a_record_is_taken_with_its_probability():
 def test_local_noise_always_moves_the_belief_by_the_same():
     """Catches local noise at another scale than the two records' own distance; D5.3, Algorithm 1."""
     for second, reach in ((None, 1), (TWO, 2)):
-        seen, _ = play(DpSgd(steps=5, noise_multiplier=4.0 * reach, hidden=3, noise="local"), second)
+        seen, _ = play(Setting(5, 4.0 * reach, noise="local"), second, DpSgd(hidden=3))
         assert shifts(seen[0]) == pytest.approx([0.25] * 5)
     with pytest.raises(InputError, match="global"):
-        play(DpSgd(steps=1, noise_multiplier=1.0, noise="local"), ONE)
+        play(Setting(1, 1.0, noise="local"), ONE)
 
 
 def test_it_learns():
     """Catches steps up the loss instead of down: labels that a line tells apart."""
     points = RNG.random((200, 2))
     records = Records(points, (points[:, 0] > points[:, 1]).astype(np.int64))
-    settings = DpSgd(steps=150, noise_multiplier=0.01, learning_rate=4.0)
-    _, network = watch(records, records.take([0]), None, 2, settings, [0], [np.random.default_rng(0)])
+    training, setting, rngs = DpSgd(learning_rate=4.0), Setting(150, 0.01), [np.random.default_rng(0)]
+    _, network = watch(records, records.take([0]), None, 2, training, setting, [0], rngs)
     assert network.accuracy(records)[0] > 0.9
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"steps": 0}, {"noise_multiplier": 0.0}, {"sampling_prob": 0.0}, {"noise": "none"}, {"hidden": -1}],
+    [{"steps": 0}, {"noise_multiplier": 0.0}, {"sampling_prob": 0.0}, {"noise": "none"}],
 )
 def test_settings_out_of_range_are_refused(change):
     """Catches a run without noise, about which nothing is to be inferred."""
     with pytest.raises(InputError, match=next(iter(change))):
-        DpSgd(**({"steps": 1, "noise_multiplier": 1.0} | change))
+        Setting(**({"steps": 1, "noise_multiplier": 1.0} | change))
+
+
+@pytest.mark.parametrize("change", [{"clip_norm": 0.0}, {"learning_rate": np.inf}, {"hidden": -1}])
+def test_a_classifier_out_of_range_is_refused(change):
+    """Catches a training that cannot be carried out."""
+    with pytest.raises(InputError, match=next(iter(change))):
+        DpSgd(**change)

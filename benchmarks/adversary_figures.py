@@ -1,8 +1,8 @@
-"""Draw an adversary's beliefs: their distributions, and games beside the curves that bound them."""
+"""Draw games against A_DI beside the curves that bound them, their steps and their accuracies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief
 from dpsynth.attacks.adversary import Game
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.report.drawing.style import COLOURS, legend_below, line, panels
-from dpsynth.report.formats import plain
+from dpsynth.research.adversary.playing import legend_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,32 +31,6 @@ class Point:
     epsilon: float
     found: Estimate
     exact: float
-
-
-def draw_beliefs(games: Mapping[str, Game], limit: float, title: str = "") -> Figure:
-    """Draw the distribution of the belief in the used table at the end of a run, one line a game.
-
-    Labels name games that are not private. ``limit`` is rho_beta, drawn as a line.
-    """
-    figure, (axis,) = panels(width=5.0, height=3.6)
-    edges = np.linspace(0.0, 1.0, 41)
-    for number, (label, game) in enumerate(games.items()):
-        share = np.histogram(game.beliefs, edges)[0] / game.runs
-        axis.stairs(share, edges, label=label, linewidth=1.6, **_stairs(number))
-    axis.axvline(0.5, color="black", linewidth=0.8)
-    for end in (limit, 1 - limit):
-        axis.axvline(end, color="black", linewidth=1.0, linestyle="--")
-    place: dict[str, Any] = {
-        "xycoords": ("data", "axes fraction"),
-        "ha": "right",
-        "va": "top",
-        "rotation": 90,
-        "fontsize": 8,
-    }
-    axis.annotate(f"ρ$_β$ = {plain(limit)}", (limit, 0.98), **place)
-    axis.set(xlabel="belief in the table that was used", ylabel="share of runs", xlim=(0.0, 1.0), title=title)
-    legend_below(figure, axis, columns=_columns(games))
-    return figure
 
 
 def draw_bounds(
@@ -105,7 +79,7 @@ def draw_steps(curves: Mapping[str, Floats], ylabel: str, title: str = "") -> Fi
         axis.plot(np.arange(1, len(curve) + 1), curve, label=label, **line(number))
     axis.set(xlabel="step", ylabel=ylabel, title=title)
     axis.set_ylim(bottom=0.0)
-    legend_below(figure, axis, columns=_columns(curves))
+    legend_below(figure, axis, columns=legend_columns(curves))
     return figure
 
 
@@ -124,16 +98,6 @@ def draw_accuracies(accuracies: Mapping[str, Floats], title: str = "") -> Figure
     axis.invert_yaxis()
     axis.set(xlabel="accuracy on other records", title=title)
     return figure
-
-
-def _columns(labels: Iterable[str]) -> int:
-    """Columns of a legend in which no label is cut off: one that says `not private` must be seen."""
-    return 1 if max(len(part) for label in labels for part in label.split("\n")) > 28 else 2
-
-
-def _stairs(number: int) -> dict[str, Any]:
-    look = line(number)
-    return {"color": look["color"], "linestyle": look["linestyle"]}
 
 
 def _intervals(axis: Axes, places: list[float], found: list[Estimate], number: int, label: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import adversary_figures as drawing
 import numpy as np
 import pytest
 
@@ -9,7 +10,7 @@ from dpsynth.accounting.events import training_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary import Game
 from dpsynth.report.drawing.style import styled
-from dpsynth.research.adversary import figures as drawing
+from dpsynth.research.adversary.playing import draw_beliefs
 
 RNG = np.random.default_rng(0)
 GAME = Game(np.arange(200) % 2, np.where(np.arange(200) % 2 == 0, 1, -1) * RNG.normal(0.5, 1.0, 200))
@@ -23,7 +24,7 @@ def labels(figure):
 def test_a_histogram_holds_every_run():
     """Catches bins that leave runs out, or beliefs in D in place of beliefs in the table that was used."""
     with styled():
-        figure = drawing.draw_beliefs({"NOT PRIVATE, a": GAME}, 0.9)
+        figure = draw_beliefs({"NOT PRIVATE, a": GAME}, 0.9)
     heights = figure.axes[0].patches[0].get_data().values
     assert heights.sum() == pytest.approx(1.0)
     assert heights[20:].sum() == pytest.approx((GAME.beliefs >= 0.5).mean())
