@@ -307,9 +307,9 @@ def _made_up(
     tried = []
     for first, second in _corners(train, classes, setting.neighbour == "replaced"):
         seen, _ = watch(others, first, second, classes, training, setting, worlds, rngs)
-        moved = float(np.mean([(shifts(run) ** 2).sum() for run in seen]))
-        tried.append((first, second, float(np.sqrt(moved))))
-    return max(tried, key=lambda one: one[2])
+        tried.append((float(np.mean([(shifts(run) ** 2).sum() for run in seen])), first, second))
+    moved, first, second = max(tried, key=lambda one: one[0])
+    return first, second, float(np.sqrt(moved))
 
 
 def _corners(train: Records, classes: int, pairs: bool) -> Iterator[tuple[Records, Records | None]]:
