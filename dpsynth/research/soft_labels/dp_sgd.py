@@ -1,8 +1,8 @@
 """TensorFlow Privacy's network as a classifier: the baseline of Pedersen (2022), trained by DP-SGD.
 
 Its Keras models need an older Keras, which is chosen before TensorFlow is imported. So all training happens
-in a process of its own (:func:`serve`), one for each process that asks, which lives until its parent ends.
-The caller's TensorFlow, if any, is left alone.
+in a process of its own, one for each process that asks, which lives until its parent ends. The caller's
+TensorFlow, if any, is left alone.
 
 References
 ----------
@@ -11,19 +11,13 @@ Pedersen (2022), thesis, section 5.4. Abadi et al. (2016), "Deep learning with d
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import os
-import pickle
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +115,7 @@ class DPSGDNetwork:
             [rng.permutation(len(X))[: per_epoch * self.batch_size] for _ in range(self.epochs)]
         ).reshape(-1, self.batch_size)
         request = (self, initial, X.astype(np.float32), targets.astype(np.float32), order)
-        return FittedNetwork(_ask(request))
+        return FittedNetwork(_trained(request))
 
     def steps(self, n: int) -> int:
         """Steps of a training run on n records."""
@@ -188,73 +182,45 @@ def reference_ledger(
     return ledger
 
 
-class _Worker:
-    """A process that trains networks on request: pickles on its standard input and output."""
+def _trained(request: tuple[Any, ...]) -> Weights:
+    """Have the process of this one train a network."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    def __init__(self) -> None:
-        root = str(Path(__file__).parents[3])
-        known = os.environ.get("PYTHONPATH")
-        environment = {
-            **os.environ,
-            "TF_USE_LEGACY_KERAS": "1",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "PYTHONPATH": root if not known else os.pathsep.join((root, known)),
-        }
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", "from dpsynth.research.soft_labels.dp_sgd import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            env=environment,
-        )
-
-    def ask(self, request: Any) -> Any:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            pickle.dump(request, self._process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-            self._process.stdin.flush()
-            return pickle.load(self._process.stdout)
-        except (BrokenPipeError, EOFError) as problem:
-            self._process.wait()
-            self._said.seek(0)
-            lines = self._said.read().decode(errors="replace").strip().splitlines()
-            self.close()
-            last = lines[-1] if lines else "it said nothing"
-            raise RunError(f"the process that trains the network has ended: {last}") from problem
-
-    def close(self) -> None:
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process.wait()
-        self._said.close()
-
-
-_workers: dict[int, _Worker] = {}  # by process: a fork must not speak to its parent's
-
-
-def _ask(request: Any) -> Weights:
-    me = os.getpid()
-    if me not in _workers:
-        _workers[me] = _Worker()
-        atexit.register(_stop, me)
     try:
-        answer: Weights | str = _workers[me].ask(request)
-    except RunError:
-        del _workers[me]
-        raise
-    if isinstance(answer, str):
-        raise RunError(f"training the network failed: {answer}")
-    return answer
+        weights: Weights = _process(os.getpid()).submit(_train, *request).result()
+    except BrokenProcessPool as problem:
+        _process.cache_clear()
+        raise RunError(f"the process that trains the network has ended: {problem}") from problem
+    except Exception as problem:
+        raise RunError(f"training the network failed: {type(problem).__name__}: {problem}") from problem
+    return weights
 
 
-def _stop(process: int) -> None:
-    if os.getpid() == process and process in _workers:
-        _workers.pop(process).close()
+@cache
+def _process(asking: int) -> Any:
+    """A process of its own for each one that asks: a fork must not speak to its parent's."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    environment = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return ProcessPoolExecutor(1, initializer=_begin, env=environment)
 
 
+def _begin() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # whatever TensorFlow prints is no output of the caller's
+        os.dup2(nowhere, stream)
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def _train(settings: DPSGDNetwork, initial: Weights, X: Any, targets: Any, order: Any) -> tuple[Any, ...]:
+    """Train in the process of its own. The graph of a network is built once for each shape."""
+    return trainer(settings, X.shape[1], targets.shape[1])(initial, X, targets, order)
+
+
+@cache
 def trainer(settings: DPSGDNetwork, columns: int, classes: int) -> Callable[..., tuple[Any, ...]]:
     """Build the network's graph, and return what trains it from initial weights.
 
@@ -296,32 +262,3 @@ def trainer(settings: DPSGDNetwork, columns: int, classes: int) -> Callable[...,
         return tuple(model.get_weights())
 
     return train
-
-
-def serve() -> None:
-    """Answer requests, pickles on the standard input, until it ends. A :class:`_Worker` runs this.
-
-    A request has settings, initial weights, features, targets and batches of record numbers. The answer is
-    the trained weights, or a sentence. The graph of a network is built once for each shape.
-    """
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not come between the answers
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    trainers: dict[Any, Callable[..., Any]] = {}
-    while True:
-        try:
-            settings, initial, X, targets, order = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            key = (settings, X.shape[1], targets.shape[1])
-            if key not in trainers:
-                trainers[key] = trainer(*key)
-            answer: Any = trainers[key](initial, X, targets, order)
-        except Exception as problem:
-            answer = f"{type(problem).__name__}: {problem}"
-        pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
-        answers.flush()

@@ -129,9 +129,10 @@ def test_trains_in_a_process_of_its_own(monkeypatch):
     assert (dict(os.environ), "tf_keras" in sys.modules) == before
     # a fault inside is one sentence, and the process goes on or is started anew
     with pytest.raises(RunError, match="training the network failed"):
-        dp_sgd._ask((net, (), X, targets, np.zeros((1, 20), dtype=np.int64)))
+        dp_sgd._trained((net, (), X, targets, np.zeros((1, 20), dtype=np.int64)))
+    dp_sgd._process(os.getpid()).submit(os._exit, 3)
     with pytest.raises(RunError, match="has ended"):
-        dp_sgd._ask("no request")
+        net.fit(X, targets, 1)
     assert net.fit(X, targets, 1).predict_proba(X).shape == (200, 2)
 
 
