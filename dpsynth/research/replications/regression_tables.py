@@ -7,10 +7,11 @@ part has fewer records and is itself a source that is compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean, stdev
-from typing import Literal
+from typing import Any, Literal
 
 from dpsynth.evaluation.details import Effect, Effects
 from dpsynth.evaluation.replication.evaluator import interval_overlap
@@ -32,6 +33,7 @@ from dpsynth.research.replications.trial import Draw, Trial
 
 Side = Literal["real", "synthetic", "declared"]
 Conclusion = Literal["above", "below", "none"]
+Rows = Sequence[Sequence[Entry]]
 #: in a row of its own under the terms
 _POOLED = "all terms"
 #: of logarithms: beyond exp(700) there is no float
@@ -55,6 +57,7 @@ class Regression:
     there is none.
     """
 
+    results: Results
     number: int
     label: str
     told: Effects
@@ -70,7 +73,12 @@ class Regression:
         none = 1.0 if self.ratio else 0.0
         return "above" if told.lower > none else "below" if told.upper < none else "none"
 
-    def additive(self, value: float) -> float:
+    def sign(self, told: Effect) -> int:
+        """On which side of no effect an estimate lies, 0 for neither."""
+        value = self._additive(told.estimate)
+        return 0 if value == 0 else int(math.copysign(1, value))
+
+    def _additive(self, value: float) -> float:
         """On the scale on which intervals are symmetric."""
         if not self.ratio:
             return value
@@ -78,8 +86,43 @@ class Regression:
 
     def overlap(self, told: Effect, real: Effect) -> float | None:
         """Karr's overlap of two intervals."""
-        first, second = ((self.additive(each.lower), self.additive(each.upper)) for each in (told, real))
+        first, second = ((self._additive(each.lower), self._additive(each.upper)) for each in (told, real))
         return interval_overlap(first, second)
+
+    def found(self, term: str, source: Source, draw: Draw = "split") -> list[Effect | None]:
+        """An effect of each seed's first fit."""
+        trials = self.results.of(source.arm, draw).values()
+        return [effect_of(of_seed[0], self.number, term, source.side) for of_seed in trials]
+
+    def beside_real(
+        self, compared: Sequence[Source], value: Callable[[Effect, Effect], Any], draw: Draw = "split"
+    ) -> dict[str, list[list[Any]]]:
+        """What an estimate is beside that of all real records: by term, by source, of each seed.
+
+        None where an estimate is lacking. A term that all real records lack has no seed.
+        """
+        return {
+            term: [
+                []
+                if real is None
+                else [told and value(told, real) for told in self.found(term, source, draw)]
+                for source in compared
+            ]
+            for term, real in self.real.items()
+        }
+
+    def sheet(
+        self,
+        name: str,
+        title: str,
+        columns: Iterable[Source | str],
+        rows: Sequence[Sequence[Entry]],
+        *notes: str,
+    ) -> Sheet:
+        """A sheet of this regression, a row a term."""
+        header = ("term", *(column if isinstance(column, str) else column.label for column in columns))
+        title = f"Regression {self.label}: {title}"
+        return Sheet(f"regression-{self.number + 1}-{name}", title, header, tuple(map(tuple, rows)), notes)
 
 
 def regressions(results: Results) -> tuple[Regression, ...]:
@@ -87,25 +130,34 @@ def regressions(results: Results) -> tuple[Regression, ...]:
     trials = [trial for found in results.of(REAL).values() for trial in found if trial.sets]
     if not trials:
         return ()
-    details = trials[0].sets[0].effects
     labels = [study.label for study in results.protocol.studies]
-    found = []
-    for number, (label, told) in enumerate(zip(labels, details, strict=True)):
-        real = {row.term: _defined(row.real) for row in told.rows}
-        found.append(Regression(number, label, told, real))
-    return tuple(found)
+    return tuple(
+        Regression(results, number, label, told, {row.term: _defined(row.real) for row in told.rows})
+        for number, (label, told) in enumerate(zip(labels, trials[0].sets[0].effects, strict=True))
+    )
+
+
+def labels(compared: Iterable[Source]) -> list[str]:
+    """Headers of sources' columns."""
+    return [source.label for source in compared]
 
 
 def sources(results: Results) -> tuple[Source, ...]:
     """Return the compared sources: training part, HealthGAN, and both kinds of estimates at each epsilon."""
     found = [Source("training part", REAL, "synthetic")]
-    for arm in results.arms:
-        if arm.name == HEALTHGAN:
-            found.append(Source(f"HealthGAN naive ({NOT_PRIVATE})", arm.name, "synthetic"))
-        elif arm.whole:
-            found.append(Source(f"{arm.name} naive", arm.name, "synthetic"))
-            found.append(Source(f"{arm.name} declared", arm.name, "declared"))
-    return tuple(found)
+    if any(arm.name == HEALTHGAN for arm in results.arms):
+        found.append(Source(f"HealthGAN naive ({NOT_PRIVATE})", HEALTHGAN, "synthetic"))
+    return (*found, *_private(results))
+
+
+def _private(results: Results) -> list[Source]:
+    sides: tuple[tuple[str, Side], ...] = (("naive", "synthetic"), ("declared", "declared"))
+    return [
+        Source(f"{arm.name} {kind}", arm.name, side)
+        for arm in results.arms
+        if arm.whole
+        for kind, side in sides
+    ]
 
 
 def effect_of(trial: Trial, number: int, term: str, side: Side) -> Effect | None:
@@ -123,174 +175,128 @@ def _defined(told: Effect | None) -> Effect | None:
     return None if any(map(math.isnan, (told.estimate, told.lower, told.upper))) else told
 
 
-def over_trials(
-    results: Results, each: Regression, term: str, source: Source, draw: Draw = "split"
-) -> list[Effect | None]:
-    """An effect of each seed's first fit."""
-    return [
-        effect_of(trials[0], each.number, term, source.side)
-        for trials in results.of(source.arm, draw).values()
-    ]
-
-
 def regression_sheets(results: Results) -> tuple[Sheet, ...]:
     """Return the sheets of each regression: estimates, signs, decisions, overlaps, coverage."""
-    return tuple(sheet for each in regressions(results) for sheet in _of_regression(results, each))
+    return tuple(sheet for each in regressions(results) for sheet in _of_regression(each))
 
 
-def _of_regression(results: Results, each: Regression) -> Iterator[Sheet]:
-    compared = sources(results)
-    rows = [
-        (
-            Entry(term),
-            effect(real),
-            *(
-                effects_over_seeds(
-                    OverSeeds.of(told.estimate for told in over_trials(results, each, term, source) if told),
-                    results.seeds,
-                )
-                for source in compared
-            ),
-        )
-        for term, real in each.real.items()
-    ]
-    name, measure = f"regression-{each.number + 1}", each.told.measure
-    reasons = each.told.problems
-    yield Sheet(
-        f"{name}-estimates",
-        f"Regression {each.label}: {measure} of each term",
-        ("term", "all real records (95 % interval)", *(source.label for source in compared)),
-        tuple(rows),
-        (
-            f"{each.told.formula} (all {each.told.n_real:,} real records).".strip(),
-            *(f"No estimate from {'all real' if side == 'real' else 'training'} records: {why}." for
-              side, why in reasons.items()),
-            "In the first column the parentheses hold the 95 % interval. In all others they hold the "
-            "lowest and the highest of the estimates over seeds, which is no confidence interval.",
-            "Training part: the same regression on the real records that the generators were fitted to, as "
-            "the best that any of them could do. Naive: on a synthetic table as if it were a sample of "
-            "patients, which is not valid as inference. Declared: the private estimates, paid for out of ε.",
-        ),
-    )  # fmt: skip
+def _of_regression(each: Regression) -> Iterator[Sheet]:
+    compared = sources(each.results)
+    yield _estimates(each, compared)
     yield _agreement(
-        results, each, compared, "sign", "seeds with an estimate on the same side of no effect",
-        lambda told, real: _sign(each, told) == _sign(each, real),
+        each, compared, "sign", "seeds with an estimate on the same side of no effect",
+        lambda told, real: each.sign(told) == each.sign(real),
         "An estimate that is lacking, or a fit that was refused, counts as a sign that is lost.",
     )  # fmt: skip
     yield _agreement(
-        results, each, compared, "decision", "seeds with the same decision as all real records",
+        each, compared, "decision", "seeds with the same decision as all real records",
         lambda told, real: each.conclusion(told) == each.conclusion(real),
         "A decision is what the 95 % interval says: an effect above, an effect below, or none shown. An "
         "interval that is wide enough shows nothing, and agrees wherever the real records show nothing "
         "either. An estimate that is lacking counts as disagreement.",
     )  # fmt: skip
-    yield _overlaps(results, each, compared)
-    if any(trial.task.draw == "resample" for trial in results.trials):
-        yield _coverage(results, each)
+    yield _overlaps(each, compared)
+    if any(trial.task.draw == "resample" for trial in each.results.trials):
+        yield _coverage(each)
 
 
-def _sign(each: Regression, told: Effect) -> int:
-    value = each.additive(told.estimate)
-    return 0 if value == 0 else int(math.copysign(1, value))
+def _estimates(each: Regression, compared: Sequence[Source]) -> Sheet:
+    def over(found: Iterable[Effect | None]) -> Entry:
+        return effects_over_seeds(OverSeeds.of(told.estimate for told in found if told), each.results.seeds)
+
+    rows = [
+        [Entry(term), effect(real), *(over(each.found(term, source)) for source in compared)]
+        for term, real in each.real.items()
+    ]
+    reasons = (
+        f"No estimate from {'all real' if side == 'real' else 'training'} records: {why}."
+        for side, why in each.told.problems.items()
+    )
+    return each.sheet(
+        "estimates",
+        f"{each.told.measure} of each term",
+        ("all real records (95 % interval)", *labels(compared)),
+        rows,
+        f"{each.told.formula} (all {each.told.n_real:,} real records).".strip(),
+        *reasons,
+        "In the first column the parentheses hold the 95 % interval. In all others they hold the "
+        "lowest and the highest of the estimates over seeds, which is no confidence interval.",
+        "Training part: the same regression on the real records that the generators were fitted to, as "
+        "the best that any of them could do. Naive: on a synthetic table as if it were a sample of "
+        "patients, which is not valid as inference. Declared: the private estimates, paid for out of ε.",
+    )
 
 
 def _agreement(
-    results: Results,
     each: Regression,
     compared: Sequence[Source],
     name: str,
-    what: str,
+    title: str,
     agree: Callable[[Effect, Effect], bool],
     note: str,
 ) -> Sheet:
     """Number of seeds in which each source agrees with all real records, by term and in all."""
-    rows, totals = [], [[0, 0] for _ in compared]
-    for term, real in each.real.items():
-        row = [Entry(term)]
-        for place, source in enumerate(compared):
-            told = [] if real is None else over_trials(results, each, term, source)
-            agreed = sum(effect is not None and real is not None and agree(effect, real) for effect in told)
-            row.append(counted(agreed, len(told)))
-            totals[place][0] += agreed
-            totals[place][1] += len(told)
-        rows.append(tuple(row))
-    rows.append((Entry(_POOLED), *(counted(*total) for total in totals)))
-    return Sheet(
-        f"regression-{each.number + 1}-{name}",
-        f"Regression {each.label}: {what}",
-        ("term", *(source.label for source in compared)),
-        tuple(rows),
-        (note,),
-    )
-
-
-def _overlaps(results: Results, each: Regression, compared: Sequence[Source]) -> Sheet:
-    """Karr's overlap with the interval of all real records, by term. Also the mean over terms, 0 if apart."""
-    overlaps: dict[str, list[list[float | None]]] = {
-        term: [
-            [None if told is None or real is None else each.overlap(told, real) for told in found]
-            for found in (over_trials(results, each, term, source) for source in compared)
-        ]
-        for term, real in each.real.items()
-    }
+    found = each.beside_real(compared, agree)
+    found[_POOLED] = [list(chain(*by_term)) for by_term in zip(*found.values(), strict=True)]
     rows = [
-        (Entry(term), *(over_seeds(OverSeeds.of(found), decimals, results.seeds) for found in by_source))
-        for term, by_source in overlaps.items()
+        [Entry(term), *(counted(sum(map(bool, seeds)), len(seeds)) for seeds in by_source)]
+        for term, by_source in found.items()
     ]
+    return each.sheet(name, title, labels(compared), rows, note)
+
+
+def _overlaps(each: Regression, compared: Sequence[Source]) -> Sheet:
+    """Karr's overlap with the interval of all real records, by term. Also the mean over terms, 0 if apart."""
+
+    def over(seeds: Iterable[float | None]) -> Entry:
+        return over_seeds(OverSeeds.of(seeds), decimals, each.results.seeds)
+
+    found = each.beside_real(compared, each.overlap)
+    rows = [[Entry(term), *map(over, by_source)] for term, by_source in found.items()]
     pooled = [Entry(_POOLED)]
-    for place in range(len(compared)):
-        by_seed = zip(*(by_source[place] for by_source in overlaps.values()), strict=True)
-        known = [[max(value, 0.0) for value in values if value is not None] for values in by_seed]
-        means = OverSeeds.of(fmean(values) for values in known if values)
-        pooled.append(over_seeds(means, decimals, results.seeds))
-    return Sheet(
-        f"regression-{each.number + 1}-overlap",
-        f"Regression {each.label}: overlap of the 95 % interval with that of all real records",
-        ("term", *(source.label for source in compared)),
-        (*rows, tuple(pooled)),
-        (
-            "Karr's overlap: 1 for the same interval, below 0 for intervals that are apart. An interval that "
-            "holds the other one has at least 0.5, however wide it is. The last row is the overlap's "
-            "mean over the terms with an estimate, apart counting as 0. The training part has "
-            "fewer records than all, so that its intervals are wider, and its overlap is what can be hoped "
-            "for.",
-        ),
+    for by_seed in _by_seed(found):
+        pooled.append(over(fmean(max(one, 0.0) for one in overlaps) for overlaps in by_seed))
+    return each.sheet(
+        "overlap",
+        "overlap of the 95 % interval with that of all real records",
+        labels(compared),
+        [*rows, pooled],
+        "Karr's overlap: 1 for the same interval, below 0 for intervals that are apart. An interval that "
+        "holds the other one has at least 0.5, however wide it is. The last row is the overlap's "
+        "mean over the terms with an estimate, apart counting as 0. The training part has "
+        "fewer records than all, so that its intervals are wider, and its overlap is what can be hoped "
+        "for.",
     )
 
 
-def _coverage(results: Results, each: Regression) -> Sheet:
+def _by_seed(found: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[list[list[Any]]]:
+    """For each source and each of its seeds what is known of the terms, seeds without anything left out."""
+    for by_term in zip(*found.values(), strict=True):
+        by_seed = zip(*(seeds for seeds in by_term if seeds), strict=True)
+        known = [[one for one in terms if one is not None] for terms in by_seed]
+        yield [terms for terms in known if terms]
+
+
+def _coverage(each: Regression) -> Sheet:
     """How many intervals cover the effect in all records, over resamples."""
-    private = [arm for arm in results.arms if arm.whole]
-    compared = [Source("records of the resample", arm.name, "real") for arm in private[:1]]
-    for arm in private:
-        compared.append(Source(f"{arm.name} naive", arm.name, "synthetic"))
-        compared.append(Source(f"{arm.name} declared", arm.name, "declared"))
-    rows: list[list[Entry]] = [[Entry(term)] for term in each.real]
-    pooled = [Entry(_POOLED)]
-    for source in compared:
-        held: list[list[bool | None]] = []  # by term, of each resample
-        for row, (term, real) in zip(rows, each.real.items(), strict=True):
-            told = [] if real is None else over_trials(results, each, term, source, "resample")
-            held.append([None if t is None or real is None else _holds(t, real) for t in told])
-            known = [value for value in held[-1] if value is not None]
-            row.append(counted(sum(known), len(known)))
-        shares = []
-        for values in zip(*(each_term for each_term in held if each_term), strict=True):
-            defined = [value for value in values if value is not None]
-            shares += [fmean(defined)] if defined else []
-        pooled.append(_share(shares))
-    return Sheet(
-        f"regression-{each.number + 1}-coverage",
-        f"Regression {each.label}: 95 % intervals that hold the estimate of all real records",
-        ("term", *(source.label for source in compared)),
-        tuple(tuple(row) for row in (*rows, pooled)),
-        (
-            "Over resamples of the records with replacement, each as large as a training part, with one fit "
-            "each. The last row is the share over all terms, with its standard error over resamples (0 "
-            "says nothing where all hold); an honest "
-            "interval has 95 %. An interval without an end holds everything. Estimates that are lacking "
-            "are not counted.",
-        ),
+    private = _private(each.results)
+    compared = [Source("records of the resample", source.arm, "real") for source in private[:1]] + private
+    held = each.beside_real(compared, _holds, "resample")
+    rows = []
+    for term, by_source in held.items():
+        known = [[one for one in seeds if one is not None] for seeds in by_source]
+        rows.append([Entry(term), *(counted(sum(seeds), len(seeds)) for seeds in known)])
+    pooled = [Entry(_POOLED), *(_share([fmean(terms) for terms in by_seed]) for by_seed in _by_seed(held))]
+    return each.sheet(
+        "coverage",
+        "95 % intervals that hold the estimate of all real records",
+        labels(compared),
+        [*rows, pooled],
+        "Over resamples of the records with replacement, each as large as a training part, with one fit "
+        "each. The last row is the share over all terms, with its standard error over resamples (0 "
+        "says nothing where all hold); an honest "
+        "interval has 95 %. An interval without an end holds everything. Estimates that are lacking "
+        "are not counted.",
     )
 
 
@@ -324,19 +330,12 @@ def paper_sheets(results: Results) -> tuple[Sheet, ...]:
 def told(results: Results) -> list[str]:
     """Return the findings as lines for a terminal: the conclusion, and in how many seeds it is kept."""
     lines = []
-    for sheet in paper_sheets(results):
-        if sheet.name != "findings":
-            continue
-        for finding, reported, real, *sources_ in sheet.rows:
-            kept = (
-                f"{name} {entry.text.partition(';')[0]}"
-                for name, entry in zip(sheet.header[3:], sources_, strict=True)
-            )
-            lines += [
-                finding.text,
-                f"  reported {reported.text}; all real records {real.text}",
-                f"  kept: {', '.join(kept)}",
-            ]
+    for sheet in (sheet for sheet in paper_sheets(results) if sheet.name == "findings"):
+        for finding, reported, real, *counts in sheet.rows:
+            kept = [entry.text.partition(";")[0] for entry in counts]
+            told = ", ".join(map(" ".join, zip(sheet.header[3:], kept, strict=True)))
+            lines.append(finding.text)
+            lines += [f"  reported {reported.text}; all real records {real.text}", f"  kept: {told}"]
     return lines
 
 
@@ -348,20 +347,15 @@ def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
         each = found[finding.study]
         real = each.real.get(finding.term)
         kept = "no estimate" if real is None else "kept" if _kept(each, finding, real) else "lost"
-        rows.append(
-            (
-                Entry(_concluded(finding, each)),
-                _reported(number, f", {number.where}")
-                if (number := finding.reported)
-                else Entry("no number"),
-                Entry(kept) if real is None else effect(real, f", {kept}"),
-                *(_kept_in(results, each, finding, source) for source in compared),
-            )
-        )
+        number = finding.reported
+        reported = Entry("no number") if number is None else _reported(number, f", {number.where}")
+        here = Entry(kept) if real is None else effect(real, f", {kept}")
+        found_in = (_kept_in(each, finding, source) for source in compared)
+        rows.append((Entry(_concluded(finding, each)), reported, here, *found_in))
     return Sheet(
         "findings",
         "What the paper concluded, and in how many seeds it is still concluded",
-        ("finding", "reported", "all real records here", *(source.label for source in compared)),
+        ("finding", "reported", "all real records here", *labels(compared)),
         tuple(rows),
         (
             "Kept: the 95 % interval says what the paper concluded, above or below no effect, or, for a "
@@ -391,8 +385,8 @@ def _kept(each: Regression, finding: Finding, told: Effect | None) -> bool:
     return told is not None and each.conclusion(told) == finding.effect
 
 
-def _kept_in(results: Results, each: Regression, finding: Finding, source: Source) -> Entry:
-    told = over_trials(results, each, finding.term, source)
+def _kept_in(each: Regression, finding: Finding, source: Source) -> Entry:
+    told = each.found(finding.term, source)
     count = counted(sum(_kept(each, finding, one) for one in told), len(told))
     estimates = effects_over_seeds(OverSeeds.of(one.estimate for one in told if one), len(told))
     if not told:
@@ -408,15 +402,11 @@ def _aucs(results: Results) -> Sheet:
         (Entry(f"paper: {told.model}, {told.where}"), _reported(told), *[Entry("")] * len(names))
         for told in results.protocol.aucs
     ]
+    names_of = {REAL: "real training records", HEALTHGAN: f"{HEALTHGAN} ({NOT_PRIVATE})"}
     for arm in results.arms:
-        if arm.shared:
-            continue
-        chosen = results.first(arm.name)
-        label = "real training records" if arm.name == REAL else arm.name
-        found = measured(results, chosen, names)
-        rows.append(
-            (Entry(f"{label} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else label), Entry(""), *found)
-        )
+        if not arm.shared:
+            found = measured(results, results.first(arm.name), names)
+            rows.append((Entry(names_of.get(arm.name, arm.name)), Entry(""), *found))
     return Sheet(
         "aucs",
         "Areas under the ROC curve: reported, with real records here, and with synthetic ones",
