@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.conversions import epsilon_of_belief
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attempt import NOTHING, Attempt
 from dpsynth.checks import inside
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
@@ -213,19 +213,11 @@ class Game:
         epsilon = epsilon_of_belief(belief)
         exact = profile.exceedance(epsilon)
         about = f"{about}, {self.runs} runs" if about else f"{self.runs} runs"
-        nobody = Estimate(0.0, 0.0, 0.0)
-        passes = f"{about}, belief above {belief:g}. A record at the bound passes it with probability "
-        bound = profile.largest_exceedance(epsilon)
+        passes = (
+            f"{about}, belief above {belief:g}. A record at the bound passes it with probability {exact:.3g}"
+        )
+        bound, passed = profile.largest_exceedance(epsilon), self.exceedance(belief, level)
         return (
-            Attempt(attack, "advantage", self.advantage(level), profile.tv(), nobody, about, closer, level),
-            Attempt(
-                attack,
-                "exceedance",
-                self.exceedance(belief, level),
-                bound,
-                nobody,
-                f"{passes}{exact:.3g}",
-                closer,
-                level,
-            ),
+            Attempt(attack, "advantage", self.advantage(level), profile.tv(), NOTHING, about, closer, level),
+            Attempt(attack, "exceedance", passed, bound, NOTHING, passes, closer, level),
         )

@@ -17,6 +17,21 @@ Measure = Literal["accuracy", "advantage", "tpr", "tv", "epsilon", "belief", "ra
 MEASURES: tuple[str, ...] = get_args(Measure)
 
 
+#: by guessing one of two, and nothing: controls
+COIN, NOTHING = Estimate(0.5, 0.5, 0.5), Estimate(0.0, 0.0, 0.0)
+
+
+def finite(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data with infinite numbers as None, in mappings of mappings too."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return finite(value)
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return {key: plain(value) for key, value in record.items()}
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One number of an attack.
@@ -79,14 +94,7 @@ class Attempt:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, infinite numbers as None."""
-
-        def finite(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {key: finite(entry) for key, entry in value.items()}
-            return None if isinstance(value, float) and not math.isfinite(value) else value
-
-        plain: dict[str, Any] = finite(asdict(self))
-        return plain
+        return finite(asdict(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Attempt:

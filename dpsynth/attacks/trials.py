@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.attempt import Attempt, Measure
+from dpsynth.attacks.attempt import NOTHING, Attempt, Measure, finite
 from dpsynth.attacks.lower_bounds import Errors, epsilon_lower, errors_at, planned_threshold, right_guesses
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
@@ -90,8 +90,8 @@ class Audited:
     @property
     def lower(self) -> float:
         """Largest lower bound of epsilon among those that apply."""
-        found = [self.epsilon.lower, self.guessed]
-        return max(found + ([] if self.gaussian_epsilon is None else [self.gaussian_epsilon.lower]))
+        gaussian = 0.0 if self.gaussian_epsilon is None else self.gaussian_epsilon.lower
+        return max(self.epsilon.lower, self.guessed, gaussian)
 
     @property
     def verdict(self) -> Verdict:
@@ -115,13 +115,11 @@ class Audited:
 
     def attempts(self) -> tuple[Attempt, ...]:
         """The same for a report: each result beside its proved bound."""
-        shown = self.reachable_tv > 0.9 * self.declared["tv"]
-        of_tv = (
-            "more trials"
-            if shown
-            else "other tables. On these the noisy statistic shows less than is declared"
-        )
+        of_tv = "other tables. On these the noisy statistic shows less than is declared"
+        if self.reachable_tv > 0.9 * self.declared["tv"]:
+            of_tv = "more trials"
         of_law = "more trials. The bound concerns the far tails"
+        name = self.name if self.own_noise else f"{self.name}, at other noise"
         sure = replace(self, level=SURE)  # a report calls a proof wrong by these intervals
         found: list[tuple[str, Measure, Estimate | None, str]] = [
             ("audit", "tv", sure.tv, of_tv),
@@ -130,11 +128,11 @@ class Audited:
         ]
         return tuple(
             Attempt(
-                f"{attack}: {self.name if self.own_noise else f'{self.name}, at other noise'}",
+                f"{attack}: {name}",
                 measure,
                 estimate,
                 proved=self.declared[measure],
-                control=Estimate(0.0, 0.0, 0.0),
+                control=NOTHING,
                 about=f"{self.about}, {self.trials:,} trials",
                 closer=MEANING[self.verdict] if self.failed else closer,
                 level=SURE,
@@ -156,31 +154,14 @@ class Audited:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data to be read, infinite numbers as None."""
-
-        def plain(value: float) -> float | None:
-            return value if math.isfinite(value) else None
-
-        def ends(estimate: Estimate | None) -> dict[str, float | None] | None:
-            if estimate is None:
-                return None
-            return {"value": plain(estimate.value), "lower": plain(estimate.lower)}
-
-        return {
-            "release": self.name,
-            "lower": plain(self.lower),
-            "declared": {name: plain(number) for name, number in self.declared.items()},
-            "tv": ends(self.tv),
-            "epsilon": ends(self.epsilon),
-            "gaussian_epsilon": ends(self.gaussian_epsilon),
-            "epsilon_by_guesses": self.guessed,
-            "expected_tv": self.expected_tv,
-            "attained": self.attained,
-            "trials": self.trials,
-            "level": self.level,
-            "verdict": self.verdict,
-            "about": self.about,
-            "seconds": self.seconds,
-        }
+        found = {"tv": self.tv, "epsilon": self.epsilon, "gaussian_epsilon": self.gaussian_epsilon}
+        ends = {name: one and {"value": one.value, "lower": one.lower} for name, one in found.items()}
+        same = ("expected_tv", "attained", "trials", "level", "verdict", "about", "seconds")
+        return finite(
+            {"release": self.name, "lower": self.lower, "declared": self.declared, **ends}
+            | {"epsilon_by_guesses": self.guessed}
+            | {name: getattr(self, name) for name in same}
+        )
 
 
 @dataclass(frozen=True)

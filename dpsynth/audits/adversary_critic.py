@@ -24,7 +24,7 @@ from dpsynth.accounting.events import training_event
 from dpsynth.accounting.normal_form import REPLACE_ONE, check_adjacency
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.adversary import Game, log_odds, shifts
-from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attempt import NOTHING, Attempt
 from dpsynth.attacks.trials import SURE
 from dpsynth.audits.adversary_setting import Setting, differing, largest, removals, replacements
 from dpsynth.checks import inside, whole
@@ -351,7 +351,7 @@ def _reckoned(whole: Setting, parts: Floats, tv: float, name: str, sources: str)
         "advantage",
         Estimate(value, lower, upper),
         tv,
-        Estimate(0.0, 0.0, 0.0),
+        NOTHING,
         f"reckoned from {len(parts)} {sources} on {name}: it moves a step by {middle:.0%} of the bound",
         "a record that moves every step by the whole bound, always in the same direction",
         level,

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attempt import COIN, NOTHING, Attempt
 from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
 from dpsynth.attacks.synthetic.shadow import FitSample, planted_rounds
 from dpsynth.checks import whole
@@ -69,12 +69,8 @@ class BlackBox:
         name = "audit of the table, planted canaries"
         epsilon = Estimate(max(float(odds[0]), self.epsilon_lower), self.epsilon_lower, float(odds[1]))
         return (
-            Attempt(
-                name, "accuracy", found, self.accuracy, Estimate(0.5, 0.5, 0.5), about, closer, self.level
-            ),
-            Attempt(
-                name, "epsilon", epsilon, self.epsilon, Estimate(0.0, 0.0, 0.0), about, closer, self.level
-            ),
+            Attempt(name, "accuracy", found, self.accuracy, COIN, about, closer, self.level),
+            Attempt(name, "epsilon", epsilon, self.epsilon, NOTHING, about, closer, self.level),
         )
 
     def to_dict(self) -> dict[str, Any]:

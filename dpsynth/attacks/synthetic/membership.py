@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attempt import COIN, Attempt
 from dpsynth.attacks.synthetic.risk import Bools, Floats, Proved, Risk, rate_of
 from dpsynth.evaluation.disclosure.distances import Membership, density_ratio, membership, record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours.search import nearest
 from dpsynth.evaluation.tables import Tables
 
-_HALF = Estimate(0.5, 0.5, 0.5)
 _CLOSER = (
     "the table would have to repeat single records. The bound allows for an attacker who sees every noisy "
     "number and knows all other records"
@@ -79,7 +78,7 @@ def _risk(name: str, holds: str, used: Floats, others: Floats, proved: Proved, l
         "membership",
         name,
         holds,
-        (first, _HALF, second),
+        (first, COIN, second),
         (len(used), len(others)),
         proved=proved.advantage,
         level=level,
@@ -95,7 +94,7 @@ def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: 
         "accuracy",
         attack.auc,
         proved.pairs,
-        _HALF,
+        COIN,
         f"area under the ROC curve for the question of which of two records was used, {tried}",
         _CLOSER if proved.pairs is not None else "",
         level,

@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attempt import COIN, Attempt
 from dpsynth.attacks.synthetic.risk import Proved, mean_rate
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
@@ -167,7 +167,7 @@ class Shadow:
                 "accuracy",
                 self.accuracy,
                 self.proved,
-                Estimate(0.5, 0.5, 0.5),
+                COIN,
                 f"{self.guesses:,} guesses: {self.canaries} canaries in {self.rounds} tables",
                 "one canary, more rounds, and an attacker who sees the noisy numbers behind the table",
                 self.level,

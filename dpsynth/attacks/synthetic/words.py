@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpsynth.attacks.synthetic.risk import Risk
 from dpsynth.attacks.synthetic.shadow import Shadow
@@ -37,20 +37,16 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     """
     lines = ["Attacks on the synthetic table (confidential: real records were read without noise)", ""]
     for name, question in _QUESTIONS.items():
+        lines.append(f"{name.upper()}. {question}")
         of_risk = [risk for risk in risks if risk.risk == name]
         if not of_risk:
-            lines += [
-                f"{name.upper()}. {question}",
-                "  could not be tried on this table",
-                "",
-            ]
+            lines += ["  could not be tried on this table", ""]
             continue
-        lines.append(f"{name.upper()}. {question}")
         means = [risk for risk in of_risk if risk.attack.startswith(MEAN)]
         for risk in means or of_risk:
             lines += _paragraph(risk)
         if name == "membership" and shadow is not None:
-            lines += shadow_words(shadow)
+            lines += _shadow(shadow)
         if name in _NO_BOUND:
             lines.append(f"  {_NO_BOUND[name]}")
         lines.append("")
@@ -89,12 +85,10 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
 
 
 def _of_table(risks: Sequence[Risk]) -> str:
-    means = any(risk.attack.startswith(MEAN) for risk in risks)
-    columns = [
-        risk for risk in risks if means and risk.risk == "inference" and not risk.attack.startswith(MEAN)
-    ]
+    inferred = [risk.attack.startswith(MEAN) for risk in risks if risk.risk == "inference"]
+    columns = inferred.count(False) if any(inferred) else 0
     # all columns together are two attacks: their intervals hold for all of them already
-    together = len(risks) - len(columns) + (2 if columns else 0)
+    together = len(risks) - columns + (2 if columns else 0)
     caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found_among(together)))
     if caught:
         return (
@@ -114,43 +108,37 @@ def _of_table(risks: Sequence[Risk]) -> str:
     )
 
 
-def shadow_words(shadow: Shadow) -> list[str]:
-    """Return the results of the shadow models, as lines."""
-    lines = [
-        f"- shadow models with {shadow.canaries} planted canaries",
-        "    attacker holds   the generator itself and all other records, and knows the canaries",
-        f"    right            {_told(shadow.accuracy)} of {shadow.guesses:,} guesses of who was used",
-        "    by guessing      50.0 %",
-    ]
-    if shadow.proved is not None:
-        lines.append(f"    proved           at most {100 * shadow.proved:.1f} % on average")
-    above = shadow.accuracy.lower > 0.5
-    lines.append(
-        "    meaning          "
-        + (
-            "the attacker finds out better than by guessing whether an unusual record was used"
-            if above
-            else "even for a most unusual record, the attacker did no better than guessing"
-        )
-    )
-    return lines
+def _shadow(shadow: Shadow) -> list[str]:
+    meaning = "even for a most unusual record, the attacker did no better than guessing"
+    if shadow.accuracy.lower > 0.5:
+        meaning = "the attacker finds out better than by guessing whether an unusual record was used"
+    facts = {
+        "attacker holds": "the generator itself and all other records, and knows the canaries",
+        "right": f"{_told(shadow.accuracy)} of {shadow.guesses:,} guesses of who was used",
+        "by guessing": "50.0 %",
+        "proved": "" if shadow.proved is None else f"at most {100 * shadow.proved:.1f} % on average",
+        "meaning": meaning,
+    }
+    return [f"- shadow models with {shadow.canaries} planted canaries", *_lines(facts)]
 
 
 def _paragraph(risk: Risk) -> list[str]:
-    lines = [
-        f"- {risk.attack}",
-        f"    attacker holds   the synthetic table, {risk.holds}",
-        f"    training people  {_told(risk.rate)} {_RIGHT[risk.risk]} ({risk.tries[0]:,} attacks)",
-        f"    without table    {_told(risk.without)}",
-        f"    people held out  {_told(risk.held_out)} ({risk.tries[1]:,} attacks)",
-        f"    excess           {_told(risk.excess)}, of the possible gain {_told(risk.normalised)}",
-    ]
-    if risk.proved is not None:
-        lines.append(f"    proved           an excess of at most {100 * risk.proved:.1f} % on average")
-    lines.append(f"    meaning          {_meaning(risk)}")
-    if risk.about:
-        lines.append(f"    note             {risk.about}")
-    return lines
+    bound = "" if risk.proved is None else f"an excess of at most {100 * risk.proved:.1f} % on average"
+    facts = {
+        "attacker holds": f"the synthetic table, {risk.holds}",
+        "training people": f"{_told(risk.rate)} {_RIGHT[risk.risk]} ({risk.tries[0]:,} attacks)",
+        "without table": _told(risk.without),
+        "people held out": f"{_told(risk.held_out)} ({risk.tries[1]:,} attacks)",
+        "excess": f"{_told(risk.excess)}, of the possible gain {_told(risk.normalised)}",
+        "proved": bound,
+        "meaning": _meaning(risk),
+        "note": risk.about,
+    }
+    return [f"- {risk.attack}", *_lines(facts)]
+
+
+def _lines(facts: Mapping[str, str]) -> list[str]:
+    return [f"    {name:<15}  {said}" for name, said in facts.items() if said]
 
 
 def _meaning(risk: Risk) -> str:
@@ -169,20 +157,19 @@ def _columns(risks: Sequence[Risk]) -> list[str]:
     """One line a column, of everybody, and the worst-off if the table discloses them."""
     shown = [risk for risk in risks if not risk.attack.endswith(WORST)]
     width = max(len(risk.attack) for risk in shown)
-    lines = [
-        f"  {'column':{width}}  training  held out  without  excess (intervals for all columns together)"
-    ]
-    for risk in shown:
-        lines.append(
+    return [
+        f"  {'column':{width}}  training  held out  without  excess (intervals for all columns together)",
+        *(
             f"  {risk.attack:{width}}  {100 * risk.rate.value:6.1f} %  {100 * risk.held_out.value:6.1f} %"
             f"  {100 * risk.without.value:5.1f} %  {_told(risk.excess)}{'  DISCLOSED' if risk.found else ''}"
-        )
-    for risk in risks:
-        if risk.attack.endswith(WORST) and risk.found:
-            lines.append(
-                f"  {risk.attack}: {_told(risk.rate)} of training, {_told(risk.held_out)} of held-out people"
-            )
-    return lines
+            for risk in shown
+        ),
+        *(
+            f"  {risk.attack}: {_told(risk.rate)} of training, {_told(risk.held_out)} of held-out people"
+            for risk in risks
+            if risk.attack.endswith(WORST) and risk.found
+        ),
+    ]
 
 
 #: ends the name of an attack on the 5 % of the people of whom the attacker is surest

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attempt import COIN, Attempt
 from dpsynth.attacks.bayes import lowest_fpr, membership_probability, tpr_at_fpr
 from dpsynth.checks import in_range, whole
 from dpsynth.evaluation.disclosure.distances import chance_tpr
@@ -176,7 +176,6 @@ def privacy_loss(gamma: Floats, members: Bools) -> PrivacyLoss:
     )
 
 
-CHANCE = Estimate(0.5, 0.5, 0.5)
 #: an attacker of each scenario, among attempts and in a sentence
 _KNOWS = {
     "original": ("the attacker knows order and seed", "knows the order of the records and the seed"),
@@ -262,7 +261,7 @@ class LtuResult:
                 "accuracy",
                 one.accuracy,
                 proved=self.proved,
-                control=CHANCE,
+                control=COIN,
                 about=f"{about}; {_KNOWS[design.scenario][0]}",
                 closer=_CLOSER[_kind(one.strategy)],
                 level=self.level,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attempt import COIN, Attempt
 from dpsynth.attacks.bayes import (
     Spread,
     fit_gaussians,
@@ -110,8 +110,7 @@ class Attacked:
             gamma = self.log_odds(scheme, spread)
             name = f"Bayes attack on {scheme} labels"
             median = quantile(self.aucs(scheme, spread), 0.5)
-            coin = Estimate(0.5, 0.5, 0.5)
-            found.append(Attempt(name, "accuracy", median, None, coin, f"pairs, median over {about}", closer))
+            found.append(Attempt(name, "accuracy", median, None, COIN, f"pairs, median over {about}", closer))
             low = tpr_at_fpr(gamma[self.members], gamma[~self.members], max(0.01, lowest_fpr(n)))
             # guesses about one record hang together: the interval is of as many trials as there are records
             wider = share(round(low.tpr.value * n), n)
