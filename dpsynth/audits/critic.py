@@ -72,25 +72,12 @@ class CanaryStep(Step):
         return [g + weight * c for g, c in zip(others, self.canary, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class Worst:
-    """The T steps of a run: flat arrays of each critic, canaries, and the declared bounds.
-
-    ``stds`` (T, P) are of the noise for noise multiplier 1. ``attained`` is the least norm of a canary over
-    the declared bound.
-    """
-
-    critics: list[list[NDArray[np.float32]]]
-    canaries: list[Farthest]
-    stds: Floats
-    attained: float
-
-
 class CriticAudit:
     """The audited program of one layout, settings and plan.
 
     The noise and its shape come from the plan. Sampling probability and steps, rounded to whole generator
-    steps, are the audit's. ``rng`` draws initial weights and the updates before.
+    steps, are the audit's. ``rng`` draws initial weights and the updates before. ``attained`` is the least
+    norm of a canary over the declared bound.
     """
 
     def __init__(
@@ -103,8 +90,7 @@ class CriticAudit:
         steps: int = STEPS,
         sampling_prob: float = 1.0,
     ) -> None:
-        if plan.noise_multiplier is None:
-            raise InputError("noise_multiplier must be given: without noise nothing is declared")
+        self.noise_multiplier = _noise_of(plan)
         if settings.penalty == "data" or settings.clip_norm is not None:
             raise InputError("only steps whose bound is proved from the weights alone can be audited")
         tf.config.experimental.enable_tensor_float_32_execution(False)
@@ -138,20 +124,22 @@ class CriticAudit:
         arrays = initial_state(layout, settings, with_base_model=False, rng=rng).arrays
         self._start: State = tf.nest.map_structure(tf.constant, arrays)
         self._latent = self.step.draws.draw(rng)["latent"][:1]
-        self.worst = self._worst(rng)
+        self._critics, canaries, stds = self._worst(rng)
+        self._offsets, self._stds = np.stack([canary.offset for canary in canaries]), np.stack(stds)
+        self._canaries = [
+            tf.constant(np.stack(arrays), tf.float32)
+            for arrays in zip(*(canary.gradient for canary in canaries), strict=True)
+        ]
+        self.attained = float(np.linalg.norm(self._offsets / self._stds, axis=1).min())
         self._sums = tf.function(self._released, jit_compile=True, autograph=False)
 
     def scores(self, coins: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
         """Log-likelihood ratio of each run, with the record by its coin, shape of ``coins``."""
-        q, z = self.plan.sampling_prob, float(self.plan.noise_multiplier or 0.0)
-        offsets = np.stack([canary.offset for canary in self.worst.canaries])
-        stds = z * self.worst.stds
-        directions = offsets / stds**2
-        halves = 0.5 * (offsets * directions).sum(axis=1)
-        critics = [tf.constant(np.stack(arrays)) for arrays in zip(*self.worst.critics, strict=True)]
-        gradients = [canary.gradient for canary in self.worst.canaries]
-        canaries = [tf.constant(np.stack(a), tf.float32) for a in zip(*gradients, strict=True)]
-        tensors = (critics, canaries, tf.constant(directions, tf.float32))
+        q = self.plan.sampling_prob
+        directions = self._offsets / (self.noise_multiplier * self._stds) ** 2
+        halves = 0.5 * (self._offsets * directions).sum(axis=1)
+        critics = [tf.constant(np.stack(arrays)) for arrays in zip(*self._critics, strict=True)]
+        tensors = (critics, self._canaries, tf.constant(directions, tf.float32))
         quiet = self._chunk(rng, np.zeros(self.runs_a_call, bool))
         quiet["noise"] = tf.zeros_like(quiet["noise"])
         base = self._sums(quiet, *tensors).numpy()[0].astype(np.float64)
@@ -199,8 +187,13 @@ class CriticAudit:
         _, seen = tf.while_loop(lambda k, _: k < total, body, (tf.constant(0), tf.zeros([total])))
         return tf.reshape(seen, [self.runs_a_call, steps])
 
-    def _worst(self, rng: np.random.Generator) -> Worst:
-        """The weights of T steps, made by the program's own updates, and the canary at each of them."""
+    def _worst(
+        self, rng: np.random.Generator
+    ) -> tuple[list[list[NDArray[np.float32]]], list[Farthest], list[Floats]]:
+        """The weights of T steps, made by the program's own updates, and the canary and stds at each of them.
+
+        The latter, flat, are of the noise for noise multiplier 1.
+        """
         plain = dataclasses.replace(self.step, canary=())
         shapes = dataclasses.replace(plain.draws.shapes, steps=self.plan.steps)
         plain = dataclasses.replace(plain, draws=dataclasses.replace(plain.draws, shapes=shapes))
@@ -236,8 +229,7 @@ class CriticAudit:
                     centred=self.plan.centred,
                 )
             )
-        norms = [np.linalg.norm(c.offset / s) for c, s in zip(canaries, stds, strict=True)]
-        return Worst(critics, canaries, np.stack(stds), float(min(norms)))
+        return critics, canaries, stds
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +260,7 @@ class MatchingAudit:
         *,
         steps: int = STEPS,
     ) -> None:
-        if plan.noise_multiplier is None:
-            raise InputError("noise_multiplier must be given: without noise nothing is declared")
+        self.noise_multiplier = _noise_of(plan)
         self.plan = dataclasses.replace(plan, sampling_prob=1.0, expected_batch=BATCH, steps=steps)
         critics = Critics.draw(steps, layout.dim, settings, rng)
         canaries = [
@@ -293,8 +284,7 @@ class MatchingAudit:
 
     def scores(self, coins: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
         """Log-likelihood ratio of each run, with the record by its coin, shape of ``coins``."""
-        stds = float(self.plan.noise_multiplier or 0.0) * self._stds
-        directions = self._offsets / stds**2
+        directions = self._offsets / (self.noise_multiplier * self._stds) ** 2
         half = 0.5 * float((self._offsets * directions).sum())
         record = np.zeros((1, self.release.layout.dim), np.float32)
         found = np.empty(len(coins))
@@ -318,10 +308,7 @@ def audit_matching(
 ) -> Audited:
     """Audit the gradients at random critics with a plan's noise, by so many runs with or without a record."""
     start = time.perf_counter()
-    audit = MatchingAudit(layout, scale, settings, plan, rng, steps=steps)
-    coins = rng.random(trials) < 0.5
-    scores = audit.scores(coins, rng)
-    return _judged(scores, coins, audit.plan, audit.attained, delta, time.perf_counter() - start)
+    return _judged(MatchingAudit(layout, scale, settings, plan, rng, steps=steps), trials, delta, rng, start)
 
 
 def audit_critic(
@@ -338,28 +325,34 @@ def audit_critic(
     """Audit the critic's steps with a plan's noise, by so many runs with the record or without it."""
     start = time.perf_counter()
     audit = CriticAudit(layout, settings, plan, rng, steps=steps, sampling_prob=sampling_prob)
-    coins = rng.random(trials) < 0.5
-    scores = audit.scores(coins, rng)
-    return _judged(scores, coins, audit.plan, audit.worst.attained, delta, time.perf_counter() - start)
+    return _judged(audit, trials, delta, rng, start)
 
 
 def _judged(
-    scores: Floats, coins: NDArray[np.bool_], plan: Plan, attained: float, delta: float, seconds: float
+    audit: CriticAudit | MatchingAudit, trials: int, delta: float, rng: np.random.Generator, start: float
 ) -> Audited:
-    """Verdict on runs of a plan whose canary attains this part of the bound."""
+    """Verdict on so many runs."""
     from scipy.special import ndtr
 
-    z, q = float(plan.noise_multiplier or 0.0), plan.sampling_prob
-    error = float(ndtr(-0.5 * min(attained, 1.0) * np.sqrt(plan.steps) / z))
+    coins = rng.random(trials) < 0.5
+    scores = audit.scores(coins, rng)
+    z, q, steps, attained = audit.noise_multiplier, audit.plan.sampling_prob, audit.plan.steps, audit.attained
+    error = float(ndtr(-0.5 * min(attained, 1.0) * np.sqrt(steps) / z))
     return judge(
         "WGAN critic steps",
         scores,
         coins,
-        Declared(Profile([training_event(z, q, plan.steps)]), delta),
-        about=f"no record and one whose gradient is {attained:.3f} of the bound, "
-        f"{plan.steps} steps, q = {q:g}, z = {z:.4g}",
+        Declared(Profile([training_event(z, q, steps)]), delta),
+        about=f"no record and one whose gradient is {attained:.3f} of the bound, {steps} steps, q = {q:g}, "
+        f"z = {z:.4g}",
         expected=(error, error) if q == 1.0 else None,
         gaussian=q == 1.0,
-        seconds=seconds,
+        seconds=time.perf_counter() - start,
         attained=attained,
     )
+
+
+def _noise_of(plan: Plan) -> float:
+    if plan.noise_multiplier is None:
+        raise InputError("noise_multiplier must be given: without noise nothing is declared")
+    return float(plan.noise_multiplier)
