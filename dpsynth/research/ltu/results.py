@@ -141,13 +141,15 @@ def _balanced(called: Bools, members: Bools, level: float) -> Estimate:
 
 def low_rates(members: Floats, others: Floats, level: float = 0.95) -> tuple[LowRate, ...]:
     """Return true positive rates of a score, larger for members, at the :data:`RATES` that n supports."""
-    found = []
-    for rate in RATES:
-        if rate < lowest_fpr(len(others)):
-            continue
-        chance = chance_tpr(len(members), len(others), rate, level)
-        found.append(LowRate(rate, tpr_at_fpr(members, others, rate, level).tpr, float(chance or 0.0)))
-    return tuple(found)
+    return tuple(
+        LowRate(
+            rate,
+            tpr_at_fpr(members, others, rate, level).tpr,
+            float(chance_tpr(len(members), len(others), rate, level) or 0.0),
+        )
+        for rate in RATES
+        if rate >= lowest_fpr(len(others))
+    )
 
 
 @dataclass(frozen=True)
@@ -255,62 +257,45 @@ class LtuResult:
         design = self.design
         model = "a model trained anew in each" if design.defender == "anew" else "one model"
         about = f"{self.trainer}, {self.n_defender} records, {self.strongest.rounds} rounds on {model}"
+        knows, level = _KNOWS[design.scenario][0], self.level
         found = [
             Attempt(
-                f"leave-two-unlabeled, {one.strategy.replace('_', ' ')}",
+                _attack(one.strategy),
                 "accuracy",
                 one.accuracy,
-                proved=self.proved,
-                control=COIN,
-                about=f"{about}; {_KNOWS[design.scenario][0]}",
-                closer=_CLOSER[_kind(one.strategy)],
-                level=self.level,
+                self.proved,
+                COIN,
+                f"{about}; {knows}",
+                _CLOSER.get(one.strategy.partition("_")[0], _FITTED),
+                level,
             )
             for one in self.rounds
         ]
         best = self.strongest_pairs
         if best is not None and best.low_rates:
             low = best.low_rates[-1]
-            found.append(
-                Attempt(
-                    f"leave-two-unlabeled, {best.strategy.replace('_', ' ')}",
-                    "tpr",
-                    low.tpr,
-                    control=Estimate(low.fpr, 0.0, low.chance),
-                    about=f"{about}, at a false positive rate of {low.fpr:g}",
-                    closer=_CLOSER["score"],
-                    level=self.level,
-                )
-            )
+            chance, at = Estimate(low.fpr, 0.0, low.chance), f"at a false positive rate of {low.fpr:g}"
+            name = _attack(best.strategy)
+            found.append(Attempt(name, "tpr", low.tpr, None, chance, f"{about}, {at}", _FITTED, level))
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "trainer": self.trainer,
-            "design": asdict(self.design),
-            "n_defender": self.n_defender,
-            "n_reserve": self.n_reserve,
-            "utility": None if self.utility is None else asdict(self.utility),
-            "rounds": [asdict(one) for one in self.rounds],
-            "pairs": [asdict(one) for one in self.pairs],
-            "effective_privacy_loss": None if self.loss is None else asdict(self.loss),
-            "proved_accuracy": self.proved,
-            "level": self.level,
-            "attempts": [one.to_dict() for one in self.attempts()],
-            "internal": True,
-        }
+        names = {"loss": "effective_privacy_loss", "proved": "proved_accuracy"}
+        plain = {names.get(name, name): value for name, value in asdict(self).items()}
+        return plain | {"attempts": [one.to_dict() for one in self.attempts()], "internal": True}
 
 
+_FITTED = "a model that fits its own records better than others (less regularisation, fewer records)"
+#: by the first word of the strategies that are no scores
 _CLOSER = {
-    "score": "a model that fits its own records better than others (less regularisation, fewer records)",
     "retraining": "less randomness in the trainer, or an attacker who knows more of its order and seed",
     "bayes": "more retrainings, and a projection of the model that loses less than the records' own outputs",
 }
 
 
-def _kind(strategy: str) -> str:
-    return next((kind for kind in ("retraining", "bayes") if strategy.startswith(kind)), "score")
+def _attack(strategy: str) -> str:
+    return f"leave-two-unlabeled, {strategy.replace('_', ' ')}"
 
 
 #: beyond it log-odds are those of a Gaussian's far tail, of which few models say nothing
