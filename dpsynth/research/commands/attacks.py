@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: a log gets a line on the rounds this often
 _LOG_SECONDS = 30.0
-_MODELS = ("critic", "dp-sgd")
 
 DatasetOption = Annotated[str | None, typer.Option("--dataset", help="A table of `dpsynth data list`.")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="CSV or Parquet file of one's own.")]
@@ -90,66 +89,20 @@ def attack_training(
     is the smallest that keeps the belief except with probability delta. Results are confidential: they are
     about real records.
     """
+    from dpsynth.audits.adversary_setting import Setting
     from dpsynth.checks import in_range, inside, one_of
     from dpsynth.datasets import train_test
     from dpsynth.research.adversary.playing import play
 
-    one_of("--model", model, _MODELS)
+    one_of("--model", model, ("critic", "dp-sgd"))
     inside("--belief", belief, 0.5, 1.0)
     inside("--delta", delta, 0.0, 1.0)
     inside("--level", level, 0.0, 1.0)
     in_range("--sampling-prob", sampling_prob, 0.0, 1.0, low_open=True)
     if model == "critic" and (local_noise or hidden or learning_rate != 0.5):
         raise InputError("--local-noise, --hidden and --learning-rate go with --model dp-sgd")
-    setting, rho_a = _setting(
-        belief, delta, steps, sampling_prob, neighbour, worst_case=worst_case, local_noise=local_noise
-    )
-    table = _table(dataset, data, schema, csv_format, "--data needs --schema, a YAML file")
-    train, test = train_test(table, seed=seed)
-    subject = _subject(model, train, test, setting, hidden, learning_rate)
-    with _rounds("the adversary's trainings", "rounds of trainings", out) as on_round:
-        played = play(subject, belief=belief, runs=runs, seed=seed, jobs=jobs, folder=out, on_round=on_round)
-    record = played.to_dict(level) | {
-        "delta": delta,
-        "rho_a": rho_a,
-        "out": None if out is None else str(out),
-    }
-    lines = [_noise_told(played, delta, rho_a), *played.lines(level)]
-    if out is not None:
-        lines.append(_written(out, played, record, lines))
-    console.emit(record, "\n".join(lines), as_json=as_json)
-
-
-def _setting(
-    belief: float,
-    delta: float,
-    steps: int,
-    sampling_prob: float,
-    neighbour: str,
-    *,
-    worst_case: bool,
-    local_noise: bool,
-) -> tuple[Setting, float | None]:
-    """The game, and the document's bound rho_a where it has one."""
-    from dpsynth.audits.adversary_setting import Setting
-    from dpsynth.checks import one_of
-
     one_of("--neighbour", neighbour, ("removed", "replaced"))
-    adjacency = "add/remove" if neighbour == "removed" else "replace-one"
-    if sampling_prob == 1.0:
-        from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp, rdp_guarantee
-
-        multiplier = noise_for_belief_rdp(belief, delta, steps)
-        rho_a: float | None = rdp_guarantee(multiplier, delta, steps).advantage
-        if neighbour == "replaced":  # the sensitivity is twice that of one record more or less
-            multiplier *= 2
-    else:
-        from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
-
-        rho_a = None
-        multiplier = calibrate_training(
-            BeliefTarget(belief, delta), sampling_prob, steps, adjacency=adjacency
-        )
+    multiplier, rho_a = _noise(belief, delta, steps, sampling_prob, replaced=neighbour == "replaced")
     setting = Setting(
         steps=steps,
         noise_multiplier=multiplier,
@@ -158,7 +111,34 @@ def _setting(
         choice="worst-case" if worst_case else "dataset",
         noise="local" if local_noise else "global",
     )
-    return setting, rho_a
+    table = _table(dataset, data, schema, csv_format, "--data needs --schema, a YAML file")
+    train, test = train_test(table, seed=seed)
+    subject = _subject(model, train, test, setting, hidden, learning_rate)
+    with _rounds("the adversary's trainings", "rounds of trainings", out) as on_round:
+        played = play(subject, belief=belief, runs=runs, seed=seed, jobs=jobs, folder=out, on_round=on_round)
+    record = played.to_dict(level) | {"delta": delta, "rho_a": rho_a, "out": out and str(out)}
+    text = "\n".join([_noise_told(played, delta, rho_a), *played.lines(level)])
+    if out is not None:
+        _draw(out / "beliefs.svg", played)
+        text += _written(out, "adversary", record, text, "adversary.json, adversary.txt and beliefs.svg")
+    console.emit(record, text, as_json=as_json)
+
+
+def _noise(
+    belief: float, delta: float, steps: int, sampling_prob: float, *, replaced: bool
+) -> tuple[float, float | None]:
+    """Noise multiplier that keeps the belief, and the document's bound rho_a where it has one."""
+    if sampling_prob == 1.0:
+        from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp, rdp_guarantee
+
+        multiplier = noise_for_belief_rdp(belief, delta, steps)
+        rho_a = rdp_guarantee(multiplier, delta, steps).advantage
+        # the sensitivity of a replaced record is twice that of one record more or less
+        return multiplier * (2 if replaced else 1), rho_a
+    from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
+
+    adjacency = "replace-one" if replaced else "add/remove"
+    return calibrate_training(BeliefTarget(belief, delta), sampling_prob, steps, adjacency=adjacency), None
 
 
 def _subject(
@@ -182,24 +162,29 @@ def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
 
     setting = played.subject.setting
     over = setting.noise_multiplier / (1 if setting.neighbour == "removed" else 2)
+    mark, moved = "", "what one record can move a sum"
+    if not played.private:
+        mark, moved = f"{NOT_PRIVATE} | ", "what these two records move a sum"
     known = "" if rho_a is None else f"; rho_a = {rho_a:.4f}"
-    line = f"for beliefs up to {played.belief:g} but for probability {delta:g}{known}"
-    if played.private:
-        return f"noise {over:.4g} times what one record can move a sum, {line}"
-    return f"{NOT_PRIVATE} | noise {over:.4g} times what these two records move a sum, {line}"
+    limit = f"for beliefs up to {played.belief:g} but for probability {delta:g}"
+    return f"{mark}noise {over:.4g} times {moved}, {limit}{known}"
 
 
-def _written(out: Path, played: Played, record: dict[str, object], lines: list[str]) -> str:
-    from dpsynth.files.atomic import dump_json, write_text
+def _draw(path: Path, played: Played) -> None:
     from dpsynth.report.drawing.style import save, styled
     from dpsynth.research.adversary.playing import draw_beliefs
 
-    write_text(out / "adversary.json", dump_json(record) + "\n")
-    write_text(out / "adversary.txt", "\n".join(lines) + "\n")
     with styled():
         figure = draw_beliefs({"\n".join(textwrap.wrap(played.name, 70)): played.game}, played.belief)
-    save(figure, out / "beliefs.svg", f"Beliefs of the adversary: {played.name}")
-    return f"wrote adversary.json, adversary.txt and beliefs.svg to {out}"
+    save(figure, path, f"Beliefs of the adversary: {played.name}")
+
+
+def _written(out: Path, name: str, record: dict[str, object], text: str, files: str) -> str:
+    from dpsynth.files.atomic import dump_json, write_text
+
+    write_text(out / f"{name}.json", dump_json(record) + "\n")
+    write_text(out / f"{name}.txt", text + "\n")
+    return f"\nwrote {files} to {out}"
 
 
 @reads_tables
@@ -295,15 +280,10 @@ def attack_classifier(
             on_round=on_round,
             level=level,
         )
-    record_ = result.to_dict() | {"out": None if out is None else str(out)}
-    text = told(result)
+    found, text = result.to_dict() | {"out": out and str(out)}, told(result)
     if out is not None:
-        from dpsynth.files.atomic import dump_json, write_text
-
-        write_text(out / "ltu.json", dump_json(record_) + "\n")
-        write_text(out / "ltu.txt", text + "\n")
-        text += f"\nwrote ltu.json and ltu.txt to {out}"
-    console.emit(record_, text, as_json=as_json)
+        text += _written(out, "ltu", found, text, "ltu.json and ltu.txt")
+    console.emit(found, text, as_json=as_json)
 
 
 def _table(
