@@ -145,18 +145,10 @@ def audit_table(
     )  # fmt: skip
     # canaries differ in how rare they are; their middle over the fits tells nothing of a coin by itself
     scores = scores - np.median(scores, axis=0)
-    right = right_guesses(scores.ravel(), coins.ravel(), scores.size)
-    return BlackBox(
-        right,
-        scores.size,
-        delta,
-        epsilon_lower(scores.size, scores.size, right, delta, level),
-        epsilon,
-        accuracy,
-        fits,
-        coins.shape[1],
-        level,
-    )
+    guesses, planted = scores.size, coins.shape[1]
+    right = right_guesses(scores.ravel(), coins.ravel(), guesses)
+    lower = epsilon_lower(guesses, guesses, right, delta, level)
+    return BlackBox(right, guesses, delta, lower, epsilon, accuracy, fits, planted, level)
 
 
 def standing_together(canaries: pd.DataFrame, table: pd.DataFrame, schema: Schema) -> Floats:
@@ -165,17 +157,14 @@ def standing_together(canaries: pd.DataFrame, table: pd.DataFrame, schema: Schem
     It is higher if a canary's values are found. A share is (count + 1/2) / (n + 1).
     """
     grids = [Grid.from_column(column, _CELLS, _CELLS) for column in schema.modelled.columns]
-    encoded = [
-        (grid, grid.encode(table[grid.column.name]), grid.encode(canaries[grid.column.name]))
-        for grid in grids
-    ]
-    scores = np.empty(len(canaries))
-    for place in range(len(canaries)):
-        agree = np.stack([_agrees(grid, codes, own[place]) for grid, codes, own in encoded], axis=1)
+    codes = [grid.encode(table[grid.column.name]) for grid in grids]
+    pairs = np.triu_indices(len(grids), k=1 if len(grids) > 1 else 0)
+    scores = []
+    for record in zip(*(grid.encode(canaries[grid.column.name]) for grid in grids), strict=True):
+        agree = np.stack(list(map(_agrees, grids, codes, record)), axis=1)
         together = agree.astype(np.float64).T @ agree
-        rows, columns = np.triu_indices(len(grids), k=1 if len(grids) > 1 else 0)
-        scores[place] = np.log((together[rows, columns] + 0.5) / (len(table) + 1.0)).mean()
-    return scores
+        scores.append(np.log((together[pairs] + 0.5) / (len(table) + 1.0)).mean())
+    return np.array(scores)
 
 
 def _agrees(grid: Grid, codes: NDArray[np.int64], own: int) -> NDArray[np.bool_]:

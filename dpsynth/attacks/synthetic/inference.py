@@ -159,14 +159,14 @@ def infer_columns(
     """
     assert tables.test is not None
     names = tables.schema.modelled.names if sensitive is None else tuple(sensitive)
-    n, h = len(tables.train), len(tables.test)
+    n = len(tables.train)
     guesses = [guess(tables, name, rng) for name in names]
     worst = [_worst_off(g.distance, n, rng) for g in guesses]
-    risks = [*_means(guesses, worst, n, h, proved, level)] if len(guesses) > 1 else []
+    risks = [*_means(guesses, worst, n, proved, level)] if len(guesses) > 1 else []
     single = 1 - (1 - level) / len(guesses)
     for found, closest in zip(guesses, worst, strict=True):
         told = _told(tables.schema.column(found.column), found.tolerance)
-        risks.append(_of_column(found, np.ones(n + h, dtype=bool), "", told, n, proved, single))
+        risks.append(_of_column(found, np.ones(len(closest), dtype=bool), "", told, n, proved, single))
         risks.append(_of_column(found, closest, ", worst-off", told, n, None, single))
     return tuple(risks)
 
@@ -182,41 +182,25 @@ def _of_column(
 
 
 def _means(
-    guesses: Sequence[Guessed], worst: Sequence[Bools], n: int, h: int, proved: float | None, level: float
+    guesses: Sequence[Guessed], worst: Sequence[Bools], n: int, proved: float | None, level: float
 ) -> tuple[Risk, Risk]:
     """Means over the columns: a person's share of right guesses, and her part among the worst-off."""
-    right, constant = (
-        np.stack([getattr(g, what) for g in guesses], axis=1) for what in ("right", "constant")
+    right, constant, chosen = (
+        np.stack(columns, axis=1)
+        for columns in ([g.right for g in guesses], [g.constant for g in guesses], worst)
     )
-    chosen = np.stack(worst, axis=1)
     about = f"mean over {len(guesses)} columns, intervals over people"
-    train, without, held_out = (
-        mean_rate(part.mean(axis=1), level) for part in (right[:n], constant[:n], right[n:])
-    )
-    everybody = Risk.of(
-        "inference",
-        "mean of the columns",
-        _HOLDS,
-        (train, without, held_out),
-        (n * len(guesses), h * len(guesses)),
-        proved=proved,
-        level=level,
-        about=about,
-    )
-    worst_off = Risk.of(
-        "inference",
-        "mean of the columns, worst-off",
-        _HOLDS,
-        (
-            _ratio(right[:n], chosen[:n], level),
-            _ratio(constant[:n], chosen[:n], level),
-            _ratio(right[n:], chosen[n:], level),
-        ),
-        (int(chosen[:n].sum()), int(chosen[n:].sum())),
-        level=level,
-        about=f"{about}. In each column, the {100 * WORST_OFF:g} % closest to a synthetic record",
-    )
-    return everybody, worst_off
+    closest = f"{about}. In each column, the {100 * WORST_OFF:g} % closest to a synthetic record"
+    sides = right[:n], constant[:n], right[n:]
+    train, without, held_out = (mean_rate(side.mean(axis=1), level) for side in sides)
+    rates, tries = (train, without, held_out), (right[:n].size, right[n:].size)
+    name = "mean of the columns"
+    everybody = Risk.of("inference", name, _HOLDS, rates, tries, proved=proved, level=level, about=about)
+    picked = chosen[:n], chosen[:n], chosen[n:]
+    train, without, held_out = (_ratio(*parts, level) for parts in zip(sides, picked, strict=True))
+    rates, tries = (train, without, held_out), (int(chosen[:n].sum()), int(chosen[n:].sum()))
+    name = f"{name}, worst-off"
+    return everybody, Risk.of("inference", name, _HOLDS, rates, tries, level=level, about=closest)
 
 
 def _ratio(values: Bools, picked: Bools, level: float) -> Estimate:

@@ -45,11 +45,9 @@ def membership_risks(
     risks = [_risk("distance", "a person's whole record", scores[0], scores[1], proved, level)]
     half = len(others) // 2
     if half >= 2:
-        known = others[:half]
-        near = [nearest(points, known, metric, 1).distance[:, 0] for points in (used, others[half:])]
         ratios = [
-            density_ratio(-scores[0], np.sqrt(near[0])),
-            density_ratio(-scores[1][half:], np.sqrt(near[1])),
+            density_ratio(-score, np.sqrt(nearest(points, others[:half], metric, 1).distance[:, 0]))
+            for points, score in ((used, scores[0]), (others[half:], scores[1][half:]))
         ]
         holds = f"a person's whole record, and {half:,} other records of the population"
         risks.append(_risk("density ratio", holds, ratios[0], ratios[1], proved, level))

@@ -72,24 +72,26 @@ def single_out(
     assert tables.test is not None
     schema = tables.schema.modelled
     synthetic, train, held_out = (codes(f, schema) for f in (tables.synthetic, tables.train, tables.test))
-    columns = min(columns, len(schema))
+    columns, name = min(columns, len(schema)), "descriptions of one column"
     if columns == 1:
         guesses = of_one_column(synthetic, schema, count, rng)
     else:
+        name = f"descriptions of {columns} columns"
         guesses = of_several(synthetic, schema, columns, count, rng)
     if not guesses:
         return None
     n, h = len(train), len(held_out)
     fitting = matches(guesses, np.concatenate([train, held_out]))
-    per_train = np.asarray(fitting[:, :n].sum(axis=1)).ravel()
-    rate = share(int((per_train == 1).sum()), len(guesses), level)
     same, held, excess = _excess(fitting, n, h, rng, level)
     blind = matches(of_schema(schema, columns, len(guesses), rng), train)
-    without = share(int((np.asarray(blind.sum(axis=1)).ravel() == 1).sum()), len(guesses), level)
+    rate, without = (
+        share(int((np.asarray(fits_train.sum(axis=1)) == 1).sum()), len(guesses), level)
+        for fits_train in (fitting[:, :n], blind)
+    )
     k = min(n, h)
     return Risk(
         "singling out",
-        "descriptions of one column" if columns == 1 else f"descriptions of {columns} columns",
+        name,
         "nothing else",
         rate,
         without,
