@@ -10,8 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Annotated
 
+from pydantic import BeforeValidator
+
+from dpsynth.errors import DataError
+from dpsynth.files.options import Section, listed
+from dpsynth.files.yaml_text import read_yaml
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.results import NOT_PRIVATE, Results, Way, ways
 from dpsynth.research.replications.sheets import (
@@ -47,8 +54,7 @@ CRITIC = (64, 128, 256, 1)
 NOISE_LEVELS = ("1e-7", "1e-6", "1e-5", "1e-4")
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Section):
     """A column of table 3.4."""
 
     auc: float
@@ -58,8 +64,7 @@ class Compared:
     privacy_loss: float
 
 
-@dataclass(frozen=True)
-class ThesisDataset:
+class ThesisDataset(Section):
     """Published numbers of one data set, with this number: tables 3.1 to 3.4.
 
     ``generator`` are nodes of each layer. ``positive_rate`` is that of the training part in table 3.2. The
@@ -70,74 +75,29 @@ class ThesisDataset:
     n: int
     batch: int
     dimension: int
-    generator: tuple[int, ...]
+    generator: Annotated[tuple[int, ...], BeforeValidator(listed)]
     features: str
     label: str
     positive_rate: float
     train_rate: float
     test_rate: float
     healthgan_rate: float
-    private_rates: tuple[float, ...]
+    private_rates: Annotated[tuple[float, ...], BeforeValidator(listed)]
     healthgan: Compared
     private: Compared
 
 
-#: by the name of the cohort
-THESIS: dict[str, ThesisDataset] = {
-    "diabetes-mortality": ThesisDataset(
-        number=1,
-        n=2085,
-        batch=208,
-        dimension=12,
-        generator=(100, 24, 18, 12),
-        features="6 diagnostic scores/values, 5 demographic categorical variables",
-        label="Mortality",
-        positive_rate=0.063,
-        train_rate=0.0628,
-        test_rate=0.0604,
-        healthgan_rate=0.0446,
-        private_rates=(0.0537, 0.0523, 0.0422, 0.0489),
-        healthgan=Compared(0.723, 0.045, 0.545, 0.534, -0.011),
-        private=Compared(0.724, 0.054, 0.539, 0.550, 0.012),
-    ),
-    "aki-mortality": ThesisDataset(
-        number=2,
-        n=2119,
-        batch=211,
-        dimension=34,
-        generator=(100, 68, 51, 34),
-        features="31 diagnostic scores, 2 categorical variables",
-        label="Mortality",
-        positive_rate=0.234,
-        train_rate=0.234,
-        test_rate=0.259,
-        healthgan_rate=0.178,
-        private_rates=(0.191, 0.201, 0.196, 0.189),
-        healthgan=Compared(0.614, 0.178, 0.856, 0.868, 0.012),
-        private=Compared(0.657, 0.202, 0.860, 0.872, 0.012),
-    ),
-    "icu-readmission": ThesisDataset(
-        number=3,
-        n=1719,
-        batch=171,
-        dimension=7,
-        generator=(100, 14, 10, 7),
-        features="6 diagnostic values",
-        label="Readmission",
-        positive_rate=0.0303,
-        train_rate=0.0303,
-        test_rate=0.0297,
-        healthgan_rate=0.0260,
-        private_rates=(0.0239, 0.0268, 0.0320, 0.0297),
-        healthgan=Compared(0.713, 0.026, 0.628, 0.648, 0.022),
-        private=Compared(0.720, 0.032, 0.627, 0.649, 0.020),
-    ),
-}
+@cache
+def thesis_numbers() -> dict[str, ThesisDataset]:
+    """Published numbers by the name of the cohort."""
+    with resources.as_file(resources.files(__package__).joinpath("thesis.yaml")) as path:
+        told = read_yaml(path, dict, error=DataError)
+    return {cohort: ThesisDataset.of(**numbers) for cohort, numbers in told.items()}
 
 
 def thesis_sheets(results: Results) -> tuple[Sheet, ...]:
     """Return tables 3.1 to 3.4, and that of chapter 4, of a study's results."""
-    thesis = THESIS.get(results.protocol.cohort or "")
+    thesis = thesis_numbers().get(results.protocol.cohort or "")
     compared = ways(results)
     return (
         _architecture(results, thesis),

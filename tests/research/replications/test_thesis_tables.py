@@ -12,7 +12,7 @@ from dpsynth.accounting import gaussian_event
 from dpsynth.accounting.profile import Profile
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.sheets import Sheet
-from dpsynth.research.replications.thesis_tables import THESIS, thesis_sheets
+from dpsynth.research.replications.thesis_tables import thesis_numbers, thesis_sheets
 from dpsynth.research.replications.trial import Task, Trial
 
 
@@ -91,7 +91,7 @@ def test_networks():
 def test_thesis_numbers_stand_beside(cohort, number):
     """Catches the numbers of another data set, and numbers of the thesis in a study that is not its own."""
     results = made.made_up(dataset=None, cohort=cohort)
-    thesis = THESIS[cohort]
+    thesis = thesis_numbers()[cohort]
     assert thesis.number == number
     assert cells(sheet(results, "table-3.1"), f"thesis, data set {number}")["N"] == f"{thesis.n:,}"
     rates = sheet(results, "table-3.3")
@@ -107,7 +107,7 @@ def test_thesis_numbers_stand_beside(cohort, number):
 
 def test_thesis_architecture_follows_its_own_rules():
     """Catches a number copied wrongly: section 3.3 says 2d, 1.5d and d nodes, and a tenth of N a batch."""
-    for thesis in THESIS.values():
+    for thesis in thesis_numbers().values():
         d = thesis.dimension
         assert thesis.generator == (100, 2 * d, 3 * d // 2, d)
         assert thesis.batch == thesis.n // 10
