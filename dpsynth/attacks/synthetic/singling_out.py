@@ -35,6 +35,9 @@ from dpsynth.table.schema import Schema
 _DRAWS = 20
 
 
+_SIGNS: dict[str, np.ufunc] = {"==": np.equal, "<=": np.less_equal, ">=": np.greater_equal}
+
+
 @dataclass(frozen=True)
 class Condition:
     """Condition of a description on one column: ``sign`` is ``==``, ``<=``, ``>=`` or ``missing``."""
@@ -48,9 +51,7 @@ class Condition:
         values = points[:, self.column]
         if self.sign == "missing":
             return np.isnan(values)
-        if self.sign == "==":
-            return np.asarray(values == self.value)
-        return np.asarray(values <= self.value if self.sign == "<=" else values >= self.value)
+        return np.asarray(_SIGNS[self.sign](values, self.value))
 
 
 #: conditions that all have to hold, in the order of the columns

@@ -159,29 +159,19 @@ def play(
     inside("belief", belief, 0.5, 1.0)
     whole("runs", runs, 2)
     profile = subject.setting.profile()
-    tasks = {}
-    for start in range(0, runs, A_ROUND):
-        stop = min(start + A_ROUND, runs)
-        tasks[f"runs-{start:06d}-{stop:06d}"] = (subject, start, stop, seed)
+    parts = [(start, min(start + A_ROUND, runs)) for start in range(0, runs, A_ROUND)]
+    tasks = {f"runs-{start:06d}-{stop:06d}": (subject, start, stop, seed) for start, stop in parts}
     told = {"subject": subject.told(), "digest": subject.digest(), "seed": seed}
     settings = told | subject.setting.to_dict()
     if subject.setting.noise != "global":
         settings["label"] = NOT_PRIVATE
     rounds = carry_out(_round, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)
-    parts = list(rounds.values())
-    weights = [len(part["worlds"]) for part in parts]
-    worlds, odds = (np.concatenate([part[name] for part in parts]) for name in ("worlds", "log_odds"))
-    measured = [part["accuracy"] for part in parts]
-    accuracy = None if measured[0] is None else np.concatenate(measured)
-    return Played(
-        subject,
-        profile,
-        worlds,
-        odds,
-        np.average([part["moved"] for part in parts], axis=0, weights=weights),
-        accuracy,
-        belief,
-    )
+    names = ("worlds", "log_odds", "moved", "accuracy")
+    found = {name: [part[name] for part in rounds.values()] for name in names}
+    worlds, odds = np.concatenate(found["worlds"]), np.concatenate(found["log_odds"])
+    moved = np.average(found["moved"], axis=0, weights=[len(part) for part in found["worlds"]])
+    accuracy = None if found["accuracy"][0] is None else np.concatenate(found["accuracy"])
+    return Played(subject, profile, worlds, odds, moved, accuracy, belief)
 
 
 def _round(task: tuple[Subject, int, int, int]) -> dict[str, Any]:
