@@ -50,7 +50,7 @@ def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]
     Returns ``(j epsilon, delta_j)`` for j = 0..k, all of which the composition satisfies at once. ``delta_0``
     is its total variation. Ranges are as in :func:`erasure_probability`. Relative errors are below 1e-11,
     those of tiny deltas too. Time and memory grow as k. At the largest tv it is the guarantee of mechanisms
-    whose TV is not known (equation 6; Kairouz et al. 2015, Theorem 3.3).
+    whose TV is not known (equation 6, and Theorem 3.3 of Kairouz et al. 2015).
 
     Theorem 2 prints a sum over the counts n0 of right and n1 of wrong answers. Only their difference d enters
     the last factor. So it is a sum over d of ``P(d) (1 - e^-((d - j) epsilon))``. P is the distribution of d

@@ -97,7 +97,7 @@ class Regression:
     def beside_real(
         self, compared: Sequence[Source], value: Callable[[Effect, Effect], Any], draw: Draw = "split"
     ) -> dict[str, list[list[Any]]]:
-        """What an estimate is beside that of all real records: by term, by source, of each seed.
+        """Compare each estimate with that of all real records: by term, by source, of each seed.
 
         None where an estimate is lacking. A term that all real records lack has no seed.
         """
