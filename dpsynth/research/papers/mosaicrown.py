@@ -214,11 +214,9 @@ EPSILONS = (6.0, 3.0)  # of figure 4.1
 _COLOURS = {"D": COLOURS[1], "D'": COLOURS[0]}  # red and blue in the document
 
 
-def noise(epsilon: float, delta: float = DELTA) -> float:
+def noise(epsilon: float) -> float:
     """Noise std of formula (2.1), also for epsilon of 1 and more, where the document uses it too."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutOfRangeWarning)
-        return classical_sigma(epsilon, delta)
+    return classical_factor(DELTA) / epsilon
 
 
 def density(points: Curve, centre: float, sigma: float) -> Curve:

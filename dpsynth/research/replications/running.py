@@ -90,21 +90,18 @@ class Source:
 
     def load(self, protocol: Protocol) -> Table:
         """Return the table with a public number of records, which studies print."""
-        table = self._load(protocol)
+        if protocol.dataset is not None:
+            table = datasets.load(protocol.dataset)
+        elif self.data is not None:
+            schema, name = schema_of(protocol), protocol.cohort
+            table = datasets.open_table(self.data, schema, name, csv_format=self.csv_format)
+        else:
+            assert self.tables is not None
+            cohort = extract(find_study(str(protocol.cohort)), self.tables)
+            table = Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
         if table.schema.n_public is not None:
             return table
         return replace(table, schema=table.schema.with_n_public(len(table.frame)))
-
-    def _load(self, protocol: Protocol) -> Table:
-        if protocol.dataset is not None:
-            return datasets.load(protocol.dataset)
-        if self.data is not None:
-            return datasets.open_table(
-                self.data, schema_of(protocol), protocol.cohort, csv_format=self.csv_format
-            )
-        assert self.tables is not None
-        cohort = extract(find_study(str(protocol.cohort)), self.tables)
-        return Table(cohort.frame.reset_index(drop=True), cohort.study.schema, cohort.study.name)
 
     def told(self, protocol: Protocol, table: Table) -> str:
         """Return the source of the records in words."""
@@ -245,13 +242,11 @@ def _read(out: Path, task: Task) -> Trial:
         record = read_json(path)
         record.pop("internal", None)
         trial = Trial.from_dict(record)
+        if trial.task == task:
+            return trial
     except (DataError, AttributeError, KeyError, TypeError):
-        trial = None
-    if trial is None or trial.task != task:
-        raise DataError(
-            f"{path} is no record of that trial. Remove it, and the same command carries it out anew"
-        )
-    return trial
+        pass
+    raise DataError(f"{path} is no record of that trial. Remove it, and the same command carries it out anew")
 
 
 def _fixed(protocol: Protocol) -> dict[str, Any]:

@@ -113,12 +113,11 @@ def _architecture(results: Results, thesis: ThesisDataset | None) -> Sheet:
     rows = []
     for arm in results.arms:
         told = [trial for trials in results.of(arm.name).values() for trial in trials if trial.architecture]
-        if (
-            told
-        ):  # all fits of an arm are planned alike; where a number of records differs, the first one's is told
-            built = told[0].architecture
+        # all fits of an arm are planned alike; where a number of records differs, the first one's is told
+        for trial in told[:1]:
+            built = trial.architecture
             name = f"{arm.name} ({NOT_PRIVATE})" if arm.name == HEALTHGAN else arm.name
-            rows.append(_networks(name, told[0].records, built["batch"], built["generator"], built["critic"]))
+            rows.append(_networks(name, trial.records, built["batch"], built["generator"], built["critic"]))
     if thesis is not None:
         critic = (thesis.dimension, *CRITIC)
         name = f"thesis, data set {thesis.number}"
@@ -147,25 +146,16 @@ def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
     real = [trial for trials in results.of(REAL).values() for trial in trials]
     features = [column for column in results.schema.columns if column.name != results.schema.outcome]
     numeric = sum(column.is_numeric for column in features)
-    rows = [
-        (
-            Entry(results.source),
-            plain(real[0].records if real else None, _whole),
-            Entry(f"{numeric} numeric, {len(features) - numeric} categorical"),
-            Entry(results.schema.outcome or NOT_KNOWN),
-            _rates(results, results.first(REAL)),
-        )
-    ]
+    kinds = f"{numeric} numeric, {len(features) - numeric} categorical"
+    records, rate = real[0].records if real else None, _rates(results, results.first(REAL))
+    told = [(results.source, records, kinds, results.schema.outcome or NOT_KNOWN, rate)]
     if thesis is not None:
-        rows.append(
-            (
-                Entry(f"thesis, data set {thesis.number}"),
-                plain(thesis.n, _whole),
-                Entry(thesis.features),
-                Entry(thesis.label),
-                _rate(thesis.positive_rate),
-            )
-        )
+        name, rate = f"thesis, data set {thesis.number}", _rate(thesis.positive_rate)
+        told.append((name, thesis.n, thesis.features, thesis.label, rate))
+    rows = [
+        (Entry(name), plain(n, _whole), Entry(features), Entry(label), rate)
+        for name, n, features, label, rate in told
+    ]
     return Sheet(
         "table-3.2",
         "Table 3.2: Characteristics of the data set",
@@ -190,15 +180,9 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
             for rate, known in zip(way.values(_RATE), way.values("positive_rate_train"), strict=True)
             if rate is not None and known is not None
         ]
-        rows.append(
-            [
-                Entry(way.label),
-                _rates(results, way.chosen),
-                counted(sum(above), len(above)),
-                _epsilon(way.stated),
-                _epsilon(way.spent),
-            ]
-        )
+        spent = _epsilon(way.stated), _epsilon(way.spent)
+        reached = _rates(results, way.chosen)
+        rows.append([Entry(way.label), reached, counted(sum(above), len(above)), *spent])
     header: tuple[str, ...] = ("table", "+ rate (%)", "above the training set", "ε stated", "ε spent")
     if thesis is not None:
         header += ("thesis (%)",)
@@ -255,13 +239,8 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
 
 def _printed(label: str, spent: Entry, told: Compared) -> tuple[Entry, ...]:
     nearest = (told.train_resemblance, told.test_resemblance, told.privacy_loss)
-    return (
-        Entry(label),
-        spent,
-        plain(told.auc, decimals),
-        _rate(told.positive_rate),
-        *(plain(value, decimals) for value in nearest),
-    )
+    auc, *others = (plain(value, decimals) for value in (told.auc, *nearest))
+    return (Entry(label), spent, auc, _rate(told.positive_rate), *others)
 
 
 def _classifiers(results: Results, compared: Sequence[Way]) -> Sheet:

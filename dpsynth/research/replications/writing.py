@@ -227,9 +227,8 @@ def _done(results: Results) -> list[tuple[str, str]]:
         steps = f"{protocol.baseline.training_steps:,} critic's steps"
         done.append(("HealthGAN", f"{steps} without noise ({NOT_PRIVATE})"))
     if protocol.studies:
-        done.append(
-            ("Regressions", "; ".join(f"{study.label} ({study.model})" for study in protocol.studies))
-        )
+        declared = "; ".join(f"{study.label} ({study.model})" for study in protocol.studies)
+        done.append(("Regressions", declared))
     if results.remarks:
         done.append(("Changed", " ".join(results.remarks)))
     resamples = len({trial.task.seed for trial in results.trials if trial.task.draw == "resample"})
@@ -266,11 +265,9 @@ def _reading(results: Results) -> list[str]:
 
 def _record(results: Results, sheets: Sequence[Sheet]) -> dict[str, Any]:
     """Protocol, each trial's measures, and the sheets. Ledgers stay with the trials."""
-    trials = []
-    for trial in results.trials:
-        record = trial.to_dict()
-        record.pop("ledger")
-        trials.append(record)
+    trials = [
+        {key: value for key, value in trial.to_dict().items() if key != "ledger"} for trial in results.trials
+    ]
     costs = {
         arm.name: [results.cost(arm.name, restarts=restarts) for restarts in (False, True)]
         for arm in results.arms
