@@ -183,16 +183,8 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
     from dpsynth.model.wgan.networks import unflatten
     from dpsynth.model.wgan.training import build_step, initial_state
 
-    step = build_step(
-        layout,
-        training,
-        plan,
-        n_records=len(points),
-        n_bank=0,
-        with_base_model=False,
-        in_graph=False,
-        n_steps=1,
-    )
+    shape: dict[str, Any] = {"n_records": len(points), "n_bank": 0, "n_steps": 1}
+    step = build_step(layout, training, plan, with_base_model=False, in_graph=False, **shape)
     assert step.noise_scales is not None  # the plan adds noise
     centred = tf.constant((points - layout.center).astype(np.float32))
     found = []
@@ -205,12 +197,8 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
         parts: list[Floats] = []
         for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
             parts.append(np.einsum("ni,nj->nij", x, delta))
-            if bias is not None:
-                parts.append(np.asarray(delta))
-        moves = [
-            (g - c) / s
-            for g, c, s in zip(parts, map(np.asarray, centres), map(np.asarray, stds), strict=True)
-        ]
+            parts += [] if bias is None else [np.asarray(delta)]
+        moves = [(g - np.asarray(c)) / np.asarray(s) for g, c, s in zip(parts, centres, stds, strict=True)]
         found.append(np.concatenate([m.reshape(len(points), -1) for m in moves], axis=1))
     return np.concatenate(found, axis=1).astype(np.float64)
 
@@ -287,13 +275,10 @@ def quick_attempts(
     whole = Setting(plan.steps, plan.noise_multiplier, plan.sampling_prob)
     profile = whole.profile()
     belief = max(posterior_belief(profile.loss_quantile(PASSED)), 0.5 + 1e-6)
-    rng = np.random.default_rng(seed)
-    worlds = np.arange(SIMULATED) % 2
-    odds = [
-        log_odds(run_at_the_bound(plan.noise_multiplier, plan.sampling_prob, plan.steps, world, rng))[-1]
-        for world in worlds
-    ]
-    simulated = Game(worlds, np.array(odds)).attempts(
+    rng, worlds = np.random.default_rng(seed), np.arange(SIMULATED) % 2
+    played = plan.noise_multiplier, plan.sampling_prob, plan.steps
+    odds = np.array([log_odds(run_at_the_bound(*played, world, rng))[-1] for world in worlds])
+    simulated = Game(worlds, odds).attempts(
         profile,
         belief,
         attack="A_DI against a record at the bound",

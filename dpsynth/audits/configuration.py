@@ -29,6 +29,7 @@ from dpsynth.audits.releases import (
     typical_records,
     uniform_records,
 )
+from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.mechanism.plan import Plan
@@ -200,10 +201,8 @@ def audit_fit(
     PrivacyError
         If the budget is too small for the fit.
     """
-    if trials < 100:
-        raise InputError(f"trials must be at least 100, got {trials}")
-    if steps < 1:
-        raise InputError(f"steps must be at least 1, got {steps}")
+    whole("trials", trials, 100)
+    whole("steps", steps)
     first = secrets.randbits(64) if seed is None else seed
     names = releases_of(schema, options, np.random.default_rng(first)).names
     record = schema.to_dict()
@@ -211,12 +210,8 @@ def audit_fit(
         f"{place + 1:02d}_{name.replace(' ', '_')}": (record, options, place, trials, steps, first + place)
         for place, name in enumerate(names)
     }
-    settings = {
-        "schema": record,
-        "options": options.model_dump(mode="json"),
-        "trials": trials,
-        "steps": steps,
-    }
+    chosen = options.model_dump(mode="json")
+    settings = {"schema": record, "options": chosen, "trials": trials, "steps": steps}
     done = carry_out(_work, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)
     return tuple(Audited.from_record(entry) for entry in done.values())
 

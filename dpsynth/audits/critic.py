@@ -130,7 +130,7 @@ class CriticAudit:
             tf.constant(np.stack(arrays), tf.float32)
             for arrays in zip(*(canary.gradient for canary in canaries), strict=True)
         ]
-        self.attained = float(np.linalg.norm(self._offsets / self._stds, axis=1).min())
+        self.attained = float(min(map(np.linalg.norm, self._offsets / self._stds)))
         self._sums = tf.function(self._released, jit_compile=True, autograph=False)
 
     def scores(self, coins: NDArray[np.bool_], rng: np.random.Generator) -> Floats:

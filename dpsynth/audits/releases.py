@@ -130,13 +130,11 @@ def neighbours_of(release: GaussianRelease, made_up: pd.DataFrame) -> Neighbours
     """
     others = made_up.iloc[:OTHERS]
     base = exact(release, others)
-    best = Neighbours(others, others, 0.0)
+    tried = [Neighbours(others, others, 0.0)]
     for row in range(len(others), min(len(others) + TRIED, len(made_up))):
         frame = pd.concat([others, made_up.iloc[row : row + 1]], ignore_index=True)
-        moved = float(np.linalg.norm(exact(release, frame) - base))
-        if moved > best.moved:
-            best = Neighbours(others, frame, moved)
-    return best
+        tried.append(Neighbours(others, frame, float(np.linalg.norm(exact(release, frame) - base))))
+    return max(tried, key=lambda pair: pair.moved)
 
 
 def scores_of(

@@ -131,12 +131,9 @@ def attack_trainer(
 
 
 def _utility(released: Fingerprint, sides: Sides, level: float) -> Utility:
-    right = released.outputs.argmax(axis=1) == sides.y
-    trained, reserved = (
-        share(int(right[of].sum()), int(of.sum()), level) for of in (sides.members, ~sides.members)
-    )
-    commonest = np.bincount(sides.y[~sides.members]).max() / sides.n_reserve
-    return Utility(trained, reserved, float(commonest))
+    right, n = released.outputs.argmax(axis=1) == sides.y, sides.n_defender
+    trained, reserved = (share(int(part.sum()), len(part), level) for part in (right[:n], right[n:]))
+    return Utility(trained, reserved, float(np.bincount(sides.y[n:]).max() / sides.n_reserve))
 
 
 def _gamma(
@@ -159,13 +156,12 @@ def _all_pairs(
     members, outputs = sides.members, released.outputs
     values = {name: score(outputs, sides.y) for name, score in SCORES.items()}
     values["learned"] = scores.cross_fitted(scores.features(outputs, sides.y), members, seed)
-    found = [
-        pairs_result(name, score, members, seed=seed, log_odds=name == "learned", level=level)
-        for name, score in values.items()
-    ]
     if gamma is not None:
-        found.append(pairs_result("bayes_shadow", -gamma, members, log_odds=True, level=level))
-    return tuple(found)
+        values["bayes_shadow"] = -gamma
+    return tuple(
+        pairs_result(name, score, members, seed=seed, log_odds=name not in SCORES, level=level)
+        for name, score in values.items()
+    )
 
 
 def _by_strategy(

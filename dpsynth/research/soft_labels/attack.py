@@ -216,15 +216,13 @@ def _collected(rounds: Sequence[Sequence[Mapping[str, Any]]], n: int) -> Attacke
         row[model["members"]] = True
     names = list(models[0]["said"])
     kinds = list(models[0]["said"][names[0]]["errors"])
-    return Attacked(
-        members,
-        np.repeat(np.arange(len(rounds)), 2),
-        {name: np.array([model["said"][name]["logit"] for model in models]) for name in names},
-        {
-            name: {k: np.array([m["said"][name]["errors"][k] for m in models]) for k in kinds}
-            for name in names
-        },
-    )
+    said = {name: [model["said"][name] for model in models] for name in names}
+    logits = {name: np.array([one["logit"] for one in each]) for name, each in said.items()}
+    errors = {
+        name: {kind: np.array([one["errors"][kind] for one in each]) for kind in kinds}
+        for name, each in said.items()
+    }
+    return Attacked(members, np.repeat(np.arange(len(rounds)), 2), logits, errors)
 
 
 def _errors(kind: str, p: Floats, records: Records) -> dict[str, float]:
