@@ -15,22 +15,15 @@ and wrong answers. The difference is a sum of k samples from a distribution on {
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
+from dpsynth.research.papers.trade_off import Pair
 
 #: A tv computed in another way may exceed the largest by rounding.
 _SLACK = 1e-9
-
-
-class Pair(NamedTuple):
-    """An (epsilon, delta) that a mechanism satisfies. Several pairs hold at once."""
-
-    epsilon: float
-    delta: float
 
 
 def erasure_probability(epsilon: float, delta: float, tv: float) -> float:

@@ -12,23 +12,22 @@ trade-off curve is its FNR over FPR.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpsynth.accounting import membership_bounds as bounds
 from dpsynth.accounting.conversions import largest_tv
-from dpsynth.accounting.events import event_class
 from dpsynth.accounting.gaussian import GaussianLoss
-from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import gaussian_tv
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.report.drawing.style import Drawing, legend_below, line, panels
-from dpsynth.research.papers.ghazi_issa import Pair, compose
+from dpsynth.research.papers.ghazi_issa import compose
+from dpsynth.research.papers.trade_off import Pair, composed_laplace_fnr, fnr, gaussian_fnr, laplace_fnr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 
 
 _LARGEST_COUNT = 100_000
+
+
 Curve = NDArray[np.float64]
 
 DELTA = 1e-5
@@ -67,53 +68,6 @@ def optimal_composition(tv: float, count: int) -> tuple[Pair, ...]:
     return compose(epsilon, 0.0, largest_tv(epsilon), count)
 
 
-def fnr(pairs: Sequence[tuple[float, float]], fpr: ArrayLike) -> NDArray[np.float64]:
-    """Smallest false negative rate that a set of (epsilon, delta) pairs allows at each false positive rate.
-
-    Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy", Theorem 2.1: a pair is
-    two lines that the trade-off curve does not go below. A total variation is the pair (0, tv).
-    The pairs hold at once, with the two tables in either order. It is the largest over the pairs of ``max(0,
-    1 - delta - e^epsilon fpr, e^-epsilon (1 - delta - fpr))``, of the shape of ``fpr``.
-    """
-    both = np.asarray(pairs, dtype=float)
-    if both.ndim != 2 or both.shape[0] == 0 or both.shape[1] != 2:
-        raise InputError("pairs must be a sequence of at least one (epsilon, delta)")
-    epsilon, delta = both.T
-    if not (np.all(epsilon >= 0) and np.all((delta >= 0) & (delta <= 1))):
-        raise InputError("pairs must have epsilons of at least 0 and deltas in [0, 1]")
-    rates = np.asarray(fpr, dtype=float)
-    if not np.all((rates >= 0) & (rates <= 1)):
-        raise InputError("fpr must lie in [0, 1]")
-    with np.errstate(divide="ignore"):
-        # e^epsilon fpr in logarithms, because e^epsilon overflows; beyond 1 the line is below 0 anyway
-        steep = 1 - delta - np.exp(np.minimum(np.log(rates[..., None]) + epsilon, 1.0))
-    flatter = np.exp(-epsilon) * (1 - delta - rates[..., None])
-    return np.maximum(np.maximum(steep, flatter).max(axis=-1), 0.0)
-
-
-#: Grid coarser than for reported results: quicker, pessimistic, and off by less than a line's width.
-COARSENESS = 4.0
-
-
-def gaussian_fnr(fpr: Curve, mu: float) -> Curve:
-    """Trade-off curve of Gaussian noise, with sensitivity ``mu`` times its std."""
-    return np.asarray(GaussianLoss(mu).fnr(fpr))
-
-
-def laplace_fnr(fpr: Curve, epsilon: float) -> Curve:
-    """Trade-off curve of Laplace noise, with sensitivity ``epsilon`` times its scale."""
-    # F(F^-1(1 - fpr) - epsilon) with the Laplace distribution function F, piece by piece
-    shrink = math.exp(-epsilon)
-    middle = shrink / (4 * np.maximum(fpr, shrink / 2))
-    return np.select([fpr < shrink / 2, fpr <= 0.5], [1 - fpr / shrink, middle], shrink * (1 - fpr))
-
-
-def composed_laplace_fnr(fpr: Curve, epsilon: float, count: int) -> Curve:
-    """Trade-off curve of ``count`` releases with Laplace noise, from their privacy-loss distribution."""
-    releases = event_class("SelfComposedDpEvent")(event_class("LaplaceDpEvent")(1 / epsilon), count)
-    return np.asarray(Profile([releases], coarseness=COARSENESS).fnr(fpr))
-
-
 def laplace_log_ratio(output: Curve, scale: float = 1.0) -> Curve:
     """Log ratio of the densities of Laplace noise around 0 and around 1."""
     return (np.abs(output - 1) - np.abs(output)) / scale
@@ -132,7 +86,7 @@ def composed_fnr(fpr: Curve, tv: float, count: int) -> dict[str, Curve]:
     return {
         "Laplace": composed_laplace_fnr(fpr, epsilon, count),
         "Gaussian": gaussian_fnr(fpr, mu * math.sqrt(count)),
-        "optimal": fnr(optimal_composition(tv, count), fpr),
+        "optimal": np.asarray(fnr(optimal_composition(tv, count), fpr)),
     }
 
 

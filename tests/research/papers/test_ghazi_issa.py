@@ -13,7 +13,7 @@ from dpsynth.accounting.conversions import largest_tv
 from dpsynth.accounting.tv_bounds import staircase_density, staircase_tv
 from dpsynth.errors import InputError
 from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
-from dpsynth.research.papers.jia import fnr
+from dpsynth.research.papers.trade_off import fnr
 
 GRID = np.linspace(0.0, 1.0, 101)
 

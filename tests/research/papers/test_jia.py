@@ -12,7 +12,8 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.tv_bounds import gaussian_tv, laplace_tv, naive_composition
 from dpsynth.errors import InputError
 from dpsynth.research.papers import jia
-from dpsynth.research.papers.jia import gaussian_fnr, laplace_fnr, optimal_composition
+from dpsynth.research.papers.jia import optimal_composition
+from dpsynth.research.papers.trade_off import gaussian_fnr, laplace_fnr
 
 
 @pytest.mark.parametrize("count", [1, 6, 9])

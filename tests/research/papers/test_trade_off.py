@@ -3,7 +3,7 @@ import pytest
 
 from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.accounting.tv_bounds import laplace_tv
-from dpsynth.research.papers.jia import composed_laplace_fnr, fnr, gaussian_fnr, laplace_fnr
+from dpsynth.research.papers.trade_off import composed_laplace_fnr, fnr, gaussian_fnr, laplace_fnr
 
 FPR = np.linspace(0.0, 1.0, 201)
 
