@@ -101,3 +101,18 @@ def test_composed_curves_are_ordered(count):
     if count == 1:
         epsilon, _ = jia.at_equal_tv(0.1)
         assert curves["Laplace"] == pytest.approx(laplace_fnr(FPR, epsilon), abs=1e-3)
+
+
+def test_accuracy_bounds_are_ordered():
+    """Bounds exchanged, or a paper's bound below the exact value."""
+    noise = np.array([3.0, 7.0])
+    from_epsilon, exact = jia.accuracy_bounds(noise.tolist(), 300, 6000)
+    paper = jia.kl_accuracy(noise, 300, 6000)
+    assert from_epsilon.shape == exact.shape == paper.shape == (2,)
+    assert (exact > 0.5).all() and (exact < paper).all() and (paper < from_epsilon).all()
+    assert (np.diff([from_epsilon, exact, paper]) < 0.0).all()
+
+
+def test_paper_meets_its_own_noise_levels():
+    """Another step count or direction: figure 4 has noise for accuracies 0.8 and 0.55, near 9,600 steps."""
+    assert jia.kl_accuracy(np.array([0.7, 2.4]), 300, 9600) == pytest.approx([0.8, 0.55], abs=0.01)
