@@ -11,12 +11,21 @@ from pathlib import Path
 from dpsynth.errors import InputError
 from dpsynth.files.atomic import write_text
 from dpsynth.report.drawing.style import Drawing, save
-from dpsynth.research.papers import jia, mosaicrown
+from dpsynth.research.papers import ghazi_issa_figures, jia, lowy_figures, mosaicrown
 
 #: Titles and figures of the sources, by what the names of their figures begin with.
 _PAPERS: dict[str, tuple[str, tuple[Drawing, ...]]] = {
     "jia": ('Jia et al. 2023, "Total variation distance privacy"', jia.DRAWINGS),
+    "ghazi-issa": (
+        'Ghazi and Issa 2024, "Total variation meets differential privacy"',
+        ghazi_issa_figures.DRAWINGS,
+    ),
     "mosaicrown": ('MOSAICrOWN deliverable D5.3, "Identifiability bounds"', mosaicrown.DRAWINGS),
+    "lowy": (
+        'Lowy et al. 2024, "Why does differential privacy with large epsilon defend against practical '
+        'membership inference attacks?"',
+        lowy_figures.DRAWINGS,
+    ),
 }
 _PREFACE = (
     "Drawn by dpsynth from its own accounting functions. Each caption says what the paper does not state and "
@@ -37,7 +46,7 @@ def write(
 ) -> list[Path]:
     """Draw figures into a folder as SVG, each file wholly or not at all, and the same bytes each time.
 
-    ``only`` has beginnings of names, such as ``"jia"`` or ``"jia-08"``. ``progress`` receives a line of text
+    ``only`` has beginnings of names, such as ``"jia"`` or ``"lowy-01"``. ``progress`` receives a line of text
     after each figure. The folder's ``README.md`` shows all figures in it, with their captions. Returns the
     paths of the figures, then of ``README.md``. InputError if no figure's name begins with one of ``only``,
     if the folder is a file, or without matplotlib.

@@ -1,10 +1,12 @@
 """Compose (epsilon, delta)-DP exactly, together with the total variation (TV) of the mechanism.
 
-Ghazi and Issa 2024, "Total variation meets differential privacy", Theorem 2. Proposition 1 (subsampling) and
-Remark 1 (the largest TV) are in :mod:`dpsynth.accounting.conversions`, the staircase mechanism (section VI-C,
-appendix K) in :mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition theorem
-for differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever symmetric
-relation the parameters were stated for. Arguments out of range or NaN raise InputError by name.
+Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
+(subsampling), Theorem 3 (Gaussian limit), section VI-D (noisy gradient descent) and the six analyses of
+figure 5. Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the
+largest TV, is :func:`dpsynth.accounting.conversions.largest_tv`. The staircase mechanism (section VI-C,
+appendix K) is in :mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition
+theorem for differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever
+symmetric relation the parameters were stated for. Arguments out of range or NaN raise InputError by name.
 
 One mechanism is the worst. With probability ``delta`` it gives the table away. Otherwise it erases its output
 with the probability of :func:`erasure_probability`. Else it answers by randomised response with odds
@@ -15,15 +17,34 @@ and wrong answers. The difference is a sum of k samples from a distribution on {
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.accounting.conversions import amplified, largest_tv
+from dpsynth.accounting.events import training_event
+from dpsynth.accounting.gaussian import GaussianLoss
+from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
-from dpsynth.research.papers.trade_off import Pair
+from dpsynth.research.papers.trade_off import COARSENESS, Pair, fnr, gaussian_fnr, strongest
 
+Array = NDArray[np.float64]
+
+DELTA = 1e-5  # at which Abadi et al. state their epsilon
 #: A tv computed in another way may exceed the largest by rounding.
 _SLACK = 1e-9
+
+
+class Parameters(NamedTuple):
+    """An (epsilon, delta)-DP mechanism with total variation at most ``tv``."""
+
+    epsilon: float
+    delta: float
+    tv: float
 
 
 def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
@@ -34,7 +55,7 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     (0, tv)-DP: pass ``delta=tv``. A larger one says nothing. ``a`` is 0 at the largest tv, 1 where ``tv ==
     delta`` and at epsilon 0.
     """
-    return 1 - _checked(epsilon, delta, tv)[2]
+    return 1 - _response_probability(*_triple(epsilon, delta, tv))
 
 
 def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]:
@@ -42,8 +63,7 @@ def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]
 
     Returns ``(j epsilon, delta_j)`` for j = 0..k, all of which the composition satisfies at once. ``delta_0``
     is its total variation. Ranges are as in :func:`erasure_probability`. Relative errors are below 1e-11,
-    those of tiny deltas too. Time and memory grow as k. At the largest tv it is the guarantee of mechanisms
-    whose TV is not known (equation 6, and Theorem 3.3 of Kairouz et al. 2015).
+    those of tiny deltas too. Time and memory grow as k.
 
     Theorem 2 prints a sum over the counts n0 of right and n1 of wrong answers. Only their difference d enters
     the last factor. So it is a sum over d of ``P(d) (1 - e^-((d - j) epsilon))``. P is the distribution of d
@@ -55,9 +75,9 @@ def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]
     >>> [(pair.epsilon, round(pair.delta, 6)) for pair in compose(1.0, 0.0, 1 - math.exp(-0.5), 2)]
     [(0.0, 0.451919), (1.0, 0.244919), (2.0, 0.0)]
     """
-    epsilon, delta, respond = _checked(epsilon, delta, tv)
+    epsilon, delta, tv = _triple(epsilon, delta, tv)
     k = whole("k", k)
-    law = difference_law(respond, epsilon, k)
+    law = difference_law(_response_probability(epsilon, delta, tv), epsilon, k)
     # Equation (5), without subtraction: 1 - e^(-n epsilon) = (1 - e^-epsilon) sum_{i < n} e^(-i epsilon), so
     # delta_j = (1 - e^-epsilon) P(d > j) + e^-epsilon delta_{j + 1}.
     gain, keep = -math.expm1(-epsilon), math.exp(-epsilon)
@@ -66,15 +86,62 @@ def compose(epsilon: float, delta: float, tv: float, k: int) -> tuple[Pair, ...]
     for j in range(k - 1, -1, -1):
         above += law[j + 1]
         deltas[j] = gain * above + keep * deltas[j + 1]
-    # 1 - (1 - delta)^k (1 - delta_j), the second term of Theorem 2, without cancellation
-    leak = -math.expm1(k * math.log1p(-delta))
-    return tuple(Pair(j * epsilon, min(1.0, leak + (1 - leak) * total)) for j, total in enumerate(deltas))
+    return tuple(Pair(j * epsilon, total) for j, total in enumerate(_with_leak(deltas, delta, k)))
 
 
-def _checked(epsilon: float, delta: float, tv: float) -> tuple[float, float, float]:
-    """Return epsilon, delta and the probability 1 - a of an answer that is not erased."""
-    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    delta = in_range("delta", delta, 0.0, 1.0, high_open=True)
+def kairouz(epsilon: float, delta: float, k: int) -> tuple[Pair, ...]:
+    """Exact guarantee of ``k`` adaptive (epsilon, delta)-DP mechanisms whose TV is not known (equation 6).
+
+    It is :func:`compose` at the largest tv (Kairouz, Oh and Viswanath 2015, Theorem 3.3). Only epsilons ``j
+    epsilon`` with j of the parity of k are kept, in ascending order. Without erasures the others add nothing.
+    """
+    epsilon, delta = _checked(epsilon, delta)
+    return compose(epsilon, delta, largest_tv(epsilon, delta), k)[k % 2 :: 2]
+
+
+def subsampled(epsilon: float, delta: float, tv: float, sampling_prob: float) -> Parameters:
+    """Parameters ``(log(1 + q (e^epsilon - 1)), q delta, q tv)`` on a random part (Proposition 1).
+
+    There are two kinds of parts, with sampling probability q. One is a uniformly drawn subset of this share
+    of the table, of fixed size. Neighbours then differ in the value of one record (as in the paper). In the
+    other each record joins independently. Neighbours then differ in the presence of one record (Balle, Barthe
+    and Gaboardi 2018, Theorem 8).
+    """
+    epsilon, delta, tv = _triple(epsilon, delta, tv)
+    q = in_range("sampling_prob", sampling_prob, 0.0, 1.0)
+    if q == 0.0:
+        return Parameters(0.0, 0.0, 0.0)
+    return Parameters(amplified(epsilon, q), q * delta, q * tv)
+
+
+def gaussian_limit(epsilons: ArrayLike, tvs: ArrayLike) -> float:
+    """``mu = sqrt(2 sum_i epsilon_i tv_i)`` of Gaussian DP to which small mechanisms compose (Theorem 3).
+
+    ``epsilons`` and ``tvs`` (up to the largest, tanh(epsilon / 2)) are those of each mechanism, with delta 0.
+    They are broadcast against each other. It is a limit for the largest epsilon going to 0 while the sum
+    converges, not a bound at finite k. :func:`compose` is exact.
+    """
+    try:
+        epsilon, tv = np.broadcast_arrays(np.asarray(epsilons, float), np.asarray(tvs, float))
+    except ValueError as error:
+        raise InputError(f"epsilons and tvs must be numbers in arrays of one shape: {error}") from None
+    if not np.all(np.isfinite(epsilon) & (epsilon >= 0)):
+        raise InputError("epsilons must be finite numbers of at least 0")
+    largest = np.tanh(epsilon / 2)
+    if not np.all((tv >= 0) & (tv <= largest * (1 + _SLACK))):
+        raise InputError("tvs must lie between 0 and the largest tv of their epsilons, tanh(epsilon / 2)")
+    return math.sqrt(2 * float(np.sum(epsilon * tv)))
+
+
+def _checked(epsilon: float, delta: float) -> tuple[float, float]:
+    return (
+        in_range("epsilon", epsilon, 0.0, math.inf, high_open=True),
+        in_range("delta", delta, 0.0, 1.0, high_open=True),
+    )
+
+
+def _triple(epsilon: float, delta: float, tv: float) -> Parameters:
+    epsilon, delta = _checked(epsilon, delta)
     tv = in_range("tv", tv, 0.0, 1.0)
     if tv < delta:
         raise InputError(
@@ -87,9 +154,21 @@ def _checked(epsilon: float, delta: float, tv: float) -> tuple[float, float, flo
             f"tv must be at most {delta + spare:.10g}, the largest of an ({epsilon:g}, {delta:g})-DP "
             f"mechanism, not {tv:.10g}"
         )
+    return Parameters(epsilon, delta, tv)
+
+
+def _response_probability(epsilon: float, delta: float, tv: float) -> float:
+    """Probability 1 - a of an answer that is not erased, from checked arguments."""
+    spare = (1 - delta) * math.tanh(epsilon / 2)
     if tv == delta or spare == 0.0:
-        return epsilon, delta, 0.0
-    return epsilon, delta, min(1.0, max(1e-290, (tv - delta) / spare))  # powers of no less can be scaled
+        return 0.0
+    return min(1.0, max(1e-290, (tv - delta) / spare))  # no smaller, so that its powers can be scaled
+
+
+def _with_leak(deltas: list[float], delta: float, k: int) -> list[float]:
+    """1 - (1 - delta)^k (1 - delta_j), the second term of Theorem 2, without cancellation."""
+    leak = -math.expm1(k * math.log1p(-delta))
+    return [min(1.0, leak + (1 - leak) * later) for later in deltas]
 
 
 def difference_law(respond: float, epsilon: float, k: int) -> list[float]:
@@ -136,3 +215,130 @@ def difference_law(respond: float, epsilon: float, k: int) -> list[float]:
     # c_{-d} = e^(-d epsilon) c_d: the law of all differences sums to 1
     mirrored = scaled[1:] * np.exp(-epsilon * np.arange(1, k + 1))
     return (scaled / (scaled[0] + math.fsum(scaled[1:]) + math.fsum(mirrored))).tolist()
+
+
+def noisy_sgd(
+    mu: float, steps: int, sampling_prob: float = 1.0, epsilons: Iterable[float] | None = None
+) -> tuple[Pair, ...]:
+    """Guarantee of noisy gradient descent: Gaussian steps on random batches (section VI-D).
+
+    Each step on its batch is mu-Gaussian DP, with mu its sensitivity over noise std. Hence it is (epsilon,
+    delta(epsilon))-DP for every epsilon, with TV ``2 Phi(mu / 2) - 1`` (equations 17 and 18). For each
+    epsilon chosen (by default 25, spread so that the deltas of all steps sum to 1e-12 ... 1), Proposition 1
+    samples and Theorem 2 composes. All their regions hold at once. Returned are those pairs that no other
+    pair implies, in ascending epsilon. They hold for every number of steps, and are looser than the exact
+    :class:`~dpsynth.accounting.profile.Profile`.
+
+    Examples
+    --------
+    >>> pairs = noisy_sgd(1 / 1.3, 3516, 256 / 60000)
+    >>> round(fnr(pairs, 0.1), 2)
+    0.75
+    """
+    mu = in_range("mu", mu, 0.0, math.inf, high_open=True)
+    steps = whole("steps", steps)
+    q = in_range("sampling_prob", sampling_prob, 0.0, 1.0)
+    if mu == 0.0 or q == 0.0:
+        return (Pair(0.0, 0.0),)
+    loss = GaussianLoss(mu)
+    tv = loss.delta(0.0)  # equation (18)
+    chosen = _spread(loss, q * steps) if epsilons is None else list(epsilons)
+    if not chosen:
+        raise InputError("epsilons must hold at least one epsilon")
+    pairs: list[Pair] = []
+    for epsilon in chosen:
+        epsilon = in_range("epsilons", epsilon, 0.0, math.inf, high_open=True)
+        delta = loss.delta(epsilon)  # equation (17)
+        if delta == 1.0:  # so little noise that nothing is hidden: the pair says nothing
+            continue
+        pairs.extend(compose(*subsampled(epsilon, delta, max(tv, delta), q), steps))
+    return strongest(pairs) if pairs else (Pair(0.0, 1.0),)
+
+
+def _spread(loss: GaussianLoss, expected_batches: float) -> list[float]:
+    """Epsilons at which the deltas of all steps sum to a range of totals."""
+    most = loss.delta(0.0) / 2
+    per_step = {min(float(total) / expected_batches, most) for total in np.geomspace(1e-12, 1.0, 25)}
+    return [loss.epsilon(delta) for delta in sorted(per_step)]
+
+
+@dataclass(frozen=True)
+class Training:
+    """The run of figure 5: noise multiplier, share of the table in a batch, steps."""
+
+    noise_multiplier: float = 1.3
+    sampling_prob: float = 256 / 60_000
+    steps: int = 3516
+
+
+def log_moments(run: Training) -> tuple[Array, Array]:
+    """Orders 1..200 and the log-moments of all steps at them (Abadi et al. 2016, section 3.2).
+
+    The log-moment of integer order l of one step is that of the sampled Gaussian, ``log sum_j C(l + 1, j) (1
+    - q)^(l + 1 - j) q^j e^(j (j - 1) / (2 z^2))`` (Mironov, Talwar and Zhang 2019, section 3.3).
+    """
+    from scipy.special import gammaln, logsumexp
+
+    z, q = run.noise_multiplier, run.sampling_prob
+    orders = np.arange(1, 201)
+    moments = []
+    for order in orders:
+        j = np.arange(order + 2)
+        ways = gammaln(order + 2) - gammaln(j + 1) - gammaln(order + 2 - j)
+        terms = ways + (order + 1 - j) * math.log1p(-q) + j * math.log(q) + j * (j - 1) / (2 * z**2)
+        moments.append(run.steps * float(logsumexp(terms)))
+    return orders.astype(float), np.array(moments)
+
+
+def moments_epsilon(run: Training, delta: float) -> float:
+    """Epsilon of the run at ``delta`` after Abadi et al. 2016, Theorem 2."""
+    orders, moments = log_moments(run)
+    return float(np.min((moments - math.log(delta)) / orders))
+
+
+def moments_deltas(run: Training, epsilons: Array) -> Array:
+    """Delta of the run at each epsilon after Abadi et al. 2016, Theorem 2."""
+    orders, moments = log_moments(run)
+    return np.exp(np.minimum(0.0, np.min(moments - np.outer(epsilons, orders), axis=1)))
+
+
+def clt_mu(run: Training) -> float:
+    """Mu of the Gaussian DP to which the run tends (Dong, Roth and Su 2019, Corollary 5.4). Not a bound."""
+    from scipy.special import ndtr
+
+    s = 1 / run.noise_multiplier
+    inner = math.exp(s**2) * float(ndtr(1.5 * s)) + 3 * float(ndtr(-0.5 * s)) - 2
+    return run.sampling_prob * math.sqrt(2 * run.steps * inner)
+
+
+def kairouz_descent(run: Training) -> tuple[Pair, ...]:
+    """Pairs of the run by Kairouz et al., from 19 epsilons of a step, whose deltas sum to 1e-6 ... 1."""
+    loss = GaussianLoss(1 / run.noise_multiplier)
+    pairs: list[Pair] = []
+    for total in np.geomspace(1e-6, 1.0, 19).tolist():
+        delta = total / (run.steps * run.sampling_prob)
+        part = subsampled(loss.epsilon(delta), delta, loss.delta(0.0), run.sampling_prob)
+        pairs += kairouz(part.epsilon, part.delta, run.steps)
+    return strongest(pairs)
+
+
+def analyses(run: Training, fpr: Array) -> dict[str, Array]:
+    """Smallest false negative rates of a training run, by the name of the analysis. The last is no bound.
+
+    Abadi et al. 2016, "Deep learning with differential privacy". Dong, Roth and Su 2019, "Gaussian
+    differential privacy".
+    """
+    at_delta = [Pair(moments_epsilon(run, DELTA), DELTA)]
+    grid = np.linspace(0.0, 10.0, 401)
+    every_delta = list(map(Pair, grid.tolist(), moments_deltas(run, grid).tolist()))
+    event = training_event(run.noise_multiplier, run.sampling_prob, run.steps)
+    with_tv = noisy_sgd(1 / run.noise_multiplier, run.steps, run.sampling_prob)
+    curves = {
+        "privacy-loss distribution": Profile([event], coarseness=COARSENESS).fnr(fpr),
+        "Theorem 2, with TV": fnr(with_tv, fpr),
+        "Kairouz et al.": fnr(kairouz_descent(run), fpr),
+        "Abadi et al., δ = 1e-5": fnr(at_delta, fpr),
+        "Abadi et al., every δ": fnr(every_delta, fpr),
+        "Dong et al., limit": gaussian_fnr(fpr, clt_mu(run)),
+    }
+    return {name: np.asarray(curve) for name, curve in curves.items()}

@@ -17,18 +17,20 @@ above 0 and finite. Arguments out of range or NaN raise InputError by name.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpsynth.accounting.gaussian import gaussian_deltas
+from dpsynth.accounting.gaussian import GaussianLoss, gaussian_deltas
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, of_records
-from dpsynth.research.papers.lowy import halves_of
+from dpsynth.research.papers.lowy import blocks, halves_of
 
+#: Relative tolerance of the inverses that are not calibrations.
+ROOT_TOLERANCE = 1e-10
 _LARGEST_VALUE = 1e300
-_BLOCK_CELLS = 2**21
+_LARGEST_MU = 1e100
 # of the exact delta
 _MOST_RECORDS = 16
 _MOST_EVALUATIONS = 2**28
@@ -43,9 +45,14 @@ _NOISE = 1e-12
 
 def gaussian_parent_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Delta of DP restricted to adjacent halves of the parent set: Lemma 10 at its largest D."""
-    epsilon, sigma = _checked(epsilon, sigma)
-    largest = max(float(block.max()) for block in _distances(values_of(values)))
-    return float(gaussian_deltas(largest / sigma, epsilon))
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    return float(gaussian_deltas(largest_distance(values_of(values)) / finite_sigma(sigma), epsilon))
+
+
+def gaussian_parent_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
+    """Epsilon at which :func:`gaussian_parent_delta` is ``delta`` (the paper's epsilon_X)."""
+    delta = in_range("delta", delta, 0.0, 1.0)
+    return single_epsilon(largest_distance(values_of(values)), finite_sigma(sigma), delta)
 
 
 def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) -> float:
@@ -54,24 +61,21 @@ def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) 
     ``value_range`` is the largest distance between two values g can take, finite. It is twice the clip
     threshold if norms are clipped. ``n`` is half the number of records of the parent set.
     """
-    epsilon, sigma = _checked(epsilon, sigma)
-    distance = inside("value_range", value_range, 0.0, math.inf) / whole("n", n)
-    return float(gaussian_deltas(distance / sigma, epsilon))
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    return float(gaussian_deltas(_sensitivity(value_range, n) / finite_sigma(sigma), epsilon))
 
 
-def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
-    """Bound on delta of practical membership privacy, averaged over the record that replaces the target.
+def gaussian_dp_sigma(value_range: float, n: int, epsilon: float, delta: float) -> float:
+    """Smallest noise on the mean of n values that is (epsilon, delta)-DP under replace-one adjacency.
 
-    Proposition 12 with "Our approach": the largest, over records x, mean over x' != x of ``Phi(D/(2 sigma) -
-    epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D)`` with ``D = |g(x) - g(x')| / n``. It
-    decreases in epsilon (at least 0 and finite) and in sigma. Time grows with the square of the number of
-    records.
+    It is within 1e-10 of the smallest and on its private side. ``delta`` lies inside (0, 1).
     """
-    epsilon, sigma = _checked(epsilon, sigma)
-    points = values_of(values)
-    # the record itself is at distance 0 and adds nothing to the sum
-    largest = max(gaussian_deltas(block / sigma, epsilon).sum(axis=1).max() for block in _distances(points))
-    return float(largest) / (len(points) - 1)
+    # Corollary 4: with n = 1, PMP is DP, and the mean of one of two values is that value.
+    return gaussian_pmp_sigma([0.0, _sensitivity(value_range, n)], epsilon, delta, rtol=ROOT_TOLERANCE)
+
+
+def _sensitivity(value_range: float, n: int) -> float:
+    return inside("value_range", value_range, 0.0, math.inf) / whole("n", n)
 
 
 def values_of(parent: ArrayLike) -> np.ndarray:
@@ -91,9 +95,107 @@ def values_of(parent: ArrayLike) -> np.ndarray:
     return values
 
 
-def _checked(epsilon: float, sigma: float) -> tuple[float, float]:
+def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
+    """Bound on delta of practical membership privacy, averaged over the record that replaces the target.
+
+    Proposition 12 with "Our approach": the largest, over records x, mean over x' != x of ``Phi(D/(2 sigma) -
+    epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D)`` with ``D = |g(x) - g(x')| / n``. It
+    decreases in epsilon (at least 0 and finite) and in sigma. Time grows with the square of the number of
+    records.
+    """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    return epsilon, inside("sigma", sigma, 0.0, math.inf)
+    return _averaged(values_of(values), finite_sigma(sigma), epsilon)
+
+
+def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
+    """Smallest epsilon at which :func:`gaussian_pmp_delta` is at most ``delta``, rounded up.
+
+    At delta 0 epsilon is infinite unless all values are equal. The delta at the result was computed and is at
+    most ``delta``.
+    """
+    points, sigma = values_of(values), finite_sigma(sigma)
+    delta = in_range("delta", delta, 0.0, 1.0)
+    if _averaged(points, sigma, 0.0) <= delta:
+        return 0.0
+    # The average is at most its largest term, whose epsilon is known.
+    high = single_epsilon(largest_distance(points), sigma, delta)
+    if math.isinf(high):
+        return math.inf
+
+    def excess(epsilon: float) -> float:
+        return _log(_averaged(points, sigma, epsilon)) - math.log(delta)
+
+    low, high = 1e-12 * high, (1 + 1e-9) * high
+    return low if excess(low) <= 0.0 else private_root(excess, high, low, ROOT_TOLERANCE)
+
+
+def gaussian_pmp_sigma(values: ArrayLike, epsilon: float, delta: float, *, rtol: float = 1e-3) -> float:
+    """Smallest noise, within ``rtol``, for which :func:`gaussian_pmp_delta` is at most ``delta``, in (0, 1).
+
+    The delta at this sigma was computed and is at most ``delta``. InputError if any noise however small meets
+    the target because so many values are equal.
+    """
+    points = values_of(values)
+    epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
+    delta = inside("delta", delta, 0.0, 1.0)
+    rtol = in_range("rtol", rtol, 0.0, 0.1, low_open=True)
+    if delta >= max(float((row > 0.0).sum(axis=1).max()) for row in _distances(points)) / (len(points) - 1):
+        raise InputError(
+            f"values: so many are equal that any noise meets delta {delta:g}, so there is no smallest sigma"
+        )
+
+    def excess(sigma: float) -> float:
+        return _log(_averaged(points, sigma, epsilon)) - math.log(delta)
+
+    good = bad = largest_distance(points)
+    while excess(good) > 0.0:
+        good, bad = 2 * good, good
+    while excess(bad) <= 0.0:
+        good, bad = bad, bad / 2
+    return private_root(excess, good, bad, rtol)
+
+
+def largest_distance(points: np.ndarray) -> float:
+    """Return the largest D of two records."""
+    return max(float(block.max()) for block in _distances(points))
+
+
+def finite_sigma(sigma: float) -> float:
+    """Return ``sigma`` after checking that it is greater than 0 and finite."""
+    return inside("sigma", sigma, 0.0, math.inf)
+
+
+def single_epsilon(distance: float, sigma: float, delta: float) -> float:
+    """Return epsilon of one Gaussian release whose mean moves by ``distance``."""
+    mu = distance / sigma
+    # Beyond these the square of mu is no number; both roundings are to the private side.
+    mu = math.inf if mu > _LARGEST_MU else max(mu, 1 / _LARGEST_MU) if mu > 0.0 else 0.0
+    return GaussianLoss(mu).epsilon(delta)
+
+
+def private_root(excess: Callable[[float], float], good: float, bad: float, rtol: float) -> float:
+    """Return a root of ``excess`` between two points, within ``rtol`` of it and where it is at most 0.
+
+    ``excess`` is how far the cost exceeds the target, ``excess(good) <= 0 < excess(bad)``. Both points are
+    greater than 0, and either may be the larger.
+    """
+    from scipy.optimize import brentq
+
+    root = float(brentq(excess, good, bad, xtol=1e-300, rtol=max(rtol / 4, 1e-14)))
+    step = max(rtol / 4, 1e-15)
+    while excess(root) > 0.0:
+        # brentq ends on either side; walk towards the good one
+        moved = root + math.copysign(step * root, good - root)
+        if abs(moved - root) >= abs(good - root):
+            return good
+        root, step = moved, 2 * step
+    return root
+
+
+def _averaged(points: np.ndarray, sigma: float, epsilon: float) -> float:
+    """Proposition 12 for a mean. The record itself is at distance 0 and adds nothing to the sum."""
+    largest = max(gaussian_deltas(block / sigma, epsilon).sum(axis=1).max() for block in _distances(points))
+    return float(largest) / (len(points) - 1)
 
 
 def _distances(points: np.ndarray) -> Iterator[np.ndarray]:
@@ -103,13 +205,11 @@ def _distances(points: np.ndarray) -> Iterator[np.ndarray]:
     # Squares of values far from 1 leave the range of floats, and a distance lost in that is a privacy claim.
     unit = float(np.abs(points).max()) or 1.0
     scaled, factor = points / unit, unit / (len(points) // 2)
-    return (cdist(scaled[block], scaled) * factor for block in _blocks(len(points), len(points)))
+    return (cdist(scaled[block], scaled) * factor for block in blocks(len(points), len(points)))
 
 
-def _blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Cut rows into blocks small enough to work on."""
-    size = max(1, _BLOCK_CELLS // max(1, columns))
-    return (slice(start, start + size) for start in range(0, rows, size))
+def _log(delta: float) -> float:
+    return math.log(max(delta, 5e-324))
 
 
 def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
@@ -129,7 +229,7 @@ def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) ->
         the values that the integral would take too long.
     """
     points = values_of(values)
-    sigma = inside("sigma", sigma, 0.0, math.inf)
+    sigma = finite_sigma(sigma)
     epsilon = in_range("epsilon", epsilon, 0.0, 700.0)
     if points.shape[1] != 1:
         raise InputError("values must be one number a record for the exact delta")
@@ -142,7 +242,7 @@ def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) ->
         scaled = (points[:, 0] - points[:, 0].min()) / sigma
     if not scaled.max() <= _WIDEST:
         raise InputError(f"sigma {sigma:g} is too small beside the values for the exact delta")
-    mask = halves_of(points)
+    mask = halves_of(points).mask
     means = mask @ scaled / (len(points) // 2)
     grid = _grid(means, sigma)
     excess = _log_ratios(grid, means, mask) - epsilon
@@ -172,7 +272,7 @@ def _log_ratios(points: np.ndarray, means: np.ndarray, mask: np.ndarray) -> np.n
     """Log density with each record (columns) less that without it, at each point (rows)."""
     sides = np.concatenate([mask, ~mask], axis=1).astype(float)
     rows = []
-    for block in _blocks(len(points), len(means)):
+    for block in blocks(len(points), len(means)):
         exponents = -0.5 * (points[block, None] - means) ** 2
         sums = np.exp(exponents - exponents.max(axis=1, keepdims=True)) @ sides
         with np.errstate(divide="ignore"):

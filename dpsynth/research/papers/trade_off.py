@@ -9,7 +9,7 @@ differential privacy", Definition 2.6 and equation 6, for the exact curves.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,21 @@ class Pair(NamedTuple):
 
     epsilon: float
     delta: float
+
+
+def strongest(pairs: Iterable[tuple[float, float]]) -> tuple[Pair, ...]:
+    """Those of many pairs that no other pair implies, in ascending epsilon and descending delta.
+
+    Examples
+    --------
+    >>> strongest([(1.0, 0.1), (0.0, 0.3), (2.0, 0.1)])
+    (Pair(epsilon=0.0, delta=0.3), Pair(epsilon=1.0, delta=0.1))
+    """
+    kept: list[Pair] = []
+    for pair in sorted(pairs):
+        if not kept or pair[1] < kept[-1].delta:
+            kept.append(Pair(*pair))
+    return tuple(kept)
 
 
 def fnr(pairs: Sequence[tuple[float, float]], fpr: ArrayLike) -> float | NDArray[np.float64]:

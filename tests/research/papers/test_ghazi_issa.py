@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
 from dpsynth.accounting.conversions import largest_tv
 from dpsynth.accounting.tv_bounds import staircase_density, staircase_tv
 from dpsynth.errors import InputError
-from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
+from dpsynth.research.papers.ghazi_issa import (
+    compose,
+    erasure_probability,
+    gaussian_limit,
+    kairouz,
+    noisy_sgd,
+    subsampled,
+)
 from dpsynth.research.papers.trade_off import fnr
 
 GRID = np.linspace(0.0, 1.0, 101)
@@ -132,15 +139,73 @@ def test_properties_of_a_composition(epsilon, delta, share, k):
     assert np.all(worst >= deltas - 1e-13)
 
 
+@pytest.mark.parametrize(("k", "delta"), [(1, 0.0), (9, 1e-3), (10, 0.0), (60, 1e-3)])
+def test_the_pairs_that_parity_leaves_out_add_nothing(k, delta):
+    """Pairs of another parity than k, or of another tv than the largest."""
+    every = compose(0.3, delta, largest_tv(0.3, delta), k)
+    assert fnr(kairouz(0.3, delta, k), GRID) == pytest.approx(fnr(every, GRID), abs=1e-13)
+
+
 @pytest.mark.parametrize("k", [7, 10])
-def test_the_largest_tv_equals_the_printed_sum_of_kairouz(k):
-    """A composition that is not equation (6) where the TV is not known."""
+def test_kairouz_equals_its_printed_sum(k):
+    """An index of equation (6) that is off by one."""
     e = math.exp(0.4)
-    pairs = compose(0.4, 0.01, largest_tv(0.4, 0.01), k)[k % 2 :: 2]
+    pairs = kairouz(0.4, 0.01, k)
     for i, pair in enumerate(reversed(pairs)):
         inner = sum(math.comb(k, m) * (e ** (k - m) - e ** (k - 2 * i + m)) for m in range(i)) / (1 + e) ** k
         assert pair.epsilon == pytest.approx((k - 2 * i) * 0.4)
         assert pair.delta == pytest.approx(1 - 0.99**k * (1 - inner), rel=1e-12)
+
+
+@pytest.mark.parametrize("q", [0.01, 0.3, 1.0])
+def test_subsampling_is_tight(q):
+    """A wrong amplified epsilon, delta or tv: equations (48) and (49) reach all three at once."""
+    epsilon, delta, tv = 1.2, 0.01, 0.35
+    respond = 1 - erasure_probability(epsilon, delta, tv)
+    right = respond / (1 + math.exp(-epsilon))
+    p = np.array([delta, *((1 - delta) * np.array([right, 1 - respond, respond - right])), 0.0])
+    absent = p[::-1]
+    sampled = q * p + (1 - q) * absent
+    part = subsampled(epsilon, delta, tv, q)
+    assert part.tv == pytest.approx(np.abs(sampled - absent).sum() / 2)
+    assert part.delta == pytest.approx(np.maximum(0, sampled - math.exp(part.epsilon) * absent).sum())
+    assert part.delta < np.maximum(0, sampled - math.exp(0.999 * part.epsilon) * absent).sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    epsilon=st.floats(0.0, 1000.0),
+    delta=st.floats(0.0, 0.9),
+    share=st.floats(0.0, 1.0),
+    q=st.floats(0.0, 1.0),
+)
+def test_a_sampled_mechanism_can_be_composed(epsilon, delta, share, q):
+    """Parameters that leave their own range after sampling, or overflow."""
+    top = largest_tv(epsilon, delta)
+    part = subsampled(epsilon, delta, min(top, delta + share * (top - delta)), q)
+    assert 0 <= part.epsilon <= epsilon
+    assert len(compose(*part, 3)) == 4
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_gaussian_limit_is_approached(share):
+    """A limit with the wrong mu: the distance to the exact composition must fall towards 0."""
+    gaps = []
+    for k in (25, 400, 6400):
+        epsilon = 1.5 / math.sqrt(k)
+        tv = share * largest_tv(epsilon)
+        mu = gaussian_limit(np.full(k, epsilon), tv)
+        limit = ndtr(ndtri(1 - GRID[1:-1]) - mu)
+        gaps.append(float(np.max(np.abs(fnr(compose(epsilon, 0.0, tv, k), GRID[1:-1]) - limit))))
+    assert mu == pytest.approx(1.5 * math.sqrt(share), rel=1e-3)
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2]
+    assert gaps[2] < 5e-4
+
+
+def test_gaussian_limit_of_a_list():
+    """A sum that ignores the mechanisms' own parameters."""
+    assert gaussian_limit([0.1, 0.2], [0.02, 0.05]) == pytest.approx(math.sqrt(2 * (0.002 + 0.01)))
+    assert gaussian_limit(0.0, 0.0) == 0.0
 
 
 def test_fnr_is_the_envelope_of_the_lines():
@@ -171,6 +236,36 @@ def test_fnr_of_a_composition_is_a_trade_off_curve(epsilon, share, k):
     assert fnr(pairs, curve[seen]) == pytest.approx(GRID[seen], abs=1e-9)
     # the smallest sum of the two errors is 1 - TV
     assert np.min(curve + GRID) >= 1 - pairs[0].delta - 1e-12
+
+
+@pytest.mark.parametrize(("mu", "steps"), [(0.1, 100), (0.5, 10), (2.0, 3)])
+def test_noisy_sgd_bounds_the_exact_gaussian(mu, steps):
+    """A curve above the true one (no protection), or one so low that it says nothing."""
+    exact = ndtr(ndtri(1 - GRID[1:-1]) - mu * math.sqrt(steps))
+    bound = fnr(noisy_sgd(mu, steps), GRID[1:-1])
+    assert np.all(bound <= exact + 1e-12)
+    assert np.max(bound) > 0.4 * np.max(exact)
+    one = fnr(noisy_sgd(mu, steps, epsilons=[mu]), GRID[1:-1])
+    assert np.all(one <= exact + 1e-12)
+
+
+def test_noisy_sgd_of_one_step():
+    """A total variation, delta or epsilon of a step that is not the Gaussian's, or not sampled."""
+    mu, q, epsilon = 0.8, 0.1, 1.5
+    tv = 2 * ndtr(mu / 2) - 1
+    delta = ndtr(-epsilon / mu + mu / 2) - math.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
+    pairs = noisy_sgd(mu, 1, q, epsilons=[epsilon])
+    assert pairs[0] == pytest.approx((0.0, q * tv), rel=1e-12)
+    assert pairs[1] == pytest.approx((math.log1p(q * math.expm1(epsilon)), q * delta), rel=1e-12)
+
+
+def test_noisy_sgd_at_its_edges():
+    """No noise at all, noise without end, and an empty batch."""
+    assert noisy_sgd(0.0, 5) == ((0.0, 0.0),)
+    assert noisy_sgd(1.0, 5, 0.0) == ((0.0, 0.0),)
+    assert np.max(fnr(noisy_sgd(100.0, 5), GRID[1:])) < 1e-3
+    assert noisy_sgd(1000.0, 5, epsilons=[1.0]) == ((0.0, 1.0),)
+    assert fnr(noisy_sgd(1e-9, 5), 0.5) == pytest.approx(0.5, abs=1e-8)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6, 1.0, 50.0, 1e4])
@@ -212,10 +307,22 @@ def test_compose_refuses(arguments, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: subsampled(1.0, 0.0, 0.1, 1.5), "sampling_prob"),
+        (lambda: kairouz(1.0, 1.0, 2), "delta"),
+        (lambda: kairouz(1.0, 0.0, 2.0), "k must"),
+        (lambda: gaussian_limit([0.1], [0.2]), "tvs"),
+        (lambda: gaussian_limit([-0.1], [0.0]), "epsilons"),
+        (lambda: gaussian_limit([0.1, 0.2], [0.01, 0.01, 0.01]), "one shape"),
+        (lambda: gaussian_limit(["x"], [0.1]), "numbers"),
         (lambda: fnr([], 0.5), "pairs"),
         (lambda: fnr([(1.0, 2.0)], 0.5), "pairs"),
         (lambda: fnr([(math.nan, 0.0)], 0.5), "pairs"),
         (lambda: fnr([(1.0, 0.0)], [0.5, math.nan]), "fpr"),
+        (lambda: noisy_sgd(-1.0, 2), "mu"),
+        (lambda: noisy_sgd(1.0, 0), "steps"),
+        (lambda: noisy_sgd(1.0, 2, 1.1), "sampling_prob"),
+        (lambda: noisy_sgd(1.0, 2, epsilons=[]), "epsilons"),
+        (lambda: noisy_sgd(1.0, 2, epsilons=[math.nan]), "epsilons"),
         (lambda: staircase_tv(0.0, 0.5), "epsilon"),
         (lambda: staircase_tv(1.0, 1.1), "gamma"),
     ],

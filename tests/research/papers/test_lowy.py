@@ -11,27 +11,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.errors import InputError
-from dpsynth.research.papers.lowy import MOST_CELLS, attack_accuracy, exponential_pmp, mechanism_pmp
+from dpsynth.research.papers import lowy
+from dpsynth.research.papers.lowy import (
+    MOST_CELLS,
+    Halves,
+    MeanLoss,
+    attack_accuracy,
+    exponential_pmp,
+    halves_of,
+    mechanism_pmp,
+    summarised,
+)
 from dpsynth.research.papers.lowy_gaussian import (
     gaussian_dp_delta,
+    gaussian_dp_sigma,
     gaussian_parent_delta,
+    gaussian_parent_epsilon,
     gaussian_pmp_delta,
+    gaussian_pmp_epsilon,
     gaussian_pmp_exact_delta,
+    gaussian_pmp_sigma,
+    private_root,
 )
 
 PARENT = np.array([0.0, 0.1, 0.3, 0.35, 0.6, 1.0])
 OUTPUTS = np.linspace(0.0, 1.0, 5)
+DISTANCE = MeanLoss(lambda records, outputs: np.abs(np.asarray(records)[:, None] - outputs))
 
 
 def of_the_mean(records, outputs):
-    """Distance of the mean."""
     return np.abs(records.mean() - outputs)
-
-
-def mean_distance(records, outputs):
-    """Mean distance."""
-    return np.abs(np.asarray(records)[:, None] - outputs).mean(axis=0)
 
 
 # --- the exponential mechanism ---------------------------------------------------------------------------
@@ -64,9 +75,9 @@ def naive_exponential(parent, loss, outputs, epsilon, sensitivity):
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 4.0, 40.0])
-@pytest.mark.parametrize("loss", [of_the_mean, mean_distance])
+@pytest.mark.parametrize("loss", [of_the_mean, DISTANCE, lambda r, w: DISTANCE(r, w)], ids=["f", "mean", "g"])
 def test_exponential_mechanism_against_enumeration(loss, epsilon):
-    """A wrong pairing of adjacent halves, or a wrong mask."""
+    """A wrong pairing of adjacent halves, a wrong mask, or a quick path that differs from the definition."""
     result = exponential_pmp(PARENT, loss, OUTPUTS, epsilon, sensitivity=1 / 3)
     records, gap = naive_exponential(PARENT, loss, OUTPUTS, epsilon, 1 / 3)
     assert result.record_epsilons == pytest.approx(records, rel=1e-10)
@@ -80,23 +91,25 @@ def test_a_lexicographic_pairing_for_ten_records():
     parent, table = rng.random(10), {}
     halves = list(itertools.combinations(range(10), 5))
     for half in halves:
-        p = np.exp(-6 * mean_distance(parent[list(half)], OUTPUTS))
+        p = np.exp(-6 * DISTANCE(parent[list(half)], OUTPUTS))
         table[half] = np.log(p / p.sum())
     gap = max(
         np.abs(table[a] - table[b]).max()
         for a, b in itertools.combinations(halves, 2)
         if len(set(a) & set(b)) == 4
     )
-    result = exponential_pmp(parent, mean_distance, OUTPUTS, 6 * 2 / 5, sensitivity=1 / 5)
-    assert result.epsilon_parent == pytest.approx(gap, rel=1e-10)
+    for loss in (DISTANCE, lambda records, outputs: DISTANCE(records, outputs)):
+        result = exponential_pmp(parent, loss, OUTPUTS, 6 * 2 / 5, sensitivity=1 / 5)
+        assert result.epsilon_parent == pytest.approx(gap, rel=1e-10)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=8), st.floats(0, 60))
-def test_dp_implies_pmp(values, epsilon):
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=8), st.floats(0, 60), st.booleans())
+def test_dp_implies_pmp(values, epsilon, quick):
     """Proposition 5: epsilon_PMP <= epsilon_X <= epsilon; catches any ratio that is too large."""
     parent = np.array(values[: len(values) // 2 * 2])
-    result = exponential_pmp(parent, of_the_mean, OUTPUTS, epsilon, sensitivity=2 / len(parent))
+    loss = DISTANCE if quick else of_the_mean
+    result = exponential_pmp(parent, loss, OUTPUTS, epsilon, sensitivity=2 / len(parent))
     slack = 1e-9 * (1 + epsilon)
     assert result.epsilon_pmp <= result.epsilon_parent + slack
     assert result.epsilon_parent <= epsilon + slack
@@ -106,7 +119,7 @@ def test_dp_implies_pmp(values, epsilon):
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 30))
 def test_two_records_are_dp_restricted_to_the_parent(first, second, epsilon):
     """Corollary 4: with n = 1 the two notions are the same."""
-    result = exponential_pmp(np.array([first, second]), mean_distance, OUTPUTS, epsilon, sensitivity=1.0)
+    result = exponential_pmp(np.array([first, second]), DISTANCE, OUTPUTS, epsilon, sensitivity=1.0)
     assert result.epsilon_pmp == pytest.approx(result.epsilon_parent, abs=1e-9)
     assert result.record_epsilons[0] == pytest.approx(result.record_epsilons[1], abs=1e-9)
 
@@ -114,30 +127,120 @@ def test_two_records_are_dp_restricted_to_the_parent(first, second, epsilon):
 def test_a_table_and_an_array_agree():
     """Rows of a data frame taken by label instead of by position."""
     frame = pd.DataFrame({"age": PARENT, "sex": list("abcabc")}, index=[9, 3, 5, 1, 0, 7])
-    expected = exponential_pmp(PARENT, of_the_mean, OUTPUTS, 3.0, sensitivity=1 / 3)
-    found = exponential_pmp(
-        frame, lambda rows, outputs: of_the_mean(rows["age"], outputs), OUTPUTS, 3.0, sensitivity=1 / 3
-    )
-    assert found == expected
+    for loss in (
+        lambda records, outputs: np.abs(records["age"].mean() - outputs),
+        MeanLoss(lambda records, outputs: np.abs(records["age"].to_numpy()[:, None] - outputs)),
+    ):
+        array_loss = DISTANCE if isinstance(loss, MeanLoss) else of_the_mean
+        expected = exponential_pmp(PARENT, array_loss, OUTPUTS, 3.0, sensitivity=1 / 3)
+        assert exponential_pmp(frame, loss, OUTPUTS, 3.0, sensitivity=1 / 3) == expected
 
 
 def test_extreme_epsilons_stay_finite_and_ordered():
     """Weights that underflow, so that a ratio becomes infinite or NaN or loses its order."""
     epsilons = [0.0, 1e-12, 1.0, 1e3, 1e5, 1e8]
-    results = [exponential_pmp(PARENT, mean_distance, OUTPUTS, e, sensitivity=1 / 3) for e in epsilons]
+    results = [exponential_pmp(PARENT, DISTANCE, OUTPUTS, e, sensitivity=1 / 3) for e in epsilons]
     sizes = [result.epsilon_pmp for result in results]
     assert sizes[0] == 0.0 and sizes == sorted(sizes) and math.isfinite(sizes[-1])
     # for large epsilon the best half of each side decides, so that log ratios grow in proportion
     assert sizes[-1] / sizes[-2] == pytest.approx(1e3, rel=1e-3)
     with pytest.raises(InputError, match="overflows at epsilon 1e"):
-        exponential_pmp(PARENT, mean_distance, OUTPUTS * 1e10, 1e300, sensitivity=1 / 3)
+        exponential_pmp(PARENT, DISTANCE, OUTPUTS * 1e10, 1e300, sensitivity=1 / 3)
 
 
 def test_equal_records_give_nothing_away():
     """A ratio between sums over different numbers of halves."""
-    result = exponential_pmp(np.full(8, 0.3), mean_distance, OUTPUTS, 50.0, sensitivity=1 / 4)
+    result = exponential_pmp(np.full(8, 0.3), DISTANCE, OUTPUTS, 50.0, sensitivity=1 / 4)
     assert result.epsilon_pmp == pytest.approx(0.0, abs=1e-12)
     assert result.epsilon_parent == pytest.approx(0.0, abs=1e-12)
+
+
+# --- random halves ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_random_halves_agree_within_their_bars(epsilon):
+    """A bar that is too short, or does not shrink as 1 / sqrt(halves); an estimate that is biased down."""
+    parent = np.random.default_rng(1).random(12)
+    exact = exponential_pmp(parent, DISTANCE, OUTPUTS, epsilon, sensitivity=1 / 6)
+    bars = []
+    for halves in (400, 6400):
+        results = [
+            exponential_pmp(
+                parent,
+                DISTANCE,
+                OUTPUTS,
+                epsilon,
+                sensitivity=1 / 6,
+                halves=halves,
+                rng=np.random.default_rng(seed),
+            )
+            for seed in range(30)
+        ]
+        errors = np.array([result.epsilon_pmp - exact.epsilon_pmp for result in results])
+        bar = np.array([result.standard_error for result in results])
+        assert np.all(np.abs(errors) <= 3.2 * bar)
+        assert np.abs(errors).mean() > 0.2 * bar.mean()  # the bar is not simply very long
+        assert all(result.epsilon_parent <= exact.epsilon_parent + 1e-9 for result in results)
+        assert not any(result.exact for result in results) and all(r.halves == halves for r in results)
+        bars.append(bar.mean())
+    assert 3.0 < bars[0] / bars[1] < 5.5
+
+
+def test_the_bar_of_two_means_by_resampling():
+    """A delta method with a wrong count or a squared where a plain error belongs."""
+    rng = np.random.default_rng(3)
+    parent = rng.random(12)
+    table = {"rng": rng, "halves": 2000}
+    draws = [
+        exponential_pmp(parent, DISTANCE, np.array([0.0, 1.0]), 2.0, sensitivity=1 / 6, **table)
+        for _ in range(200)
+    ]
+    seen = np.std([draw.epsilon_pmp for draw in draws])
+    assert np.mean([draw.standard_error for draw in draws]) == pytest.approx(seen, rel=0.35)
+
+
+def test_the_bar_is_that_of_pairs_that_may_be_the_largest(monkeypatch):
+    """The bar of the winner alone, which is too short, or that of any pair, which is too long."""
+    ratios, errors = np.array([[1.0, -0.9, 0.1]]), np.array([[0.01, 0.05, 0.2]])
+    monkeypatch.setattr(lowy, "record_log_ratios", lambda *arguments, **options: (ratios, errors))
+    mask = np.array([[True, False]])
+    result = summarised(Halves(mask, ~mask), lambda rows: ratios[rows], 1.5)
+    assert (result.epsilon_pmp, result.standard_error, result.epsilon_parent) == (1.0, 0.05, 1.5)
+
+
+def test_both_kinds_of_loss_see_the_same_random_halves():
+    """A quick path whose random halves or neighbours differ from those of the plain one."""
+    parent = np.random.default_rng(2).random(40)
+    quick, plain = (
+        exponential_pmp(
+            parent, loss, OUTPUTS, 5.0, sensitivity=1 / 20, halves=300, rng=np.random.default_rng(0)
+        )
+        for loss in (DISTANCE, lambda records, outputs: DISTANCE(records, outputs))
+    )
+    assert quick.epsilon_pmp == pytest.approx(plain.epsilon_pmp, rel=1e-9)
+    assert quick.epsilon_parent == pytest.approx(plain.epsilon_parent, rel=1e-9)
+    assert quick.standard_error == pytest.approx(plain.standard_error, rel=1e-6)
+
+
+def test_random_halves_are_uniform_and_their_neighbours_adjacent():
+    """Halves of a wrong size, records that are favoured, or a swap that changes none or two."""
+    design = halves_of(np.arange(6), 12_000, np.random.default_rng(0))
+    assert np.all(design.mask.sum(axis=1) == 3) and np.all(design.swapped.sum(axis=1) == 3)
+    assert np.all((design.mask != design.swapped).sum(axis=1) == 2)
+    codes, counts = np.unique(design.mask @ 2 ** np.arange(6), return_counts=True)
+    assert len(codes) == 20
+    assert ((counts - 600) ** 2 / 600).sum() < 50  # chi square with 19 degrees: 50 has probability 1e-4
+
+
+def test_what_the_result_says():
+    """An accuracy that is not that of epsilon_PMP, or an estimate that looks exact."""
+    exact = exponential_pmp(PARENT, DISTANCE, OUTPUTS, 2.0, sensitivity=1 / 3)
+    sampled = exponential_pmp(PARENT, DISTANCE, OUTPUTS, 2.0, sensitivity=1 / 3, halves=100)
+    assert exact.exact and not sampled.exact and sampled.halves == 100
+    assert exact.attack_accuracy == pytest.approx(
+        math.exp(exact.epsilon_pmp) / (1 + math.exp(exact.epsilon_pmp))
+    )
 
 
 # --- any mechanism ---------------------------------------------------------------------------------------
@@ -165,6 +268,7 @@ def test_an_output_that_never_happens_counts_for_nothing():
     """NaN from comparing two zeros."""
     result = mechanism_pmp(np.arange(4), lambda records: np.array([0.0, 1.0]))
     assert (result.epsilon_pmp, result.epsilon_parent) == (0.0, 0.0)
+    assert mechanism_pmp(np.arange(4), lambda records: np.array([0.0, 1.0]), halves=100).standard_error == 0.0
 
 
 @settings(max_examples=25, deadline=None)
@@ -308,6 +412,8 @@ def test_gaussian_extremes_are_finite_and_ordered():
     tiny = [0.0, 3e-187]
     for function in (gaussian_pmp_delta, gaussian_parent_delta, gaussian_pmp_exact_delta):
         assert function(tiny, 1.0, 1.0) == 0.0
+    assert gaussian_parent_epsilon(tiny, 1.0, 1e-300) < 1e-180
+    assert gaussian_parent_epsilon([0.0, 1e160], 1.0, 1e-5) == math.inf
     assert gaussian_pmp_exact_delta(PARENT, 1e12, 0.0) < 1e-11
     assert gaussian_pmp_exact_delta(PARENT, 0.4, 700.0) == 0.0
     assert gaussian_pmp_exact_delta(np.zeros(6), 1.0, 0.0) == 0.0
@@ -320,6 +426,68 @@ def test_a_large_parent_set_is_cut_into_blocks():
     values[-1] = 2000.0
     expected = gaussian_dp_delta(2000.0, 1000, 1.0, 0.5)
     assert gaussian_pmp_delta(values, 1.0, 0.5) == pytest.approx(expected, rel=1e-9)
+
+
+# --- inverses and calibration ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.2, 1e-2, 1e-5, 1e-12, 1e-100])
+def test_epsilon_is_the_inverse_of_delta_on_the_private_side(delta):
+    """A root that is a hair too small, or far too large."""
+    values = np.random.default_rng(0).normal(size=(20, 3))
+    epsilon = gaussian_pmp_epsilon(values, 0.2, delta)
+    assert gaussian_pmp_delta(values, 0.2, epsilon) <= delta
+    assert gaussian_pmp_delta(values, 0.2, epsilon * (1 - 1e-6)) > delta
+    assert epsilon <= gaussian_parent_epsilon(values, 0.2, delta)
+
+
+def test_epsilon_at_the_ends():
+    """A search without an end."""
+    assert gaussian_pmp_epsilon(PARENT, 0.4, 0.5) == 0.0 and gaussian_pmp_epsilon(PARENT, 0.4, 1.0) == 0.0
+    assert gaussian_pmp_epsilon(PARENT, 0.4, 0.0) == math.inf
+    assert gaussian_pmp_epsilon(np.ones(4), 0.4, 0.0) == 0.0
+    # two records: all distances are the largest one, so that the search has no room above the root
+    assert gaussian_pmp_epsilon([0.0, 1.0], 1.0, 1e-5) == pytest.approx(GaussianLoss(1.0).epsilon(1e-5))
+    assert math.isfinite(gaussian_pmp_epsilon(PARENT, 1e-6, 1e-5))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1.0, 0.01), (0.0, 0.05), (0.1, 1e-8), (20.0, 1e-5), (3.0, 0.9)]
+)
+def test_smallest_sigma(epsilon, delta):
+    """Calibration that ends on the wrong side or away from the root."""
+    sigma = gaussian_pmp_sigma(PARENT, epsilon, delta)
+    assert gaussian_pmp_delta(PARENT, sigma, epsilon) <= delta
+    assert gaussian_pmp_delta(PARENT, sigma * (1 - 1e-3), epsilon) > delta
+
+
+def test_smallest_sigma_with_equal_records():
+    """A limit at sigma 0 that overlooks equal records: here two of three others differ, so delta is 2/3."""
+    values = [0.0, 0.0, 1.0, 1.0]
+    assert gaussian_pmp_delta(values, 1e-9, 1.0) == pytest.approx(2 / 3)
+    sigma = gaussian_pmp_sigma(values, 1.0, 0.66)
+    assert gaussian_pmp_delta(values, sigma, 1.0) <= 0.66 < gaussian_pmp_delta(values, 0.999 * sigma, 1.0)
+    with pytest.raises(InputError, match="no smallest sigma"):
+        gaussian_pmp_sigma(values, 1.0, 0.67)
+
+
+def test_smallest_sigma_of_dp():
+    """Another sensitivity than range / n."""
+    sigma = gaussian_dp_sigma(2.0, 5, 1.0, 1e-5)
+    assert gaussian_dp_delta(2.0, 5, sigma, 1.0) <= 1e-5 < gaussian_dp_delta(2.0, 5, sigma * (1 - 1e-6), 1.0)
+    assert GaussianLoss(0.4 / sigma).epsilon(1e-5) == pytest.approx(1.0, rel=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.1, 10), st.floats(0.1, 0.9), st.sampled_from([1e-3, 1e-6, 1e-12]))
+def test_the_root_is_on_the_private_side(scale, level, rtol):
+    """A walk to the private side that does not end there, from either side."""
+    falling = private_root(lambda x: level - x / (x + scale), 1e3 * scale, 1e-3 * scale, rtol)
+    rising = private_root(lambda x: x / (x + scale) - level, 1e-3 * scale, 1e3 * scale, rtol)
+    exact = scale * level / (1 - level)
+    assert falling / (falling + scale) >= level and rising / (rising + scale) <= level
+    assert falling == pytest.approx(exact, rel=2 * rtol + 1e-13)
+    assert rising == pytest.approx(exact, rel=2 * rtol + 1e-13)
 
 
 # --- refusals --------------------------------------------------------------------------------------------
@@ -337,22 +505,20 @@ def test_a_large_parent_set_is_cut_into_blocks():
         ({"parent": PARENT[:5]}, "parent must have an even number of records, at least 2, not 5"),
         ({"parent": PARENT[:0]}, "parent must have an even number"),
         ({"parent": 3.0}, "parent must be a table"),
-        ({"parent": np.linspace(0, 1, 26)}, "take at most 24 of them"),
+        ({"parent": np.linspace(0, 1, 26)}, "pass halves="),
+        ({"halves": 99}, "halves must be a whole number of at least 100"),
+        ({"halves": 200.0}, "halves must be a whole number"),
         ({"loss": lambda records, outputs: np.full(5, math.nan)}, "loss must return finite"),
         ({"loss": lambda records, outputs: 0.0}, "loss must return finite"),
         ({"loss": lambda records, outputs: outputs[: 1 + int(records[0] == 0)]}, "same outputs"),
+        ({"loss": MeanLoss(lambda records, outputs: outputs)}, "loss must return finite numbers of shape"),
+        ({"loss": MeanLoss(lambda records, outputs: np.zeros((2, 5)))}, "one row for each record"),
         ({"outputs": OUTPUTS[:0]}, "at least one output"),
     ],
 )
 def test_exponential_arguments_are_refused_by_name(change, message):
     """A wrong argument that gives a number, or an error that does not name it."""
-    arguments = {
-        "parent": PARENT,
-        "loss": mean_distance,
-        "outputs": OUTPUTS,
-        "epsilon": 5.0,
-        "sensitivity": 1 / 3,
-    }
+    arguments = {"parent": PARENT, "loss": DISTANCE, "outputs": OUTPUTS, "epsilon": 5.0, "sensitivity": 1 / 3}
     with pytest.raises(InputError, match=message):
         exponential_pmp(**(arguments | change))
 
@@ -382,12 +548,19 @@ def test_what_is_no_distribution_is_refused(probabilities):
         (lambda: gaussian_pmp_delta([0.0, math.nan], 1.0, 0.1), "values must be finite"),
         (lambda: gaussian_pmp_delta(["a", "b"], 1.0, 0.1), "values must be numbers"),
         (lambda: gaussian_pmp_delta(np.zeros((2, 0)), 1.0, 0.1), "values must be finite numbers of shape"),
+        (lambda: gaussian_pmp_epsilon(PARENT, 1.0, 1.1), "delta must lie"),
+        (lambda: gaussian_pmp_epsilon(PARENT, 1.0, math.nan), "delta must be a number"),
+        (lambda: gaussian_pmp_sigma(PARENT, 1.0, 0.0), "delta must lie"),
+        (lambda: gaussian_pmp_sigma(PARENT, 1.0, 1.0), "delta must lie"),
+        (lambda: gaussian_pmp_sigma(PARENT, 1.0, 0.1, rtol=0.0), "rtol must lie"),
+        (lambda: gaussian_pmp_sigma(np.ones(4), 1.0, 0.1), "no smallest sigma"),
         (lambda: gaussian_pmp_exact_delta(PARENT, 0.4, 701.0), "epsilon must lie"),
         (lambda: gaussian_pmp_exact_delta(np.zeros((4, 2)), 0.4, 1.0), "one number a record"),
         (lambda: gaussian_pmp_exact_delta(np.zeros(18), 0.4, 1.0), "18 records, more than 16"),
         (lambda: gaussian_pmp_exact_delta(np.arange(14.0) ** 3, 1e-3, 1.0), "sigma 0.001 is too small"),
         (lambda: gaussian_pmp_exact_delta([0.0, 1e300], 1e-300, 1.0), "sigma 1e-300 is too small"),
         (lambda: gaussian_parent_delta(PARENT, 1.0, math.nan), "epsilon must be a number"),
+        (lambda: gaussian_parent_epsilon(PARENT, 1.0, -0.1), "delta must lie"),
         (lambda: gaussian_dp_delta(0.0, 3, 1.0, 1.0), "value_range must lie"),
         (lambda: gaussian_dp_delta(1.0, 0, 1.0, 1.0), "n must be a whole number"),
         (lambda: attack_accuracy(-1.0), "epsilon must lie"),
