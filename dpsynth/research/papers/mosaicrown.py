@@ -216,9 +216,9 @@ LARGEST_EPSILON = 10.0
 _COLOURS = {"D": COLOURS[1], "D'": COLOURS[0]}  # red and blue in the document
 
 
-def noise(epsilon: float) -> float:
+def noise(epsilon: float, delta: float = DELTA) -> float:
     """Noise std of formula (2.1), also for epsilon of 1 and more, where the document uses it too."""
-    return classical_factor(DELTA) / epsilon
+    return classical_factor(delta) / epsilon
 
 
 def density(points: Curve, centre: float, sigma: float) -> Curve:
