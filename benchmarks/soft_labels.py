@@ -242,20 +242,6 @@ def regression() -> list[str]:
     return lines
 
 
-def chosen_by_validation(found: Attacked, schemes: Sequence[str], name: str) -> Attacked:
-    """With one scheme more: of ``schemes``, each model's best by validation error, the first if tied."""
-    best = np.argmin([found.errors[scheme]["validation"] for scheme in schemes], axis=0)
-    each = np.arange(len(best))
-    logits = np.array([found.logits[scheme] for scheme in schemes])[best, each]
-    errors = {
-        kind: np.array([found.errors[scheme][kind] for scheme in schemes])[best, each]
-        for kind in found.errors[schemes[0]]
-    }
-    return Attacked(
-        found.members, found.rounds, {**found.logits, name: logits}, {**found.errors, name: errors}
-    )
-
-
 def label_statistics(options: argparse.Namespace) -> tuple[LeaveOut, np.ndarray, np.ndarray]:
     """What the label models of one half say, for the figures about targets; its labels, given and true."""
     records, _ = experiment("support2")
@@ -303,7 +289,7 @@ def main() -> None:
         for table in options.tables:
             found, seconds = attacked(table, network, MAIN, "network", options)
             soft = [scheme.name for scheme in SOFT]
-            found = chosen_by_validation(found, soft, "soft, chosen")
+            found = found.chosen_by_validation(soft, "soft, chosen")
             names = list(found.logits)
             text += [f"## {table}", "", f"{seconds:.0f} s", "", *full_table(found, names), ""]
             text += [*verdict(found, names), ""]

@@ -3,6 +3,7 @@
 =====================  ====================================================================================
 `targets`              the labels themselves: equations (5.14) and (5.15), smoothing
 `procedure`            models on random halves, soft labels and the final model, which the attacker is given
+`estimators`           the procedure as a scikit-learn classifier
 `dp_sgd`               TensorFlow Privacy's network, trained in a process of its own
 `attack`               the Bayes attack whose shadow models run the whole procedure
 =====================  ====================================================================================
@@ -16,6 +17,7 @@ Pedersen (2022), thesis, sections 5.3 to 5.5.
 
 from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
+from dpsynth.research.soft_labels.estimators import SoftLabelClassifier
 from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, leave_out
 from dpsynth.research.soft_labels.targets import (
     Hard,
@@ -35,6 +37,7 @@ __all__ = [
     "Procedure",
     "Records",
     "Smoothed",
+    "SoftLabelClassifier",
     "WeightedCopies",
     "attack_procedure",
     "leave_out",

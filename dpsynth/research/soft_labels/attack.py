@@ -32,7 +32,7 @@ from dpsynth.attacks.bayes import (
     tpr_at_fpr,
 )
 from dpsynth.checks import whole
-from dpsynth.errors import of_records
+from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, auc, quantile, share
 from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.research.soft_labels.procedure import Procedure, derived, halves
@@ -99,6 +99,21 @@ class Attacked:
     def error(self, scheme: str, of: str = "test") -> Estimate:
         """Median error over models, with the interval of order statistics."""
         return quantile(self.errors[scheme][of], 0.5)
+
+    def chosen_by_validation(self, schemes: Sequence[str], name: str = "chosen by validation") -> Attacked:
+        """With one scheme more: of ``schemes``, each model's best by validation error, the first if tied."""
+        if any("validation" not in self.errors[scheme] for scheme in schemes):
+            raise InputError("a scheme can be chosen by validation only where validation records were given")
+        best = np.argmin([self.errors[scheme]["validation"] for scheme in schemes], axis=0)
+        each = np.arange(len(best))
+        logits = np.array([self.logits[scheme] for scheme in schemes])[best, each]
+        errors = {
+            kind: np.array([self.errors[scheme][kind] for scheme in schemes])[best, each]
+            for kind in self.errors[schemes[0]]
+        }
+        return Attacked(
+            self.members, self.rounds, {**self.logits, name: logits}, {**self.errors, name: errors}
+        )
 
     def attempts(self, spread: Spread = "record") -> tuple[Attempt, ...]:
         """The attack's results for each scheme: accuracy on pairs, and at a low false positive rate."""

@@ -8,7 +8,7 @@ from known_classifiers import Constant, IgnoresLabels, Memoriser
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.attack import Records, attack_procedure
+from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
 from dpsynth.research.soft_labels.procedure import Procedure
 from dpsynth.research.soft_labels.targets import Hard, Interpolated, OptimallySoft
 
@@ -87,6 +87,19 @@ def test_errors_are_of_the_records_left_out():
     np.testing.assert_allclose(
         found.errors["hard"]["validation true"], 1 - found.errors["hard"]["validation"]
     )
+
+
+def test_scheme_chosen_by_validation_is_each_models_best():
+    """Catches a choice by test records, and a tie that goes to the less private one."""
+    members = np.array([[True, False], [False, True]] * 2)
+    logits = {"a": np.zeros((4, 2)), "b": np.ones((4, 2))}
+    errors = {
+        "a": {"test": np.array([9.0, 9, 9, 9]), "validation": np.array([0.1, 0.3, 0.2, 0.2])},
+        "b": {"test": np.array([0.0, 0, 0, 0]), "validation": np.array([0.2, 0.1, 0.2, 0.1])},
+    }
+    found = Attacked(members, np.array([0, 0, 1, 1]), logits, errors).chosen_by_validation(["a", "b"], "best")
+    assert found.logits["best"][:, 0].tolist() == [0, 1, 0, 1]
+    assert found.errors["best"]["test"].tolist() == [9, 0, 9, 0]
 
 
 def test_attempts_are_records_for_the_report():
