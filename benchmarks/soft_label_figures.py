@@ -147,7 +147,7 @@ def over_alpha(known: LeaveOut, given: np.ndarray, true: np.ndarray):
 def pareto(found: Attacked, spread: Spread):
     """Figure 5.12: privacy 2 (1 - A), (4.9), against accuracy, averages over models with standard errors."""
     figure, axis = plt.subplots(figsize=(5.6, 4.2))
-    for name in [*SHOWN, *SMOOTHED[2:], "interpolated 0.5"]:
+    for name in [*SHOWN, *SMOOTHED[2:], "per record 1", "interpolated 0.5"]:
         accuracy = 100 * (1 - found.errors[name]["test"])
         privacy = np.minimum(2 * (1 - found.aucs(name, spread)), 1.0)
         half = np.sqrt(len(accuracy))

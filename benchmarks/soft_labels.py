@@ -38,11 +38,13 @@ from dpsynth.evaluation.features import ClassifierEncoding
 from dpsynth.files.rounds import carry_out
 from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
-from dpsynth.research.soft_labels.procedure import LeaveOut, Procedure, WeightedCopies, leave_out, seeded
+from dpsynth.research.soft_labels.estimators import SoftTargetRegressor
+from dpsynth.research.soft_labels.procedure import LeaveOut, Procedure, WeightedCopies, leave_out
 from dpsynth.research.soft_labels.targets import (
     Hard,
     Interpolated,
     OptimallySoft,
+    PerRecord,
     Scheme,
     Smoothed,
     one_hot,
@@ -53,6 +55,7 @@ SOFT = [OptimallySoft(alpha) for alpha in (0.0, 0.25, 0.5, 1.0)]
 MAIN: list[Scheme] = [
     Hard(),
     *SOFT,
+    PerRecord(1.0),
     Interpolated(0.5),
     *(Smoothed(amount) for amount in (0.5, 0.7, 0.9)),
 ]
@@ -201,40 +204,39 @@ def wide(options: argparse.Namespace) -> list[str]:
     return lines
 
 
-def soft_fitted(tree: DecisionTreeRegressor, X: np.ndarray, y: np.ndarray, alpha: float, splits: int = 25):
-    """A tree fitted to soft targets: means of trees without a record, moved towards its value.
-
-    By at most ``alpha`` standard deviations, and never past the value: the nearest counterpart of (5.15),
-    where Pedersen (2022) names regression as future work.
-    """
-    seeds = np.random.SeedSequence(0).spawn(splits + 1)
-    outside = np.empty((splits, len(y)))
-    for row, child in zip(outside, seeds[1:], strict=True):
-        rng = np.random.default_rng(child)
-        order = rng.permutation(len(y))
-        parts = order[: len(y) // 2], order[len(y) // 2 :]
-        for mine, others in (parts, parts[::-1]):
-            row[others] = seeded(tree, int(rng.integers(2**31))).fit(X[mine], y[mine]).predict(X[others])
-    centre, reach = outside.mean(axis=0), alpha * outside.std(axis=0, ddof=1)
-    rng = np.random.default_rng(seeds[0])
-    return seeded(tree, int(rng.integers(2**31))).fit(X, centre + np.clip(y - centre, -reach, reach))
+def recursive(options: argparse.Namespace) -> list[str]:
+    """Labels computed again from models that were trained on the soft labels before."""
+    options = argparse.Namespace(**vars(options) | {"rounds": min(options.rounds, 12)})
+    lines = ["| recursions | labels | test error % | AUROC |", "|---:|---|---:|---:|"]
+    schemes = [OptimallySoft(0.0), OptimallySoft(1.0)]
+    for recursions in (1, 2, 4):
+        model = WeightedCopies(CLASSIFIERS["logistic regression"])
+        procedure = Procedure(model, splits=10, recursions=recursions)
+        found, _ = attacked("support2", procedure, schemes, f"recursive {recursions}", options)
+        for name in found.logits:
+            lines.append(
+                f"| {recursions} | {name} | {percent(found.errors[name]['test'])} | "
+                f"{decimal(found.aucs(name, SPREAD))} |"
+            )
+    return lines
 
 
 def regression() -> list[str]:
     """Soft targets for numbers on scikit-learn's diabetes records; the attack is the loss alone."""
     X, y = load_diabetes(return_X_y=True)
     tree = DecisionTreeRegressor(min_samples_leaf=3, random_state=0)
-    kinds = {"values": None} | {f"soft {alpha:g}": alpha for alpha in (0.0, 0.5, 1.0, 2.0)}
+    kinds: dict[str, object] = {"values": tree}
+    kinds |= {
+        f"soft {alpha:g}": SoftTargetRegressor(tree, alpha=alpha, random_state=0)
+        for alpha in (0.0, 0.5, 1.0, 2.0)
+    }
     lines = ["| targets | R² on new records | AUROC of the loss |", "|---|---:|---:|"]
-    for name, alpha in kinds.items():
+    for name, model in kinds.items():
         scores, attacks = [], []
         for seed in range(20):
             order = np.random.default_rng(seed).permutation(len(y))
             mine, others = order[: len(y) // 2], order[len(y) // 2 :]
-            if alpha is None:
-                model = tree.fit(X[mine], y[mine])
-            else:
-                model = soft_fitted(tree, X[mine], y[mine], alpha)
+            model.fit(X[mine], y[mine])
             scores.append(model.score(X[others], y[others]))
             loss = np.abs(model.predict(X) - y)
             attacks.append(auc(-loss[mine], -loss[others]).value)
@@ -257,7 +259,7 @@ def label_statistics(options: argparse.Namespace) -> tuple[LeaveOut, np.ndarray,
 def statistics_of(task: tuple) -> dict[str, object]:
     classifier, X, labels, splits = task
     found = leave_out(classifier, X, one_hot(labels, 2), labels, splits=splits, seed=1)
-    names = ("mean", "std", "mean_probability")
+    names = ("mean", "std", "mean_probability", "exposure")
     return {name: getattr(found, name).tolist() for name in names}
 
 
@@ -280,7 +282,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("runs/soft_labels"))
     parser.add_argument("--tables", nargs="+", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--only", choices=("network", "wide", "regression"))
+    parser.add_argument("--only", choices=("network", "wide", "recursive", "regression"))
     options = parser.parse_args()
     start = time.perf_counter()
     text, network = [__doc__.split("\n")[0], ""], Procedure(DPSGDNetwork(), DPSGDNetwork(epochs=12))
@@ -298,6 +300,8 @@ def main() -> None:
         text += costs()
     if options.only in (None, "wide"):
         text += ["", *wide(options)]
+    if options.only in (None, "recursive"):
+        text += ["", *recursive(options)]
     if options.only in (None, "regression"):
         text += ["", *regression()]
     packages = ("numpy", "scikit-learn", "tensorflow", "tensorflow-privacy", "tf-keras")

@@ -1,9 +1,9 @@
 """Optimally soft labels: train on predictions of models without a record, not on its label alone.
 
 =====================  ====================================================================================
-`targets`              the labels themselves: equations (5.14) and (5.15), smoothing
+`targets`              the labels themselves: equations (5.14) and (5.15), smoothing, one alpha a record
 `procedure`            models on random halves, soft labels and the final model, which the attacker is given
-`estimators`           the procedure as a scikit-learn classifier
+`estimators`           the procedure as a scikit-learn classifier; the same for numbers in place of classes
 `dp_sgd`               TensorFlow Privacy's network, trained in a process of its own
 `attack`               the Bayes attack whose shadow models run the whole procedure
 =====================  ====================================================================================
@@ -17,13 +17,14 @@ Pedersen (2022), thesis, sections 5.3 to 5.5.
 
 from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
-from dpsynth.research.soft_labels.estimators import SoftLabelClassifier
+from dpsynth.research.soft_labels.estimators import SoftLabelClassifier, SoftTargetRegressor
 from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, leave_out
 from dpsynth.research.soft_labels.targets import (
     Hard,
     Interpolated,
     LeaveOut,
     OptimallySoft,
+    PerRecord,
     Smoothed,
 )
 
@@ -34,10 +35,12 @@ __all__ = [
     "Interpolated",
     "LeaveOut",
     "OptimallySoft",
+    "PerRecord",
     "Procedure",
     "Records",
     "Smoothed",
     "SoftLabelClassifier",
+    "SoftTargetRegressor",
     "WeightedCopies",
     "attack_procedure",
     "leave_out",

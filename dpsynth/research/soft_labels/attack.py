@@ -188,6 +188,7 @@ def attack_procedure(
         "classifier": repr(procedure.classifier),
         "label_classifier": repr(procedure.label_classifier),
         "splits": procedure.splits,
+        "recursions": procedure.recursions,
         "schemes": [repr(scheme) for scheme in schemes],
         "seed": seed,
         "records": _digest(records, validation),

@@ -1,26 +1,33 @@
-"""The soft-label procedure as a scikit-learn classifier.
+"""The soft-label procedure as a scikit-learn classifier, and soft targets for a regressor.
+
+Pedersen (2022) names regression as future work. :func:`soft_values` is the nearest counterpart of (5.15). A
+logit has no end: there the label's side is one standard deviation away whatever the mean is. A number has an
+end, the record's value, which is never passed.
 
 References
 ----------
-Pedersen (2022), thesis, section 5.3, and 5.5 for the choice of a global alpha by validation accuracy.
+Pedersen (2022), thesis, section 5.3, 5.5 for the choice of a global alpha by validation accuracy, and 6.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from dpsynth.checks import inside
+from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, NotFittedError, of_records
+from dpsynth.files.rounds import carry_out
 from dpsynth.research.soft_labels.procedure import (
     FittedClassifier,
     Procedure,
     WeightedCopies,
     derived,
+    seeded,
 )
 from dpsynth.research.soft_labels.targets import OptimallySoft, Scheme
 
@@ -41,11 +48,14 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     alphas : sequence of float
         From the most private. The first of equally accurate ones is taken.
     scheme : callable
-        ``scheme(alpha)`` makes the targets: ``OptimallySoft`` (5.15) or ``Interpolated`` (5.14).
+        ``scheme(alpha)`` makes the targets: ``OptimallySoft`` (5.15), ``Interpolated`` (5.14) or
+        ``PerRecord``.
     label_classifier : scikit-learn classifier or Classifier, optional
         Trains the models on halves. The same by default.
     splits : int
         Random splits in halves, of two models each.
+    recursions : int
+        See :class:`Procedure`.
     validation_fraction : float
         Share of the records held out for the choice if ``fit`` is given none, in (0, 1). The final model is
         then trained on all records.
@@ -87,6 +97,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         scheme: Callable[[float], Scheme] = OptimallySoft,
         label_classifier: Any = None,
         splits: int = 25,
+        recursions: int = 1,
         validation_fraction: float = 0.2,
         random_state: int | None = None,
         jobs: int = 1,
@@ -97,6 +108,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         self.scheme = scheme
         self.label_classifier = label_classifier
         self.splits = splits
+        self.recursions = recursions
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.jobs = jobs
@@ -128,7 +140,9 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         if given.shape != (len(features),):
             raise InputError(f"y must have one label a row of X ({len(features)}), got shape {given.shape}")
         self.classes_, labels = np.unique(given, return_inverse=True)
-        procedure = Procedure(_classifier(self.classifier), _classifier(self.label_classifier), self.splits)
+        procedure = Procedure(
+            _classifier(self.classifier), _classifier(self.label_classifier), self.splits, self.recursions
+        )
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
         self.validation_accuracy_: dict[float, float] = {}
         if self.alpha is None:
@@ -205,3 +219,102 @@ def _features(name: str, values: ArrayLike) -> Floats:
         row, column = np.argwhere(~np.isfinite(features))[0]
         raise of_records(f"{name} must be finite, row {row}, column {column} is {features[row, column]}")
     return features
+
+
+def soft_values(mean: ArrayLike, std: ArrayLike, values: ArrayLike, alpha: float) -> Floats:
+    """Move from the leave-out mean towards each value by at most ``alpha`` standard deviations.
+
+    Examples
+    --------
+    >>> soft_values([10.0, 10.0], [2.0, 2.0], [20.0, 11.0], 1.0).tolist()
+    [12.0, 11.0]
+    """
+    centre, reach = np.asarray(mean, dtype=np.float64), alpha * np.asarray(std, dtype=np.float64)
+    return centre + np.clip(np.asarray(values, dtype=np.float64) - centre, -reach, reach)
+
+
+class SoftTargetRegressor(RegressorMixin, BaseEstimator):
+    """A regressor trained on soft targets: a defence **without a formal guarantee**.
+
+    Parameters
+    ----------
+    regressor : scikit-learn regressor
+        Never fitted itself.
+    alpha : float
+        At least 0. See :func:`soft_values`.
+    splits, random_state, jobs
+        As in :class:`SoftLabelClassifier`, with at least two splits.
+
+    Attributes
+    ----------
+    targets_ : ndarray of shape (n,)
+        Targets of the final model. As private as the records.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.arange(20.0)[:, None]
+    >>> soft = SoftTargetRegressor(LinearRegression(), splits=4, random_state=0).fit(X, 3 * X[:, 0])
+    >>> round(float(soft.predict([[10.0]])[0]), 6)
+    30.0
+    """
+
+    def __init__(
+        self,
+        regressor: Any,
+        *,
+        alpha: float = 1.0,
+        splits: int = 25,
+        random_state: int | None = None,
+        jobs: int = 1,
+    ) -> None:
+        self.regressor = regressor
+        self.alpha = alpha
+        self.splits = splits
+        self.random_state = random_state
+        self.jobs = jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> SoftTargetRegressor:
+        """Train models on halves, and the final model on the soft targets.
+
+        Raises
+        ------
+        InputError
+            If arrays do not fit, there are fewer than four records, or alpha is negative.
+        """
+        in_range("alpha", self.alpha, 0.0, 1e6)
+        whole("splits", self.splits, 2)
+        features, values = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if features.ndim != 2 or values.shape != (len(features),) or len(values) < 4:
+            raise InputError(
+                "X must have shape (n, columns) and y (n,), with n at least 4, "
+                f"got {features.shape} and {values.shape}"
+            )
+        seeds = np.random.SeedSequence(self.random_state).spawn(self.splits + 1)
+        tasks = {f"{number:04d}": child for number, child in enumerate(seeds[1:])}
+        found = carry_out(partial(_one_split, self.regressor, features, values), tasks, jobs=self.jobs)
+        outside = np.array([split["out"] for split in found.values()])
+        self.targets_ = soft_values(outside.mean(axis=0), outside.std(axis=0, ddof=1), values, self.alpha)
+        self.model_ = _fitted(self.regressor, features, self.targets_, np.random.default_rng(seeds[0]))
+        self.n_features_in_ = features.shape[1]
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Predictions of shape (n,)."""
+        if not hasattr(self, "model_"):
+            raise NotFittedError("call fit before predict")
+        return self.model_.predict(np.asarray(X, dtype=np.float64))
+
+
+def _one_split(regressor: Any, X: Floats, values: Floats, seeds: np.random.SeedSequence) -> dict[str, Any]:
+    rng = np.random.default_rng(seeds)
+    order = rng.permutation(len(values))
+    parts = order[: len(values) // 2], order[len(values) // 2 :]
+    outside = np.empty(len(values))
+    for mine, others in (parts, parts[::-1]):
+        outside[others] = _fitted(regressor, X[mine], values[mine], rng).predict(X[others])
+    return {"out": outside.tolist()}
+
+
+def _fitted(regressor: Any, X: Floats, values: Floats, rng: np.random.Generator) -> Any:
+    return seeded(regressor, int(rng.integers(2**31))).fit(X, values)

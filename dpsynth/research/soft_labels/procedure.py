@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.bayes import centred_logits
+from dpsynth.attacks.bayes import SMALLEST_STD, centred_logits
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.rounds import carry_out
@@ -142,7 +142,7 @@ def leave_out(
     X : ndarray of shape (n, d)
         Features.
     targets : ndarray of shape (n, classes)
-        Targets of the models, such as one-hot labels.
+        Targets of the models: one-hot labels, or soft ones if labels are updated recursively.
     labels : ndarray of int, shape (n,)
         Each class at least twice. A split is drawn again if a half lacks one.
     splits : int
@@ -163,9 +163,11 @@ def leave_out(
     if len(counts) < 2 or (counts[counts > 0] < 2).any() or (counts > 0).sum() < 2:
         raise InputError("labels must have at least two classes with at least two records each")
     found = carry_out(partial(_one_split, classifier, X, targets, labels), tasks, jobs=jobs)
-    outside = np.array([found[label]["out"] for label in tasks])
-    logits = centred_logits(outside)
-    return LeaveOut(logits.mean(axis=0), logits.std(axis=0, ddof=1), outside.mean(axis=0))
+    inside, outside = (np.array([found[label][side] for label in tasks]) for side in ("in", "out"))
+    logits, label = centred_logits(outside), np.arange(len(labels))
+    mean, std = logits.mean(axis=0), logits.std(axis=0, ddof=1)
+    shift = (centred_logits(inside).mean(axis=0) - mean)[label, labels]
+    return LeaveOut(mean, std, outside.mean(axis=0), shift / np.maximum(std[label, labels], SMALLEST_STD))
 
 
 def halves(labels: Codes, rng: np.random.Generator) -> tuple[Codes, Codes]:
@@ -184,11 +186,12 @@ def _one_split(
 ) -> Mapping[str, Any]:
     rng = np.random.default_rng(seeds)
     parts = halves(labels, rng)
-    out = np.empty_like(targets)
+    said = {side: np.empty_like(targets) for side in ("in", "out")}
     for mine, others in (parts, parts[::-1]):
         model = classifier.fit(X[mine], targets[mine], int(rng.integers(2**31)))
-        out[others] = model.predict_proba(X[others])
-    return {"out": out.tolist()}
+        said["in"][mine] = model.predict_proba(X[mine])
+        said["out"][others] = model.predict_proba(X[others])
+    return {side: values.tolist() for side, values in said.items()}
 
 
 @dataclass(frozen=True)
@@ -204,25 +207,30 @@ class Procedure:
         the records make half the steps.
     splits : int
         Number of random splits, at least 2, of two models each.
+    recursions : int
+        How often the labels are computed: above 1, the models on halves are trained again, on the soft labels
+        of the round before. This is an experiment, which Pedersen (2022) leaves to future work.
     """
 
     classifier: Classifier
     label_classifier: Classifier | None = None
     splits: int = 25
+    recursions: int = 1
 
     def __post_init__(self) -> None:
         whole("splits", self.splits, 2)
+        whole("recursions", self.recursions)
 
     def train(
         self, X: Floats, labels: Codes, classes: int, schemes: Sequence[Scheme], seed: int, jobs: int = 1
     ) -> dict[str, FittedClassifier]:
         """Train one final model for each scheme, by its name. ``labels`` lie in [0, classes).
 
-        The schemes share the models on halves, as one would who tries several.
+        The schemes share the models on halves of the first recursion, as one would who tries several.
         """
         found = self.soft_targets(X, labels, classes, schemes, seed, jobs)
         return {
-            name: self.classifier.fit(X, targets, derived(seed, 1 + number))
+            name: self.classifier.fit(X, targets, derived(seed, self.recursions + number))
             for number, (name, targets) in enumerate(found.items())
         }
 
@@ -232,11 +240,21 @@ class Procedure:
         """Target probabilities of shape (n, classes) of each scheme, by its name."""
         if len({scheme.name for scheme in schemes}) < len(schemes):
             raise InputError("schemes must have different names")
-        known: LeaveOut | None = None
+        classifier = self.label_classifier or self.classifier
+
+        def known(targets: Floats, seed: int) -> LeaveOut:
+            return leave_out(classifier, X, targets, labels, splits=self.splits, seed=seed, jobs=jobs)
+
+        shared: LeaveOut | None = None
         if any(scheme.needs_label_models for scheme in schemes):
-            classifier, hard = self.label_classifier or self.classifier, one_hot(labels, classes)
-            known = leave_out(classifier, X, hard, labels, splits=self.splits, seed=seed, jobs=jobs)
-        return {scheme.name: scheme.targets(labels, classes, known) for scheme in schemes}
+            shared = known(one_hot(labels, classes), seed)
+        made: dict[str, Floats] = {}
+        for scheme in schemes:
+            targets = scheme.targets(labels, classes, shared)
+            for number in range(1, self.recursions if scheme.needs_label_models else 1):
+                targets = scheme.targets(labels, classes, known(targets, derived(seed, number)))
+            made[scheme.name] = targets
+        return made
 
 
 def derived(seed: int, number: int) -> int:

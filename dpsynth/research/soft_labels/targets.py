@@ -34,11 +34,14 @@ class LeaveOut:
         The leave-out mean and standard deviation of the centred logits, (5.15).
     mean_probability : ndarray of shape (n, classes)
         The leave-out mean of (5.14).
+    exposure : ndarray of shape (n,)
+        Mean logit of the label with the record less that without it, in standard deviations of the latter.
     """
 
     mean: Floats
     std: Floats
     mean_probability: Floats
+    exposure: Floats
 
 
 def one_hot(labels: ArrayLike, classes: int) -> Floats:
@@ -46,18 +49,19 @@ def one_hot(labels: ArrayLike, classes: int) -> Floats:
     return np.eye(classes)[np.asarray(labels)]
 
 
-def from_logits(mean: ArrayLike, std: ArrayLike, labels: ArrayLike, alpha: float) -> Floats:
+def from_logits(mean: ArrayLike, std: ArrayLike, labels: ArrayLike, alpha: ArrayLike) -> Floats:
     """Optimally soft labels in the logit form, ``softmax(mean + alpha * signed std)``, (5.15).
 
-    ``alpha`` is at least 0. With 0 the targets are the softmax of the mean. As it grows without end they
-    become the hard labels, if std is above 0.
+    ``alpha`` is at least 0, one number or one for each record. With 0 the targets are the softmax of the
+    mean. As it grows without end they become the hard labels, if std is above 0.
     """
     from scipy.special import softmax
 
     centre, spread = np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64)
     # positive for the true class, negative for the others: the sigma* of (5.15)
     sign = 2.0 * one_hot(labels, centre.shape[-1]) - 1.0
-    return softmax(centre + alpha * sign * spread, axis=-1)
+    raised = np.asarray(alpha, dtype=np.float64).reshape(-1, 1) * sign * spread
+    return softmax(centre + raised, axis=-1)
 
 
 def from_probabilities(mean_probability: ArrayLike, labels: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -70,6 +74,16 @@ def from_probabilities(mean_probability: ArrayLike, labels: ArrayLike, alpha: Ar
         raise InputError("alpha must lie in [0, 1] in the probability form, which interpolates")
     share = share.reshape(-1, 1)
     return np.asarray(share * one_hot(labels, mean.shape[-1]) + (1.0 - share) * mean)
+
+
+def per_record_alpha(exposure: ArrayLike, alpha: float) -> Floats:
+    """One alpha for each record: less for records whose logit moves more when they are in.
+
+    ``alpha * min(1, median exposure / exposure)``. The rule is ours. Pedersen (2022) leaves it open.
+    """
+    given = np.abs(np.asarray(exposure, dtype=np.float64))
+    limit = float(np.median(given))
+    return np.asarray(alpha * np.divide(limit, given, out=np.ones_like(given), where=given > limit))
 
 
 class Scheme(Protocol):
@@ -155,6 +169,17 @@ class Interpolated(_WithAlpha):
     def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """See :func:`from_probabilities`."""
         return from_probabilities(_required(known).mean_probability, labels, self.alpha)
+
+
+class PerRecord(_WithAlpha):
+    """The logit form (5.15) with less alpha for more exposed records: see :func:`per_record_alpha`."""
+
+    word = "per record"
+
+    def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
+        """See :func:`from_logits` and :func:`per_record_alpha`."""
+        found = _required(known)
+        return from_logits(found.mean, found.std, labels, per_record_alpha(found.exposure, self.alpha))
 
 
 def _required(known: LeaveOut | None) -> LeaveOut:

@@ -1,4 +1,4 @@
-"""The scikit-learn classifier."""
+"""The scikit-learn classifier and regressor."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.research.soft_labels import (
@@ -16,8 +17,10 @@ from dpsynth.research.soft_labels import (
     OptimallySoft,
     Procedure,
     SoftLabelClassifier,
+    SoftTargetRegressor,
     WeightedCopies,
 )
+from dpsynth.research.soft_labels.estimators import soft_values
 
 
 def cancer():
@@ -72,7 +75,7 @@ def test_probability_form_with_alpha_1_is_the_ordinary_fit():
 
 def test_is_a_scikit_learn_estimator():
     """Catches arguments that are changed or lost on the way into the object."""
-    model = soft(alpha=0.25, alphas=(0.0, 1.0))
+    model = soft(alpha=0.25, alphas=(0.0, 1.0), recursions=2)
     assert clone(model).get_params()["alphas"] == (0.0, 1.0)
     X, y = cancer()
     first, second = model.fit(X[:60], y[:60]), clone(model).fit(X[:60], y[:60])
@@ -97,3 +100,26 @@ def test_faults_are_named(act, error, words):
     X, y = cancer()
     with pytest.raises(error, match=words):
         act(X[:40], y[:40])
+
+
+def test_soft_values_stop_at_the_value():
+    """Catches targets beyond the record's value, and alpha 0 that still reads it."""
+    mean, std, values = np.zeros(4), np.ones(4), np.array([5.0, -5.0, 0.5, -0.5])
+    np.testing.assert_array_equal(soft_values(mean, std, values, 2.0), [2.0, -2.0, 0.5, -0.5])
+    np.testing.assert_array_equal(soft_values(mean, std, values, 0.0), mean)
+    np.testing.assert_array_equal(soft_values(mean, std, values, 100.0), values)
+
+
+def test_regression_softens_a_tree_that_memorises():
+    """Catches targets from models with the record: those of a tree would be the values themselves."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] + rng.normal(size=200)
+    model = SoftTargetRegressor(DecisionTreeRegressor(), alpha=0.0, splits=10, random_state=1).fit(X, y)
+    assert np.abs(model.targets_ - X[:, 0]).mean() < 0.75 * np.abs(y - X[:, 0]).mean()
+    exact = SoftTargetRegressor(LinearRegression(), alpha=1e5, splits=2, random_state=1).fit(X, y)
+    np.testing.assert_allclose(exact.predict(X), LinearRegression().fit(X, y).predict(X), atol=1e-8)
+    with pytest.raises(InputError, match="n at least 4"):
+        SoftTargetRegressor(LinearRegression()).fit(X[:3], y[:3])
+    with pytest.raises(NotFittedError):
+        SoftTargetRegressor(LinearRegression()).predict(X)

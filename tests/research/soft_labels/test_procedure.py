@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, halves, leave_out
-from dpsynth.research.soft_labels.targets import Hard, OptimallySoft, one_hot
+from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, derived, halves, leave_out
+from dpsynth.research.soft_labels.targets import Hard, OptimallySoft, PerRecord, one_hot
 
 
 def records(n=40, classes=2, seed=0):
@@ -53,6 +53,7 @@ def test_constant_models_have_no_spread():
     X, labels = records()
     known = leave_out(Constant(), X, one_hot(labels, 2), labels, splits=4)
     np.testing.assert_allclose(known.std, 0.0, atol=1e-12)
+    np.testing.assert_allclose(known.exposure, 0.0, atol=1e-12)
     targets = Procedure(Constant(), splits=4).soft_targets(X, labels, 2, [OptimallySoft(5.0)], 0)
     np.testing.assert_allclose(targets["soft 5"], np.tile([1 / 3, 2 / 3], (40, 1)))
 
@@ -71,6 +72,7 @@ def test_own_label_is_not_in_the_leave_out_mean():
     X, labels = records()
     known = leave_out(Memoriser(), X, one_hot(labels, 2), labels, splits=5)
     np.testing.assert_array_equal(known.mean_probability, np.full((40, 2), 0.5))
+    assert (known.exposure > 100).all()
 
 
 def test_halves_are_halves_with_every_class():
@@ -121,10 +123,21 @@ def test_estimators_that_cannot_are_refused_by_name(estimator, words):
 def test_final_models_learn_from_their_own_scheme():
     """Catches targets that are swapped between schemes, or a final model trained on the hard labels."""
     X, labels = records()
-    procedure, schemes = Procedure(Memoriser(), splits=3), [Hard(), OptimallySoft(1.0)]
+    procedure, schemes = Procedure(Memoriser(), splits=3), [Hard(), OptimallySoft(1.0), PerRecord(1.0)]
     trained = procedure.train(X, labels, 2, schemes, seed=1)
     np.testing.assert_array_equal(trained["hard"].predict_proba(X), one_hot(labels, 2))
     np.testing.assert_allclose(trained["soft 1"].predict_proba(X), 0.5)
+
+
+def test_recursion_trains_label_models_on_soft_labels():
+    """Catches recursions that repeat the first: two by hand are two in one call."""
+    X, labels = records()
+    model, scheme = WeightedCopies(GaussianNB()), OptimallySoft(0.5)
+    once = Procedure(model, splits=4).soft_targets(X, labels, 2, [scheme], 7)["soft 0.5"]
+    again = leave_out(model, X, once, labels, splits=4, seed=derived(7, 1))
+    twice = Procedure(model, splits=4, recursions=2).soft_targets(X, labels, 2, [scheme], 7)["soft 0.5"]
+    np.testing.assert_allclose(twice, scheme.targets(labels, 2, again))
+    assert np.abs(twice - once).max() > 1e-3
 
 
 def test_faults_are_named():

@@ -16,10 +16,12 @@ from dpsynth.research.soft_labels.targets import (
     Interpolated,
     LeaveOut,
     OptimallySoft,
+    PerRecord,
     Smoothed,
     from_logits,
     from_probabilities,
     one_hot,
+    per_record_alpha,
 )
 
 
@@ -94,15 +96,30 @@ def test_both_forms_agree_where_they_can():
     )
 
 
+def test_alpha_of_each_record_is_its_own():
+    """Catches alphas that are laid along the classes, which three records of three classes would not show."""
+    mean, std, labels = some(3, n=3)
+    together = from_logits(mean, std, labels, [0.0, 1.0, 2.0])
+    for i, alpha in enumerate((0.0, 1.0, 2.0)):
+        np.testing.assert_allclose(together[i], from_logits(mean[[i]], std[[i]], labels[[i]], alpha)[0])
+
+
+def test_more_exposed_records_get_less_alpha():
+    """Catches the rule turned round, and a division by an exposure of 0."""
+    alpha = per_record_alpha([0.0, 1.0, 2.0, 4.0, 8.0], 1.5)
+    np.testing.assert_allclose(alpha, [1.5, 1.5, 1.5, 0.75, 0.375])
+    np.testing.assert_array_equal(per_record_alpha(np.zeros(4), 1.0), np.ones(4))
+
+
 def test_schemes_give_their_functions_targets():
     """Catches a scheme that hands on the wrong statistics; every row sums to 1."""
     mean, std, labels = some(4)
-    known = LeaveOut(mean, std, softmax(mean, axis=1))
+    known = LeaveOut(mean, std, softmax(mean, axis=1), np.arange(6.0))
     made = {
         scheme.name: scheme.targets(labels, 3, known)
-        for scheme in (Hard(), Smoothed(0.6), OptimallySoft(0.5), Interpolated(0.25))
+        for scheme in (Hard(), Smoothed(0.6), OptimallySoft(0.5), Interpolated(0.25), PerRecord(1.0))
     }
-    assert list(made) == ["hard", "smoothed 0.6", "soft 0.5", "interpolated 0.25"]
+    assert list(made) == ["hard", "smoothed 0.6", "soft 0.5", "interpolated 0.25", "per record 1"]
     for targets in made.values():
         np.testing.assert_allclose(targets.sum(axis=1), 1.0)
     np.testing.assert_allclose(made["smoothed 0.6"].max(axis=1), 0.6)
