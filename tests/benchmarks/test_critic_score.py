@@ -8,6 +8,7 @@ from critic_score import CriticTrainer
 
 from dpsynth import DPWGANGP, datasets
 from dpsynth.errors import InputError
+from dpsynth.research.ltu.generators import attack_scores
 
 
 def small_table():
@@ -32,6 +33,18 @@ def test_the_synthesizer_that_is_attacked_is_our_own():
         np.testing.assert_allclose(ours[0], theirs[0], atol=1e-6)
     assert score(frame).shape == (200,) and np.std(score(frame)) > 0
     np.testing.assert_array_equal(score(frame), score(frame))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
+def test_the_critic_is_attacked():
+    """Catches a score of the wrong side or of the wrong records; a private critic must not give them away."""
+    frame, schema = small_table()
+    trainer = CriticTrainer(DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=20), schema)
+    found = attack_scores(trainer, frame, records=250, seeds=1)
+    only = found.trainings[0].pairwise
+    assert only.lower <= 0.5 + 0.05
+    assert len(found.trainings[0].individual) == 250
 
 
 def test_a_synthesizer_without_a_critic_is_refused():

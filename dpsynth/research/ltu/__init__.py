@@ -11,6 +11,7 @@ the two was trained on? (Pedersen 2022, sections 4.2 and 5.1.)
 `rounds`       one round, with every strategy
 `results`      privacy (4.9), pairs against single records, low false positive rates; as text too
 `experiment`   many rounds on one trainer, kept in a folder
+`generators`   generators, attacked through any score such as a critic's
 =============  ======================================================================================
 """
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,8 +71,44 @@ SCORES: dict[str, Callable[[Floats, Ints], Floats]] = {
 }
 
 
+def all_scores(probabilities: Floats, labels: Ints) -> Floats:
+    """Every score of :data:`SCORES`, shape (n, scores)."""
+    return np.stack([score(probabilities, labels) for score in SCORES.values()], axis=1)
+
+
 def _of_label(probabilities: Floats, labels: Ints) -> Floats:
     return probabilities[np.arange(len(labels)), labels]
+
+
+class Favours(NamedTuple):
+    """Probabilities (4.10), (4.11) that f is larger on a pair's reserved, or the defender's, record."""
+
+    p_reserve: float
+    p_defender: float
+
+    @property
+    def accuracy(self) -> float:
+        """``1/2 + (p_R - p_D) / 2``, ties by a coin (4.12)."""
+        return 0.5 + 0.5 * (self.p_reserve - self.p_defender)
+
+
+def favours(defender: ArrayLike, reserve: ArrayLike) -> Favours:
+    """Count all pairs of scores f, infinite ones allowed. InputError for NaN or an empty side.
+
+    Examples
+    --------
+    >>> favours([0.1, 0.3, 0.6], [0.4, 0.7, 0.9])
+    Favours(p_reserve=0.8888888888888888, p_defender=0.1111111111111111)
+    """
+    below, above, reserved = _compared(*_checked(defender, reserve))
+    pairs = len(below) * reserved
+    return Favours(float(above.sum() / pairs), float(below.sum() / pairs))
+
+
+def joint_favours(joint: ArrayLike) -> Favours:
+    """Return the same from a joint distribution: the defender's losses in rising order by reserved ones."""
+    table = np.asarray(joint, dtype=np.float64)
+    return Favours(float(np.triu(table, 1).sum()), float(np.tril(table, -1).sum()))
 
 
 def pair_accuracy(defender: ArrayLike, reserve: ArrayLike, level: float = 0.95) -> Estimate:
@@ -88,10 +125,14 @@ def individual_accuracy(defender: ArrayLike, reserve: ArrayLike) -> Floats:
     >>> individual_accuracy([0.1, 0.8], [0.4, 0.8]).tolist()
     [1.0, 0.25]
     """
-    d, r = _checked(defender, reserve)
+    below, above, reserved = _compared(*_checked(defender, reserve))
+    return (above + 0.5 * (reserved - above - below)) / reserved
+
+
+def _compared(d: Floats, r: Floats) -> tuple[Ints, Ints, int]:
+    """How many reserved scores are below and above each of the defender's, and how many there are."""
     ordered = np.sort(r)
-    below, above = np.searchsorted(ordered, d, "left"), len(r) - np.searchsorted(ordered, d, "right")
-    return (above + 0.5 * (len(r) - above - below)) / len(r)
+    return np.searchsorted(ordered, d, "left"), len(r) - np.searchsorted(ordered, d, "right"), len(r)
 
 
 def _checked(defender: ArrayLike, reserve: ArrayLike) -> tuple[Floats, Floats]:
@@ -108,6 +149,34 @@ def absolute_loss(probabilities: Floats, labels: Ints) -> Floats:
     return 1.0 - _of_label(probabilities, labels)
 
 
+def gap(defender: ArrayLike, reserve: ArrayLike) -> float:
+    """``e_R - e_D``, the difference of the mean losses. InputError if a loss is outside [0, 1]."""
+    means = []
+    for losses in (reserve, defender):
+        given = np.asarray(losses, dtype=np.float64).ravel()
+        if not len(given) or not ((given >= 0) & (given <= 1)).all():
+            raise InputError("losses must lie in [0, 1], at least one on each side. Scale them first")
+        means.append(float(given.mean()))
+    return means[0] - means[1]
+
+
+def accuracy(defender: ArrayLike, reserve: ArrayLike) -> float:
+    """Accuracy of the strategy over all pairs: ``1/2 + (e_R - e_D) / 2``, (4.13) with equality (4.16).
+
+    Examples
+    --------
+    >>> round(accuracy([0.0, 0.5], [0.3, 0.4]), 3)
+    0.55
+    """
+    return 0.5 + 0.5 * gap(defender, reserve)
+
+
+def joint_gap(joint: ArrayLike, losses: ArrayLike) -> float:
+    """``e_R - e_D`` of a joint distribution, rows the defender's losses, columns the reserved ones."""
+    table, values = np.asarray(joint, dtype=np.float64), np.asarray(losses, dtype=np.float64)
+    return float(table.sum(axis=0) @ values - table.sum(axis=1) @ values)
+
+
 def guess_reserved(first_loss: float, rng: np.random.Generator) -> bool:
     """Whether the first record of the pair is said to be reserved: with probability ``first_loss``."""
     return bool(rng.random() < first_loss)
@@ -120,7 +189,7 @@ def features(probabilities: Floats, labels: Ints) -> Floats:
     """
     from scipy.stats import rankdata
 
-    scores = np.stack([score(probabilities, labels) for score in SCORES.values()], axis=1)
+    scores = all_scores(probabilities, labels)
     ranks = (np.apply_along_axis(rankdata, 0, scores) - 0.5) / len(scores)
     one_hot = (labels[:, None] == np.arange(probabilities.shape[1])).astype(np.float64)
     products = (ranks[:, :, None] * one_hot[:, None, :]).reshape(len(ranks), -1)

@@ -22,48 +22,47 @@ from dpsynth.research.ltu.scores import best_threshold
 def test_pairs_are_no_function_of_single_records(c, right):
     """Catches a pairwise accuracy that is computed from single records (section 4.2.1): 8/9, 7/9, 6/9."""
     defender, reserve = [0.1, 0.3, c], [0.4, 0.7, 0.9]
+    assert scores.favours(defender, reserve).accuracy == pytest.approx(right / 9, abs=1e-12)
     assert scores.pair_accuracy(defender, reserve).value == pytest.approx(right / 9, abs=1e-12)
     assert np.mean(scores.individual_accuracy(defender, reserve)) == pytest.approx(right / 9, abs=1e-12)
     single = [f < 0.5 for f in defender] + [f >= 0.5 for f in reserve]
     assert np.mean(single) == pytest.approx(2 / 3)
 
 
-def bounded_loss_accuracy(defender, reserve):
-    """Theorem 4.2.2: 1/2 + (e_R - e_D) / 2."""
-    return 0.5 + (np.mean(reserve) - np.mean(defender)) / 2
-
-
 def test_bounded_loss_beats_the_best_score():
-    """Catches a best score that is better than it is (Theorem 4.2.3, example 1): gains 0 and 0.1."""
+    """Catches strategies 1 and 2 exchanged (Theorem 4.2.3, example 1): gains 0 and 0.1."""
     defender, reserve = [0.0, 0.5], [0.3, 0.4]
-    assert scores.pair_accuracy(defender, reserve).value == 0.5
-    assert bounded_loss_accuracy(defender, reserve) == pytest.approx(0.55, abs=1e-12)
+    found = scores.favours(defender, reserve)
+    assert found.p_reserve - found.p_defender == 0
+    assert scores.gap(defender, reserve) == pytest.approx(0.1, abs=1e-12)
+    assert scores.accuracy(defender, reserve) == pytest.approx(0.55, abs=1e-12)
 
 
 def test_the_best_score_beats_bounded_loss():
     """Catches the caption of Table 4.1, which names the strategies the wrong way round: .22 against .15."""
-    joint = np.array([[0.24, 0.24, 0.12], [0.12, 0.12, 0.06], [0.04, 0.04, 0.02]])
-    assert np.triu(joint, 1).sum() - np.tril(joint, -1).sum() == pytest.approx(0.22, abs=1e-12)
-    losses = np.array([0, 0.5, 1])
-    assert joint.sum(axis=0) @ losses - joint.sum(axis=1) @ losses == pytest.approx(0.15, abs=1e-12)
-    pairs = np.rint(100 * joint).astype(int)  # the same joint distribution, as independent sides
-    sides = [np.repeat(losses, pairs.sum(axis=axis)) for axis in (1, 0)]
-    assert scores.pair_accuracy(*sides).value == pytest.approx(0.5 + 0.22 / 2, abs=1e-12)
+    joint = [[0.24, 0.24, 0.12], [0.12, 0.12, 0.06], [0.04, 0.04, 0.02]]
+    found = scores.joint_favours(joint)
+    assert found.p_reserve - found.p_defender == pytest.approx(0.22, abs=1e-12)
+    assert scores.joint_gap(joint, [0, 0.5, 1]) == pytest.approx(0.15, abs=1e-12)
 
 
 def test_zero_one_loss_makes_both_strategies_equal():
     """Catches ties that are not decided by a coin: p_R - p_D = e_R - e_D for the 0-1 loss."""
     rng = np.random.default_rng(0)
     d, r = (rng.random((2, 40)) < [[0.2], [0.5]]).astype(float)
-    assert scores.pair_accuracy(d, r).value == pytest.approx(bounded_loss_accuracy(d, r), abs=1e-12)
+    assert scores.favours(d, r).accuracy == pytest.approx(scores.accuracy(d, r), abs=1e-12)
 
 
-def test_accuracies_agree_with_scipy_and_a_loop():
+def test_favours_agree_with_scipy_and_a_loop():
     """Catches a wrong side of a tie in the fast count."""
     rng = np.random.default_rng(1)
     d, r = rng.integers(0, 6, 31).astype(float), rng.integers(0, 8, 17).astype(float)
     d[0], r[0] = -np.inf, np.inf
-    assert scores.pair_accuracy(d, r).value == pytest.approx(mannwhitneyu(r, d).statistic / (31 * 17))
+    found = scores.favours(d, r)
+    pairs = list(itertools.product(d, r))
+    assert found.p_reserve == pytest.approx(np.mean([b > a for a, b in pairs]))
+    assert found.p_defender == pytest.approx(np.mean([b < a for a, b in pairs]))
+    assert found.accuracy == pytest.approx(mannwhitneyu(r, d).statistic / len(pairs))
     naive = [np.mean([(b > a) + 0.5 * (b == a) for b in r]) for a in d]
     assert scores.individual_accuracy(d, r) == pytest.approx(naive)
 
@@ -77,9 +76,15 @@ def test_bounded_loss_guesses_as_the_theorem_says():
         first = rng.integers(2)
         value = reserve[rng.integers(50)] if first else defender[rng.integers(50)]
         right.append(scores.guess_reserved(value, rng) == bool(first))
-    wanted = bounded_loss_accuracy(defender, reserve)
+    wanted = scores.accuracy(defender, reserve)
     assert wanted > 0.6
     assert np.mean(right) == pytest.approx(wanted, abs=4 * math.sqrt(0.25 / 8000))
+
+
+def test_losses_out_of_bounds_are_refused():
+    """Catches Theorem 4.2.2 applied to a loss that is not bounded by 1."""
+    with pytest.raises(InputError, match=r"\[0, 1\]"):
+        scores.accuracy([0.2], [1.7])
 
 
 def test_scores_of_a_record():
@@ -90,17 +95,16 @@ def test_scores_of_a_record():
     assert scores.entropy(p, y)[0] == pytest.approx(-sum(q * math.log(q) for q in p[0]))
     wanted = -0.8 * math.log(0.2) - 0.7 * math.log(0.3) - 0.1 * math.log(0.9)
     assert scores.modified_entropy(p, y)[0] == pytest.approx(wanted)
-    for score in scores.SCORES.values():
-        right, wrong = score(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 0]))
-        assert np.isfinite([right, wrong]).all() and wrong >= right
+    sure = scores.all_scores(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 0]))
+    assert np.isfinite(sure).all() and (sure[1] >= sure[0]).all()
 
 
 def test_a_score_that_is_no_number_is_refused():
     """Catches NaN that counts as a guess."""
     with pytest.raises(InputError, match="not a number"):
-        scores.pair_accuracy([0.1, np.nan], [0.2])
+        scores.favours([0.1, np.nan], [0.2])
     with pytest.raises(InputError, match="both sides"):
-        scores.pair_accuracy([], [0.2])
+        scores.favours([], [0.2])
 
 
 def test_privacy_and_its_error():
