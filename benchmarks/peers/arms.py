@@ -12,6 +12,7 @@ OURS: dict[str, dict[str, Any]] = {
     "ours: without the nearest-neighbour histogram": {"neighbour_histogram": False},
     "ours: TAN alone": {"base_model": "tan", "pairwise_statistics": False, "training_steps": 0},
     "ours: tree alone": {"base_model": "tree", "pairwise_statistics": False, "training_steps": 0},
+    "ours: default and 1,000 critic steps": {"training_steps": 1000},
     "ours: TAN and 4,000 critic steps": {
         "base_model": "tan",
         "pairwise_statistics": False,
