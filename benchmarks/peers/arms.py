@@ -50,6 +50,9 @@ OURS: dict[str, dict[str, Any]] = {
     },
 }
 
+#: an outcome by votes: part of epsilon of the fit without it, classifiers that vote, records they vote on
+VOTES: dict[str, Any] = {"fit": 0.5, "teachers": 100, "queries": 100}
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -69,6 +72,9 @@ ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
         *(Arm(name, "ours", "fit_ours.py", options) for name, options in OURS.items()),
+        Arm("ours: generator solves statistics", "ours", "fit_generator.py"),
+        Arm("ours: outcome by majority", "ours", "fit_votes.py", {**VOTES, "majority": True}),
+        Arm("ours: outcome by mean answers", "ours", "fit_votes.py", {**VOTES, "majority": False}),
         _peer("dpmm MST", "dpmm", "mst"),
         _peer("dpmm AIM", "dpmm", "aim"),
         _peer("google MST", "google", "mst"),
