@@ -20,12 +20,10 @@ from dpsynth.releases.features import OUTCOME_WEIGHT
 from dpsynth.synthesis.check_inputs import records_of
 from dpsynth.synthesis.fit import plan_fit, release_statistics
 
-#: records of a step, steps, learning rate, widths of the hidden layers and of the input
-BATCH, STEPS, RATE, WIDTHS, LATENT = 2_000, 1_500, 1e-3, (256, 256), 64
+#: records of a step and of a draw, steps, learning rate, widths of the hidden layers and of the input
+BATCH, BLOCK, STEPS, RATE, WIDTHS, LATENT = 2_000, 10_000, 1_500, 1e-3, (256, 256), 64
 #: of the relaxation, and of distances to the centres of groups
 TEMPERATURE, NEARNESS = 0.5, 2.0
-#: records that are drawn at once
-BLOCK = 10_000
 
 
 class Solved(BayesianNetwork):
@@ -35,8 +33,7 @@ class Solved(BayesianNetwork):
         import tensorflow as tf
 
         tf.random.set_seed(int(rng.integers(2**31 - 1)))
-        sizes = [min(BLOCK, n - start) for start in range(0, n, BLOCK)]
-        parts = (relaxed(self.network, self.binnings, size) for size in sizes)
+        parts = (relaxed(self.network, self.binnings, min(BLOCK, n - at)) for at in range(0, n, BLOCK))
         return np.vstack([np.stack([hot.numpy().argmax(1) for hot in part], axis=1) for part in parts])
 
 
@@ -141,8 +138,8 @@ def fit(train, task):
     plan = plan_fit(records, schema, options, rng, ledger)
     model, refinements = release_statistics(records, plan, rng, ledger)
     fit_ours.check(ledger, task)
-    base, n = model.base_model, plan.n
-    loss = misfit(base, refinements, plan.releases.marginals.noise_std / n, n)
+    base = model.base_model
+    loss = misfit(base, refinements, plan.releases.marginals.noise_std / plan.n, plan.n)
     solved = Solved(**{field.name: getattr(base, field.name) for field in dataclasses.fields(base)})
     object.__setattr__(solved, "network", trained(base, loss, task["seed"]))
     made = dataclasses.replace(model, base_model=solved, schema=plan.schema).sample(task["rows"], rng)
