@@ -363,18 +363,14 @@ def test_the_generators_loss_is_nothing_at_the_released_numbers():
     options = dpsynth.DPWGANGP(100.0, 1e-5).validate()
     records, rng, ledger = FrameRecords(patients()), np.random.default_rng(0), Ledger()
     plan = fit_generator.plan_fit(records, schema, options, rng, ledger)
-    model, refinements = fit_generator.release_statistics(records, plan, rng, ledger)
+    model, (pairs, histogram) = fit_generator.release_statistics(records, plan, rng, ledger)
     base = model.base_model
     draws = base.sample(3000, rng)
-    pairs, histogram = refinements.pairwise_statistics, refinements.neighbour_histogram
     assert pairs is not None and histogram is not None
     counts, sums = histogram.groups.counts(draws), histogram.features.total(draws)
-    exact = dataclasses.replace(
-        refinements,
-        pairwise_statistics=dataclasses.replace(pairs, mean=pairs.features.mean_and_variance(draws)[0]),
-        neighbour_histogram=dataclasses.replace(
-            histogram, counts=counts / 3000 * 400, fourier=sums / 3000 * 400
-        ),
+    exact = (
+        dataclasses.replace(pairs, mean=pairs.features.mean_and_variance(draws)[0]),
+        dataclasses.replace(histogram, counts=counts / 3000 * 400, fourier=sums / 3000 * 400),
     )
     shares = [np.bincount(draws[:, j], minlength=b.size) / 3000 for j, b in enumerate(base.binnings)]
     factors = []

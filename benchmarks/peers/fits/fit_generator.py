@@ -80,7 +80,7 @@ def misfit(base, refinements, marginals_std, n):
     """The loss: squared errors of the released numbers over their variance, of noise and of sampling."""
     import tensorflow as tf
 
-    pairs, histogram = refinements.pairwise_statistics, refinements.neighbour_histogram
+    pairs, histogram = refinements
 
     def error(found, released, std):
         released = np.asarray(released, np.float32)

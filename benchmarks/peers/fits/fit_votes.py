@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from dpsynth.accounting import ADD_REMOVE, Ledger, Profile, calibrate, gaussian_event
+from dpsynth.accounting import ADD_REMOVE, EpsilonTarget, Ledger, Profile, calibrate, gaussian_event
 from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table import Schema
@@ -74,7 +74,8 @@ def fit(train, task):
     made = model.sample(task["rows"], random_state=task["seed"])
 
     earlier = [entry.event for entry in ledger.entries]
-    noise = calibrate(lambda z: [*earlier, gaussian_event(z)], epsilon=task["epsilon"], delta=task["delta"])
+    target = EpsilonTarget(task["epsilon"], task["delta"])
+    noise = calibrate(lambda z: [*earlier, gaussian_event(z)], target)
     queries, majority = made.iloc[: options["queries"]], options["majority"]
     votes = Votes(schema, queries, options["teachers"], noise, majority)
     share = ledger.run(votes, FrameRecords(schema.conform(frame).frame), rng) / options["teachers"]
