@@ -1,7 +1,7 @@
 """What is measured of a synthetic table, the same for every arm.
 
-Of a table of records it is `dpsynth.evaluate` against both halves. Of a table of the proving ground it is
-`benchmarks.ground.headroom.measure` against fresh records, in a tenth of the time.
+`dpsynth.evaluate` measures a table of records against both halves. `benchmarks.ground.headroom.measure`
+measures a table of the proving ground against fresh records, in a tenth of the time.
 """
 
 from __future__ import annotations
