@@ -14,15 +14,20 @@ from benchmarks.ground.parities import parity
 from benchmarks.ground.product import PRODUCT
 
 _ALL = (
+    parity(1),
     parity(2),
     parity(3),
     parity(4),
     parity(5),
+    parity(6),
+    parity(7),
     parity(2, numeric=True),
     parity(3, numeric=True),
     PRODUCT,
     dense(10),
     dense(20),
+    dense(30),
+    dense(50),
     CAUSAL,
     RINGS,
     MOONS,
@@ -30,6 +35,7 @@ _ALL = (
     wide(20),
     wide(50),
     wide(100),
+    wide(150),
 )
 
 #: by name, in the order of the report

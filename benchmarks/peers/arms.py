@@ -10,8 +10,11 @@ from typing import Any
 OURS: dict[str, dict[str, Any]] = {
     "ours: default": {},
     "ours: without the nearest-neighbour histogram": {"neighbour_histogram": False},
+    # the default leaves both out where columns have more than 300 numbers together
+    "ours: all statistics": {"pairwise_statistics": True, "neighbour_histogram": True},
     "ours: TAN alone": {"base_model": "tan", "pairwise_statistics": False, "training_steps": 0},
     "ours: tree alone": {"base_model": "tree", "pairwise_statistics": False, "training_steps": 0},
+    "ours: default and 1,000 critic steps": {"training_steps": 1000},
     "ours: TAN and 4,000 critic steps": {
         "base_model": "tan",
         "pairwise_statistics": False,
@@ -49,6 +52,9 @@ OURS: dict[str, dict[str, Any]] = {
     },
 }
 
+#: an outcome by votes: part of epsilon of the fit without it, classifiers that vote, records they vote on
+VOTES: dict[str, Any] = {"fit": 0.5, "teachers": 100, "queries": 100}
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -68,6 +74,9 @@ ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
         *(Arm(name, "ours", "fit_ours.py", options) for name, options in OURS.items()),
+        Arm("ours: generator solves statistics", "ours", "fit_generator.py"),
+        Arm("ours: outcome by majority", "ours", "fit_votes.py", {**VOTES, "majority": True}),
+        Arm("ours: outcome by mean answers", "ours", "fit_votes.py", {**VOTES, "majority": False}),
         _peer("dpmm MST", "dpmm", "mst"),
         _peer("dpmm AIM", "dpmm", "aim"),
         _peer("google MST", "google", "mst"),

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.ground.structures import STRUCTURES
-from benchmarks.ground.tables import of_structure
+from benchmarks.ground.tables import Ground, of_structure
 from dpsynth import datasets
 from dpsynth.datasets import Table, registry
 from dpsynth.table.io import read_cells
@@ -61,6 +61,12 @@ def diabetes130_any() -> Table:
 
 
 @cache
+def ground(name: str) -> Ground:
+    """A table of the proving ground, the same draws for every arm and seed."""
+    return of_structure(name, GROUND_RECORDS, SPLIT_SEED)
+
+
+@cache
 def split(name: str) -> tuple[Table, Table]:
     """Training and test half of a table of the registry, of this module or of the proving ground.
 
@@ -71,8 +77,8 @@ def split(name: str) -> tuple[Table, Table]:
         train, test = split(name.removesuffix(SWAPPED))
         return replace(test, name=name), replace(train, name=name)
     if name in STRUCTURES:
-        ground = of_structure(name, GROUND_RECORDS, SPLIT_SEED)
-        return Table(ground.train, ground.schema, name), Table(ground.test, ground.schema, name)
+        known = ground(name)
+        return Table(known.train, known.schema, name), Table(known.test, known.schema, name)
     whole = MADE[name]() if name in MADE else datasets.load(name)
     schema = whole.schema
     plain = Schema(columns=schema.columns, outcome=schema.outcome, n_public=schema.n_public, name=name)

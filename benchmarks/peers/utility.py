@@ -35,7 +35,7 @@ FITS = Path(__file__).parent / "fits"
 SLOW = 300.0
 REAL = "real records"
 #: what every round depends on beside its own label; a folder of another protocol is refused
-PROTOCOL = {"split": "half, seed 0", "delta": "n_public^-1.5", "cells": 32, "version": 1}
+PROTOCOL = {"split": "half, seed 0", "delta": "n_public^-1.5", "cells": 32, "version": 2}
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def test_a_parity_is_invisible_to_all_smaller_marginals(name):
         return float(stats.chisquare(cells).pvalue)
 
     smaller = [c for k in range(1, len(names)) for c in combinations(range(len(names)), k)]
-    # 62 tests of six columns; a cell that is off by a tenth of its share is far beyond
+    # at most 254 tests of eight columns; a cell that is off by a tenth of its share is far beyond
     assert min(map(p_value, smaller)) > 1e-6
     assert p_value(tuple(range(len(names)))) < 1e-100
     # the outcome is the parity, but for errors
@@ -83,12 +83,12 @@ def test_what_is_kept_falls_on_both_sides():
     assert [kept(found, 0.8) for found in (0.8, 0.4, 0.0, 1.2)] == pytest.approx([1.0, 0.5, 0.0, 0.5])
 
 
-@pytest.mark.parametrize("d", [10, 20])
+@pytest.mark.parametrize("d", [10, 20, 30, 50])
 def test_a_dense_table_has_the_declared_correlations(d):
     """Draws of another matrix, a pair without correlation, or an outcome cut from something else."""
     declared = correlations(d)
     off = np.abs(declared[np.triu_indices(d + 1, 1)])
-    assert off.min() > 0.04 and off.max() < 0.7
+    assert off.min() > 0.02 and off.max() < 0.8
     frame = drawn(f"dense{d}", 40_000)
     numbers = frame.drop(columns="outcome")
     assert np.abs(numbers.corr().to_numpy() - declared[:d, :d]).max() < 5 / np.sqrt(40_000)

@@ -8,27 +8,45 @@ import dpsynth
 
 
 def fit(train, task):
-    schema = dpsynth.Schema.from_dict(task["schema"])
-    names = [column["name"] for column in task["columns"]]
+    schema, frame = read(train, task)
     options = dict(task["options"])
     if "shares" in options:
         options["shares"] = dpsynth.Shares(**options["shares"])
     if "training" in options:
         options["training"] = dpsynth.TrainingSettings(**options["training"])
-    frame = pd.DataFrame()
-    for name, column in zip(names, schema.columns, strict=True):
-        frame[column.name] = train[name] if column.is_numeric else _words(train[name], column.categories)
     model = dpsynth.DPWGANGP(task["epsilon"], task["delta"], random_state=task["seed"], **options)
     model.fit(frame, schema=schema)
-    made = model.sample(task["rows"], random_state=task["seed"])
-    spent = model.ledger_.epsilon(model.delta_)
+    check(model.ledger_, task)
+    return coded(model.sample(task["rows"], random_state=task["seed"]), schema, task)
+
+
+def read(train, task):
+    """The schema, and the records with their categories in words."""
+    schema = dpsynth.Schema.from_dict(task["schema"])
+    frame = pd.DataFrame()
+    for told, column in zip(task["columns"], schema.columns, strict=True):
+        values = train[told["name"]]
+        frame[column.name] = values if column.is_numeric else _words(values, column.categories)
+    return schema, frame
+
+
+def check(cost, task):
+    """Raise an error if more than the task's epsilon was spent, by a ledger or a profile."""
+    spent = cost.epsilon(task["delta"])
     if not spent <= task["epsilon"] * (1 + 1e-9):
         raise AssertionError(f"spent epsilon {spent}, asked for {task['epsilon']}")
-    coded = {
-        name: made[column.name].astype(float) if column.is_numeric else _codes(made[column.name], column)
-        for name, column in zip(names, schema.columns, strict=True)
-    }
-    return pd.DataFrame(coded)
+
+
+def coded(made, schema, task):
+    """Synthetic records with their categories as whole numbers."""
+    return pd.DataFrame(
+        {
+            told["name"]: made[column.name].astype(float)
+            if column.is_numeric
+            else _codes(made[column.name], column)
+            for told, column in zip(task["columns"], schema.columns, strict=True)
+        }
+    )
 
 
 def _words(codes, categories):
