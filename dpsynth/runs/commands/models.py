@@ -71,10 +71,11 @@ def fit(
     with claimed(out, force=force, mark="model.json"):
         earlier = None if ledger is None else read_ledger(ledger)
         described = read_schema(schema)
+        several = described if isinstance(described, PatientSchema) else None
         _announce(data, options, described.levels if isinstance(described, PatientSchema) else described)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened(data, described, csv_format, scheduler, workers) as (table, known),
+            opened(data, several or schema, csv_format, scheduler, workers) as (table, known),
             progress.training_bar() as draw,
         ):
             try:
@@ -102,7 +103,7 @@ def _announce(data: Path, options: FitOptions, schema: Schema) -> None:
 @contextmanager
 def opened(
     data: Path,
-    schema: Schema | PatientSchema,
+    schema: Path | Schema | PatientSchema,
     csv_format: CsvFormat,
     scheduler: str | None,
     workers: int | None,
@@ -124,10 +125,12 @@ def opened(
     from dpsynth.cluster import connected
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.table.parquet import ParquetTable
+    from dpsynth.table.schema import Schema
 
+    known = schema if isinstance(schema, Schema) else Schema.from_yaml(schema)
     table = ParquetTable(data)
     with connected(scheduler, workers=workers) as client:
-        yield PartitionedRecords(table, schema, client), schema
+        yield PartitionedRecords(table, known, client), known
 
 
 def sample(
