@@ -78,8 +78,6 @@ class Shares:
         for name, share in vars(self).items():
             if not 0 < share < 1:
                 raise ValueError(f"shares.{name} must be greater than 0 and less than 1, got {share:g}")
-        if self.studies + self.visits >= 1:
-            raise ValueError("shares.studies and shares.visits must add to less than 1")
         if self.total >= 1:
             raise ValueError(f"shares must add to less than 1, got {self.total:g}")
         return self

@@ -15,6 +15,7 @@ from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
+from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.marginals import Marginals
@@ -74,6 +75,15 @@ def records_of(
     warn_of_repeated_persons(frame.table.persons())
     frame.check()
     return frame
+
+
+def check_several_rows(options: FitOptions) -> None:
+    """Refuse what a fit of patients with several rows cannot do."""
+    if options.steps:
+        raise InputError("training_steps must be 0, with a base model, where patients have several rows")
+    shares = options.shares or Shares()
+    if options.studies and shares.studies + shares.visits >= 1:
+        raise InputError("shares.studies and shares.visits must add to less than 1")
 
 
 def rows_of(frame: pd.DataFrame | PartitionedRecords, visits: PatientSchema | None) -> int:

@@ -30,6 +30,7 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
+    check_several_rows,
     conformed,
     record_provenance,
     records_of,
@@ -298,8 +299,8 @@ class DPWGANGP(BaseEstimator):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
-        if visits is not None and options.steps:
-            raise InputError("training_steps must be 0, with a base model, where patients have several rows")
+        if visits is not None:
+            check_several_rows(options)
         declared = schema if visits is None else visits.table
         unreviewed = require_reviewed(declared, options.accept_unreviewed)
         check_studies(options.studies, schema)

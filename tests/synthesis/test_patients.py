@@ -65,6 +65,12 @@ def test_an_evaluation_compares_patients(model):
     [
         ({"base_model": "none"}, FRAME, InputError, "training_steps must be 0"),
         ({"training_steps": 100}, FRAME, InputError, "training_steps must be 0"),
+        (
+            {"studies": ["sex ~ rows"], "shares": dpsynth.Shares(studies=0.6, visits=0.5)},
+            FRAME,
+            InputError,
+            "must add to less than 1",
+        ),
         ({}, FRAME.drop(columns="id"), DataError, "lacks the column 'id'"),
         ({}, FRAME[FRAME["id"] < 100], DataError, "100 patients"),
     ],
