@@ -13,7 +13,7 @@ from dpsynth.table.schema import Schema
 #: From so many records on the WGAN critic is wider.
 _WIDER_FROM = 10_000
 #: Critic steps of an alternating training, without a base model. Beside one there are none by rule: they made
-#: no table that we tried better (benchmarks/results/critic_beside_base_model.md).
+#: no tested table better on the whole (benchmarks/results/critic_beside_base_model.md).
 STEPS = 1000
 #: Random critics whose gradients are matched, without a base model.
 CRITICS = 32

@@ -87,7 +87,7 @@ def _critic(report: RunReport) -> str | None:
     if steps is None:
         if not base_model:
             return None
-        why = ": by rule, since beside a base model none made a table better that was tried"
+        why = ": by rule, since beside a base model they made no tested table better on the whole"
         return f"No steps{why if _by_rule(report, 'training_steps') else ''}."
     if "random critic" in steps.sensitivity:
         return "Points were moved until their gradients at random WGAN critics matched those of the records."
