@@ -14,14 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpsynth.model.columns.projection import norm_sub
 from dpsynth.table.column import Column
-from dpsynth.table.patients import (
-    SHARE_CLASSES,
-    Floats,
-    PatientSchema,
-    Standardised,
-    packed,
-)
+from dpsynth.table.draws import draw_conditional
+from dpsynth.table.patients import SHARE_CLASSES, Floats, PatientSchema, Standardised, packed
 from dpsynth.table.values import category_codes
 from dpsynth.table.visits import (
     RATIOS,
@@ -83,40 +79,28 @@ class Trajectories:
         return next(p for table, p in self.named if (table.kind, table.column) == (kind, column))
 
 
-def nonnegative(counts: Floats, total: Floats) -> Floats:
-    """Rows moved to the nearest nonnegative rows with these sums (Duchi et al. 2008)."""
-    falling = -np.sort(-counts, axis=-1)
-    shift = (np.cumsum(falling, axis=-1) - total[..., None]) / np.arange(1, counts.shape[-1] + 1)
-    last = np.maximum((falling > shift).sum(axis=-1, keepdims=True) - 1, 0)
-    return np.maximum(counts - np.take_along_axis(shift, last, axis=-1), 0.0)
-
-
-def distribution(counts: Floats) -> Floats:
-    """Nonnegative shares of noisy counts, sum 1."""
-    total = max(float(counts.sum()), 1.0)
-    return nonnegative(counts, np.asarray(total)) / total
-
-
 def conditional(noisy: Floats, noise_std: float) -> Floats:
     """Distribution of the last axis given the others.
 
     Each row of counts is shrunk towards the pooled one by the positive-part rule of James and Stein (1961).
     """
     size = noisy.shape[-1]
-    pooled = distribution(noisy.reshape(-1, size).sum(axis=0))
+    counts = noisy.reshape(-1, size).sum(axis=0)
+    everybody = max(float(counts.sum()), 1.0)
+    pooled = norm_sub(counts, everybody) / everybody
     total = np.maximum(noisy.sum(axis=-1, keepdims=True), 1e-6)
     away = ((noisy - total * pooled) ** 2).sum(axis=-1, keepdims=True)
     shrink = np.minimum(1.0, noise_std**2 * max(size - 2, 1) / np.maximum(away, 1e-12))
     shrink = np.where(total <= noise_std * np.sqrt(size), 1.0, shrink) if noise_std else 0.0
-    found = nonnegative((1 - shrink) * noisy + shrink * total * pooled, total[..., 0])
+    found = norm_sub((1 - shrink) * noisy + shrink * total * pooled, total[..., 0])
     return found / np.maximum(found.sum(axis=-1, keepdims=True), 1e-12)
 
 
-def pick(probabilities: Floats, rng: np.random.Generator) -> Ints:
-    """One draw from each row."""
-    sums = np.cumsum(probabilities, axis=-1)
-    at = rng.random(sums.shape[:-1])[..., None] * sums[..., -1:]
-    return np.minimum((sums < at).sum(axis=-1), sums.shape[-1] - 1)
+def drawn(table: Floats, rng: np.random.Generator, *parents: Ints) -> Ints:
+    """One entry of the last axis for each element of the parents, the indices of the other axes."""
+    size = table.shape[-1]
+    groups = np.ravel_multi_index(parents, table.shape[:-1])
+    return draw_conditional(table.reshape(-1, size), groups, rng, even=False)
 
 
 def inside(bins: Ints, edges: Floats, density: Floats, rng: np.random.Generator) -> Floats:
@@ -136,6 +120,7 @@ class _Drawing:
     def __init__(self, model: Trajectories, levels: pd.DataFrame, rng: np.random.Generator) -> None:
         self.model, self.levels, self.rng = model, levels, rng
         self.schema = model.schema
+        self.of_levels = model.schema.levels
         self.count = levels["rows"].to_numpy(dtype=np.int64)
         self.here = np.arange(self.schema.most) < self.count[:, None]
 
@@ -158,27 +143,26 @@ class _Drawing:
         data: dict[str, Any] = {
             self.schema.unit: np.repeat(np.arange(len(self.count)), self.count) + start + 1
         }
-        for name in self.schema.names:
-            column = self.schema.column(name)
+        for column in self.schema.columns:
+            name = column.name
             if name in self.schema.per_patient:
-                values = self.levels[name].to_numpy()
-                data[name] = np.repeat(values, self.count)
+                data[name] = np.repeat(self.levels[name].to_numpy(), self.count)
                 continue
             if name == self.schema.order:
                 data[name] = self.valued(column, times)
                 continue
             has = self.here & measured.get(name, self.here)
-            drawn = self.numbers(column, has, times) if column.is_numeric else self.categories(column, has)
-            data[name] = self.valued(column, drawn)
+            values = self.numbers(column, has, times) if column.is_numeric else self.categories(column, has)
+            data[name] = self.valued(column, values)
         frame = pd.DataFrame(data)
         unit = frame.pop(self.schema.unit)
         frame = self.schema.table.conform(frame).frame
         frame.insert(0, self.schema.unit, unit)
         return frame
 
-    def valued(self, column: Column, drawn: Floats) -> Any:
+    def valued(self, column: Column, numbers: Floats) -> Any:
         """Drawn numbers of all rows in order, as values of a column."""
-        flat = drawn[self.here]
+        flat = numbers[self.here]
         if not column.is_numeric:
             words = np.array([*column.categories, None], dtype=object)
             return words[np.where(np.isnan(flat), len(column.categories), flat).astype(np.int64)]
@@ -195,13 +179,13 @@ class _Drawing:
             if not column.missing:
                 continue
             p = self.model.table("measured", column.name)
-            level = self.schema.levels[f"{column.name} measured"]
+            level = self.of_levels[f"{column.name} measured"]
             shares = category_codes(level, self.levels[level.name])
             own = np.zeros(self.here.shape, bool)
             since = np.full(len(own), p.shape[0] - 1)
             other = other if p.shape[2] > 1 else np.zeros_like(other)
             for t in range(self.schema.most):
-                own[:, t] = pick(p[since, shares, other[:, t]], self.rng) == 1
+                own[:, t] = drawn(p, self.rng, since, shares, other[:, t]) == 1
                 since = rows_since(np.pad(own[:, : t + 1], ((0, 0), (0, 1))))[:, -1]
             own &= self.here
             # The drawn class decides whether there is any value at all, and whether each row has one.
@@ -224,11 +208,8 @@ class _Drawing:
         pair = (
             both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)
         )
-        bins, last = np.zeros(self.here.shape, np.int64), np.full(len(span), p.shape[0] - 1)
-        for t in range(1, self.schema.most):
-            last = bins[:, t] = pick(p[last, pair[:, t]], self.rng)
-        density = p.mean(axis=(0, 1))
-        ratios = inside(bins, RATIOS, density, self.rng) * self.here
+        bins = self.chain(p, pair, first=1)
+        ratios = inside(bins, RATIOS, p.mean(axis=(0, 1)), self.rng) * self.here
         ratios[:, 0] = 0.0
         gaps = ratios * (span / np.maximum(ratios.sum(axis=1), 1e-12))[:, None]
         times = first[:, None] + np.cumsum(gaps, axis=1)
@@ -236,17 +217,21 @@ class _Drawing:
             times = lower + np.rint((times - lower) / step) * step
         return np.where(self.here, np.clip(times, lower, upper), np.nan)
 
+    def chain(self, table: Floats, *fixed: Ints, first: int = 0) -> Ints:
+        """Bins of all rows from ``first`` on, each given the one before and ``fixed``, (n,) or (n, most)."""
+        bins, last = np.zeros(self.here.shape, np.int64), np.full(len(self.here), table.shape[0] - 1)
+        for t in range(first, self.schema.most):
+            now = (parent if parent.ndim == 1 else parent[:, t] for parent in fixed)
+            last = bins[:, t] = drawn(table, self.rng, last, *now)
+        return bins
+
     def categories(self, column: Column, has: Any) -> Floats:
         """Codes of a category's chain, NaN where there is no value."""
         p = self.model.table("category", column.name)
-        size, modes = p.shape[-1], p.shape[1]
-        levels = self.schema.levels[f"{column.name} mode"]
+        levels = self.of_levels[f"{column.name} mode"]
         mode = category_codes(levels, self.levels[levels.name])
-        mode = np.where(mode < 0, 0, mode) if modes > 1 else np.zeros(len(mode), np.int64)
-        codes, last = np.zeros(has.shape, np.int64), np.full(len(mode), size)
-        for t in range(self.schema.most):
-            last = codes[:, t] = pick(p[last, mode], self.rng)
-        return self.unpacked(codes.astype(np.float64), has)
+        mode = np.clip(mode, 0, p.shape[1] - 1)
+        return self.unpacked(self.chain(p, mode).astype(np.float64), has)
 
     def unpacked(self, values: Floats, has: Any) -> Floats:
         """Values of the measured rows, which stand at the left, at the rows that have one."""
@@ -257,7 +242,7 @@ class _Drawing:
 
     def numbers(self, column: Column, has: Any, times: Floats) -> Floats:
         """Values of a number's chain, moved to the patient's levels, NaN where there is none."""
-        name, n, most = column.name, len(self.count), self.schema.most
+        name, n = column.name, len(self.count)
         mean = self.number(f"{name} mean")
         sd, slope, rough = (self.number(f"{name} {of}", mean) for of in ("sd", "trend", "roughness"))
         (_, at) = packed(np.where(has, 0.0, np.nan), times)
@@ -266,19 +251,16 @@ class _Drawing:
         slope = np.where(clock.sd > 1e-9, slope, 0.0)
         p = self.model.table("residual", name)
         density = p.mean(axis=0)
-        best, kept = np.full(n, np.inf), np.zeros((n, most))
+        best, kept = np.full(n, np.inf), np.zeros(self.here.shape)
         absent = np.isnan(at)
         for _ in range(_TRIES):
-            bins, last = np.zeros((n, most), np.int64), np.full(n, p.shape[0] - 1)
-            for t in range(most):
-                last = bins[:, t] = pick(p[last], self.rng)
-            left = np.where(absent, np.nan, inside(bins, RESIDUALS, density, self.rng))
+            left = np.where(absent, np.nan, inside(self.chain(p), RESIDUALS, density, self.rng))
             left = Standardised.of(left).scores
             along = np.nansum(left * clock.scores, axis=1) / np.maximum(count, 1)
             left = Standardised.of(left - along[:, None] * clock.scores).scores
-            drawn = Standardised.of(slope[:, None] * clock.scores + np.sqrt(1 - slope**2)[:, None] * left)
-            miss = np.abs(drawn.roughness - rough)
-            kept = np.where((miss < best)[:, None], drawn.scores, kept)
+            moved = Standardised.of(slope[:, None] * clock.scores + np.sqrt(1 - slope**2)[:, None] * left)
+            miss = np.abs(moved.roughness - rough)
+            kept = np.where((miss < best)[:, None], moved.scores, kept)
             best = np.minimum(best, miss)
         values = self.unpacked(mean[:, None] + sd[:, None] * np.nan_to_num(kept), has)
         return self.digits(column, values) if has_digits(column) else values
@@ -288,6 +270,7 @@ class _Drawing:
         lower, step = column.bounds[0], column.resolution or 1.0
         shares = np.maximum(self.model.table("digit", column.name), 1e-6)
         steps = np.rint((np.nan_to_num(values, nan=lower) - lower) / step)
-        near = steps[..., None] + np.arange(-_NEAR, _NEAR + 1)
-        chosen = steps + pick(shares[near.astype(np.int64) % 10], self.rng) - _NEAR
+        near = shares[(np.arange(10)[:, None] + np.arange(-_NEAR, _NEAR + 1)) % 10]
+        last = steps.astype(np.int64) % 10
+        chosen = steps + drawn(near, self.rng, last.ravel()).reshape(steps.shape) - _NEAR
         return np.where(np.isnan(values), np.nan, lower + chosen * step)
