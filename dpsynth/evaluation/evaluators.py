@@ -27,6 +27,7 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.subgroups import compare_subgroups
 from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
+from dpsynth.table.histories import patient_table
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
@@ -76,7 +77,7 @@ def evaluate(
         The real records the synthetic ones were made from.
     schema : Schema or PatientSchema
         Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata. If patients
-        have several rows, their levels are compared (:meth:`dpsynth.PatientSchema.patient_table`).
+        have several rows, their levels are compared (:func:`dpsynth.table.patient_table`).
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them, utility is not measured, and
         memorisation cannot be distinguished from coincidence.
@@ -121,9 +122,9 @@ def evaluate(
     """
     settings = Settings.of(**options)
     if isinstance(schema, PatientSchema):
-        table, schema = schema.patient_table, schema.levels
-        synthetic, train = table(synthetic), table(train)
-        test = None if test is None else table(test)
+        synthetic, train = patient_table(synthetic, schema), patient_table(train, schema)
+        test = None if test is None else patient_table(test, schema)
+        schema = schema.levels
     settings.check(schema)
     tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
     with shown(progress, stage_bar) as stages:

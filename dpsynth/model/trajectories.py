@@ -17,7 +17,8 @@ import pandas as pd
 from dpsynth.model.columns.projection import norm_sub
 from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_conditional
-from dpsynth.table.patients import SHARE_CLASSES, Floats, PatientSchema, Standardised, packed
+from dpsynth.table.histories import Floats, Standardised, packed
+from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.values import category_codes
 from dpsynth.table.visits import (
     RATIOS,

@@ -17,7 +17,8 @@ import pandas as pd
 
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
-from dpsynth.table.patients import Histories, PatientSchema
+from dpsynth.table.histories import Histories
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.visits import Ints, VisitTable, cells, visit_tables
 
 

@@ -17,9 +17,10 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.histories import Histories
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.marginals import Marginals
-from dpsynth.table.patients import Histories, PatientSchema
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
 # Share of n_public by which the number of rows may differ from it.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsynth.table.column import Column
     from dpsynth.table.conform import Conformed
     from dpsynth.table.csv_format import CsvFormat
+    from dpsynth.table.histories import patient_table
     from dpsynth.table.io import read_table, write_table
     from dpsynth.table.parquet import ParquetTable
     from dpsynth.table.schema import Schema, require_reviewed
@@ -25,6 +26,7 @@ _HOMES = {
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
     "infer_schema": "dpsynth.table.schema_inference",
+    "patient_table": "dpsynth.table.histories",
     "read_table": "dpsynth.table.io",
     "require_reviewed": "dpsynth.table.schema",
     "write_table": "dpsynth.table.io",
@@ -37,6 +39,7 @@ __all__ = [
     "ParquetTable",
     "Schema",
     "infer_schema",
+    "patient_table",
     "read_table",
     "require_reviewed",
     "write_table",

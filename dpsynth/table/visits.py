@@ -21,16 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
-from dpsynth.table.patients import (
-    SHARE_CLASSES,
-    Floats,
-    Histories,
-    PatientSchema,
-    Standardised,
-    packed,
-    share_class,
-    trend,
-)
+from dpsynth.table.histories import Floats, Histories, Standardised, packed, share_class, trend
+from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 
 Ints = NDArray[np.int64]
 #: Ends of the intervals of gap ratios and of residuals.

@@ -11,7 +11,8 @@ from dpsynth.accounting import Ledger
 from dpsynth.model.trajectories import Trajectories, conditional
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease, weighted_counts
-from dpsynth.table.patients import SHARE_CLASSES, Histories
+from dpsynth.table.histories import Histories, patient_table
+from dpsynth.table.patients import SHARE_CLASSES
 from dpsynth.table.visits import cells, visit_tables
 
 
@@ -20,14 +21,14 @@ def exact(frame):
     records = Histories.of(frame, VISITS, np.random.default_rng(0)).to_frame(VISITS)
     release = VisitsRelease(noise_multiplier=None, schema=VISITS)
     tables = Ledger().run(release, FrameRecords(records), np.random.default_rng(0))
-    return Trajectories.of(VISITS, tables, 0.0), VISITS.patient_table(frame)
+    return Trajectories.of(VISITS, tables, 0.0), patient_table(frame, VISITS)
 
 
 @pytest.fixture(scope="module")
 def drawn():
     model, levels = exact(visits(3000, seed=3))
     rows = model.rows(levels, np.random.default_rng(1))
-    return levels, rows, VISITS.patient_table(rows)
+    return levels, rows, patient_table(rows, VISITS)
 
 
 def test_a_synthetic_patient_has_the_drawn_levels(drawn):

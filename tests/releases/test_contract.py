@@ -44,7 +44,7 @@ from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.families import Linear
 from dpsynth.studies.study import Study
-from dpsynth.table.patients import Histories
+from dpsynth.table.histories import Histories
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from visits import VISITS, visits
 
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.table.patients import SHARE_CLASSES, Histories, PatientSchema
+from dpsynth.table.histories import Histories, patient_table
+from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
@@ -28,7 +29,7 @@ def kept(frame, schema):
 def test_levels_are_those_of_each_patients_own_rows(keep):
     """Catches rows of another patient, rows beyond the cap, a wrong divisor, time out of order."""
     schema, frame = VISITS.model_copy(update={"keep": keep}), visits(80, seed=1)
-    found = schema.patient_table(frame)
+    found = patient_table(frame, schema)
     for k, rows in enumerate(kept(frame, schema)):
         level = found.iloc[k]
         lab, day = rows["lab"].to_numpy(), rows["day"].to_numpy(float)
@@ -55,9 +56,9 @@ def test_levels_are_those_of_each_patients_own_rows(keep):
 def test_what_is_kept_of_a_patient_reads_no_other(keep):
     """Catches a cap that depends on the rows of others."""
     schema, frame = VISITS.model_copy(update={"keep": keep}), visits(30, seed=2)
-    whole = schema.patient_table(frame)
+    whole = patient_table(frame, schema)
     for name in (0, 7, 29):
-        alone = schema.patient_table(frame[frame["id"] == name])
+        alone = patient_table(frame[frame["id"] == name], schema)
         pd.testing.assert_frame_equal(alone, whole.iloc[[name]].reset_index(drop=True))
 
 
@@ -154,4 +155,4 @@ def test_levels_of_any_bounds_can_be_declared(lower, width, scale):
 def test_a_wrong_table_is_refused(change, message):
     """Catches a row without a patient, or a table of other columns."""
     with pytest.raises(DataError, match=message):
-        VISITS.patient_table(change(visits(5)))
+        patient_table(change(visits(5)), VISITS)

@@ -85,6 +85,7 @@ def evaluate_table(
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
     from dpsynth.runs.run_folder import RunFolder
+    from dpsynth.table.histories import patient_table
 
     asked: dict[str, object] = {
         "seed": seed,
@@ -123,7 +124,7 @@ def evaluate_table(
         def table(path: Path, form: CsvFormat) -> pd.DataFrame:
             if visits is None:
                 return read_named(path, known, form)
-            return visits.patient_table(visits.read(path, form), random_state=0)
+            return patient_table(visits.read(path, form), visits, random_state=0)
 
         made, real = table(synthetic, CsvFormat()), table(train, csv_format)
         held_out = None if test is None else table(test, csv_format)
