@@ -1,0 +1,230 @@
+"""Histories and levels of patients with several rows.
+
+A history is one patient's rows in order, at most ``most`` of them. Levels are numbers that a history
+determines, see :mod:`dpsynth.table.patients`.
+
+Examples
+--------
+>>> from dpsynth.table.column import Column
+>>> schema = PatientSchema(
+...     unit="id", order="day", most=3,
+...     columns=(Column(name="day", kind="integer", lower=0, upper=365),
+...              Column(name="hdl", kind="integer", lower=5, upper=150, missing=True)))
+>>> visits = pd.DataFrame({"id": [7, 7, 8], "day": [10, 40, 5], "hdl": [50, 60, None]})
+>>> patient_table(visits, schema)["hdl mean"].tolist()
+[55.0, nan]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.errors import DataError, of_records
+from dpsynth.table.column import Column
+from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
+from dpsynth.table.values import numeric_values
+
+Floats = NDArray[np.float64]
+#: Upper ends of the classes of a share of rows.
+_SHARES = (0.0, 0.2, 0.5, 0.999)
+#: Rows with a value below which trend and roughness are not defined.
+_FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Histories:
+    """Rows of N patients in order, as arrays of shape (N, most), NaN where there is no value.
+
+    ``numbers``: by column that changes from row to row. Categories are numbers from 0.
+    ``rows``: rows of each patient, shape (N,).
+    ``patients``: columns with one value for each patient, N rows.
+    """
+
+    numbers: Mapping[str, Floats]
+    rows: NDArray[np.int64]
+    patients: pd.DataFrame
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, schema: PatientSchema, rng: np.random.Generator) -> Histories:
+        """Histories of a table of rows.
+
+        Some rows are kept of patients who have more than ``most``, by a rule that reads no other patient. A
+        column per patient has the value of the patient's first row that has one.
+
+        Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
+        """
+        if schema.unit not in frame:
+            raise DataError(f"the table lacks the column {schema.unit!r}, which identifies patients")
+        empty = frame[schema.unit].isna().to_numpy()
+        if empty.any():
+            raise of_records(
+                f"row {int(empty.argmax()) + 1}: {schema.unit!r} is missing, but identifies patients"
+            )
+        table = schema.table.conform(frame).frame
+        patient = pd.factorize(frame[schema.unit])[0]
+        time = table[schema.order].to_numpy(dtype=np.float64)
+        if schema.keep == "random":
+            kept = _ranks(patient, rng.random(len(time))) < schema.most
+            table, patient, time = table[kept], patient[kept], time[kept]
+        order = np.lexsort((time, patient))
+        table, patient = table.iloc[order].reset_index(drop=True), patient[order]
+        counts = np.bincount(patient, minlength=patient.max(initial=-1) + 1)
+        place = np.arange(len(patient)) - np.repeat(np.cumsum(counts) - counts, counts)
+        if schema.keep == "last":
+            place = place - np.maximum(counts - schema.most, 0)[patient]
+        kept = (place >= 0) & (place < schema.most)
+        values = {}
+        for column in schema.rows.columns:
+            numbers = np.full((len(counts), schema.most), np.nan)
+            numbers[patient[kept], place[kept]] = numeric_values(column, table[column.name])[kept]
+            values[column.name] = numbers
+        # `first` skips what is missing.
+        own = table[list(schema.per_patient)].groupby(patient).first() if schema.per_patient else None
+        patients = pd.DataFrame(index=range(len(counts))) if own is None else own.reset_index(drop=True)
+        return cls(values, np.minimum(counts, schema.most), patients)
+
+    def to_frame(self, schema: PatientSchema) -> pd.DataFrame:
+        """One row for each patient: the levels, and beside them the values of each row, for `from_frame`."""
+        rows = {
+            f"{name}@{place}": numbers[:, place]
+            for name, numbers in self.numbers.items()
+            for place in range(schema.most)
+        }
+        return pd.concat([levels_of(self, schema), pd.DataFrame(rows)], axis=1)
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, schema: PatientSchema) -> Histories:
+        """The histories of such a frame, without the columns that have one value for each patient."""
+        values = {
+            name: frame[[f"{name}@{place}" for place in range(schema.most)]].to_numpy(dtype=np.float64)
+            for name in schema.rows.names
+        }
+        return cls(values, (~np.isnan(values[schema.order])).sum(axis=1), frame.iloc[:, :0])
+
+
+def _ranks(group: NDArray[np.int64], keys: Floats) -> NDArray[np.int64]:
+    """Rank of each key within its group."""
+    order = np.lexsort((keys, group))
+    counts = np.bincount(group)
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ranks
+
+
+def packed(values: Floats, *others: Floats) -> list[Floats]:
+    """The measured values of each history moved to the left, and the others taken at the same rows."""
+    order = np.argsort(np.isnan(values), axis=1, kind="stable")
+    return [
+        np.take_along_axis(np.where(np.isnan(values), np.nan, array), order, 1) for array in (values, *others)
+    ]
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """Values of each history (N, most) with mean 0 and standard deviation 1, and what they were."""
+
+    scores: Floats
+    mean: Floats
+    sd: Floats
+    count: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: Floats) -> Standardised:
+        """Standardise each row over its values that are not NaN. A constant row becomes zeros."""
+        count = (~np.isnan(values)).sum(axis=1)
+        mean = np.nansum(values, axis=1) / np.maximum(count, 1)
+        away = values - mean[:, None]
+        sd = np.sqrt(np.nansum(away**2, axis=1) / np.maximum(count, 1))
+        return cls(away / np.where(sd > 1e-9, sd, 1.0)[:, None], mean, sd, count)
+
+    @property
+    def moves(self) -> NDArray[np.bool_]:
+        """Whether a history has enough values, not all equal, for a trend and a roughness."""
+        return (self.count >= _FEWEST) & (self.sd > 1e-9)
+
+    @property
+    def roughness(self) -> Floats:
+        """Mean absolute step from one value to the next."""
+        steps = np.nansum(np.abs(np.diff(self.scores, axis=1)), axis=1)
+        return steps / np.maximum(self.count - 1, 1)
+
+
+def trend(values: Standardised, times: Standardised) -> Floats:
+    """Correlation of values and times, for each history."""
+    products = np.nansum(values.scores * times.scores, axis=1) / np.maximum(values.count, 1)
+    return np.clip(products, -1.0, 1.0)
+
+
+def share_class(share: Floats) -> NDArray[np.int64]:
+    """Class of a share of rows, a number of :data:`SHARE_CLASSES`."""
+    return np.searchsorted(_SHARES, share, side="left")
+
+
+def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
+    """The table with one row for each patient, conformed to ``schema.levels``."""
+    rows, times = histories.rows, histories.numbers[schema.order]
+    order = schema.column(schema.order)
+    columns: dict[str, Any] = {name: histories.patients[name] for name in schema.per_patient}
+    columns["rows"] = rows
+    columns[f"{order.name} first"] = times[:, 0]
+    span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
+    columns[f"{order.name} span"] = np.where(rows > 1, span, np.nan)
+    for column in schema.variables:
+        columns |= _variable(column, histories.numbers[column.name], times, rows)
+    return schema.levels.conform(pd.DataFrame(columns)).frame
+
+
+def patient_table(
+    frame: pd.DataFrame, schema: PatientSchema, *, random_state: int | None = None
+) -> pd.DataFrame:
+    """Return the levels of each patient of a table of rows: one row per patient, as ``schema.levels`` describes.
+
+    They are functions of the rows without noise: of private rows, confidential.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, shape (rows, columns)
+        With the unit's column.
+    schema : PatientSchema
+        Public description of the rows.
+    random_state : int, optional
+        Seed of the choice of rows, where ``keep`` is random.
+
+    Raises
+    ------
+    DataError
+        If a row lacks its unit, or if the table does not fit the schema.
+    """
+    return levels_of(Histories.of(frame, schema, np.random.default_rng(random_state)), schema)
+
+
+def _variable(column: Column, values: Floats, times: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:
+    name, found = column.name, {}
+    (packed_values, at) = packed(values, times)
+    measured = (~np.isnan(values)).sum(axis=1)
+    if column.missing:
+        classes = share_class(measured / rows)
+        found[f"{name} measured"] = np.array(SHARE_CLASSES, dtype=object)[classes]
+    if not column.is_numeric:
+        size = len(column.categories)
+        counts = np.stack([(values == code).sum(axis=1) for code in range(size)], axis=1)
+        mode = counts.argmax(axis=1)
+        words = np.array([*column.categories, None], dtype=object)
+        found[f"{name} mode"] = words[np.where(measured > 0, mode, size)]
+        same = share_class(counts.max(axis=1) / np.maximum(measured, 1))
+        classes = np.array([*SHARE_CLASSES, None], dtype=object)
+        found[f"{name} same"] = classes[np.where(measured > 1, same, len(SHARE_CLASSES))]
+        return found
+    standard, clock = Standardised.of(packed_values), Standardised.of(at)
+    moves = standard.moves
+    found[f"{name} mean"] = np.where(measured > 0, standard.mean, np.nan)
+    found[f"{name} sd"] = np.where(measured > 1, standard.sd, np.nan)
+    found[f"{name} trend"] = np.where(moves, trend(standard, clock), np.nan)
+    found[f"{name} roughness"] = np.where(moves, standard.roughness, np.nan)
+    return found
