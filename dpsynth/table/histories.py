@@ -183,7 +183,7 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
 def patient_table(
     frame: pd.DataFrame, schema: PatientSchema, *, random_state: int | None = None
 ) -> pd.DataFrame:
-    """Return the levels of each patient of a table of rows: one row per patient, as ``schema.levels`` describes.
+    """Return the levels of patients of a table of rows: one row each, as ``schema.levels`` describes.
 
     They are functions of the rows without noise: of private rows, confidential.
 
