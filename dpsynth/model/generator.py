@@ -22,6 +22,8 @@ from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
+from dpsynth.model.row_draws import draw_rows
+from dpsynth.model.row_rules import rules_of_levels
 from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.model.wgan.matched_points import MatchedPoints
@@ -159,6 +161,8 @@ class GeneratorModel:
         count = max(-(-n // most), 1)
         sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
         rules, formulas = self.schema.rules, self.schema.formulas
+        if self.trajectories is not None:
+            rules = (*rules, *rules_of_levels(self.trajectories.schema))
         found = Acceptance() if record is None else record
 
         def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:
@@ -181,7 +185,7 @@ class GeneratorModel:
             frames = map(constrained, sizes)
         done = 0
         for frame in frames:
-            yield frame if self.trajectories is None else self.trajectories.rows(frame, rng, done)
+            yield frame if self.trajectories is None else draw_rows(self.trajectories, frame, rng, done)
             done += len(frame)
 
     def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:

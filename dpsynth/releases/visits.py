@@ -19,7 +19,7 @@ from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
 from dpsynth.table.histories import Histories
 from dpsynth.table.patients import PatientSchema
-from dpsynth.table.visits import Ints, VisitTable, cells, visit_tables
+from dpsynth.table.visits import Ints, VisitTable, cells, concordances, visit_tables
 
 
 def weighted_counts(cell: Ints, size: int) -> Array:
@@ -71,10 +71,13 @@ class VisitsRelease(GaussianRelease[list[Array]]):
 
     def _sums(self, frame: pd.DataFrame) -> list[Array]:
         histories = Histories.from_frame(frame, self.schema)
-        return [
-            weighted_counts(cells(table, histories, self.schema), math.prod(table.shape)).reshape(table.shape)
-            for table in self.tables
-        ]
+        return [self._sum(table, histories).reshape(table.shape) for table in self.tables]
+
+    def _sum(self, table: VisitTable, histories: Histories) -> Array:
+        if table.kind == "pairs":
+            own = concordances(histories, self.schema)
+            return (own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1.0)).sum(axis=0)
+        return weighted_counts(cells(table, histories, self.schema), math.prod(table.shape))
 
     def finish(self, noisy: Sequence[Array]) -> list[Array]:
         """The noisy tables, in the order of `tables`."""

@@ -54,8 +54,9 @@ class Histories:
     def of(cls, frame: pd.DataFrame, schema: PatientSchema, rng: np.random.Generator) -> Histories:
         """Histories of a table of rows.
 
-        Some rows are kept of patients who have more than ``most``, by a rule that reads no other patient. A
-        column per patient has the value of the patient's first row that has one.
+        Rows after a terminal one, and rows without any value, are left out. Some rows are kept of patients
+        who have more than ``most``. No rule reads another patient. A column per patient has the value of the
+        patient's first row that has one.
 
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
         """
@@ -67,8 +68,9 @@ class Histories:
                 f"row {int(empty.argmax()) + 1}: {schema.unit!r} is missing, but identifies patients"
             )
         table = schema.table.conform(frame).frame
-        patient = pd.factorize(frame[schema.unit])[0]
         time = table[schema.order].to_numpy(dtype=np.float64)
+        used = _used(table, schema, pd.factorize(frame[schema.unit])[0], time)
+        table, time, patient = table[used], time[used], pd.factorize(frame[schema.unit][used])[0]
         if schema.keep == "random":
             kept = _ranks(patient, rng.random(len(time))) < schema.most
             table, patient, time = table[kept], patient[kept], time[kept]
@@ -84,8 +86,9 @@ class Histories:
             numbers = np.full((len(counts), schema.most), np.nan)
             numbers[patient[kept], place[kept]] = numeric_values(column, table[column.name])[kept]
             values[column.name] = numbers
+        single = [name for name in schema.levels.names if name in schema.per_patient]
         # `first` skips what is missing.
-        own = table[list(schema.per_patient)].groupby(patient).first() if schema.per_patient else None
+        own = table[single].groupby(patient).first() if single else None
         patients = pd.DataFrame(index=range(len(counts))) if own is None else own.reset_index(drop=True)
         return cls(values, np.minimum(counts, schema.most), patients)
 
@@ -106,6 +109,21 @@ class Histories:
             for name in schema.rows.names
         }
         return cls(values, (~np.isnan(values[schema.order])).sum(axis=1), frame.iloc[:, :0])
+
+
+def _used(
+    table: pd.DataFrame, schema: PatientSchema, patient: NDArray[np.int64], time: Floats
+) -> NDArray[np.bool_]:
+    """Which rows have a value, and none of their patient's terminal rows before them."""
+    used = np.ones(len(table), bool)
+    if all(column.missing for column in schema.variables):
+        used = table[[column.name for column in schema.variables]].notna().any(axis=1).to_numpy()
+    order = np.lexsort((time, patient))
+    for name in schema.terminal:
+        ended = (table[name] == schema.column(name).categories[1]).to_numpy()[order] & used[order]
+        before = pd.Series(ended).groupby(patient[order]).cumsum().to_numpy() - ended
+        used[order] &= before == 0
+    return used
 
 
 def _ranks(group: NDArray[np.int64], keys: Floats) -> NDArray[np.int64]:
@@ -170,13 +188,19 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
     """The table with one row for each patient, conformed to ``schema.levels``."""
     rows, times = histories.rows, histories.numbers[schema.order]
     order = schema.column(schema.order)
-    columns: dict[str, Any] = {name: histories.patients[name] for name in schema.per_patient}
+    columns: dict[str, Any] = dict(histories.patients)
     columns["rows"] = rows
     columns[f"{order.name} first"] = times[:, 0]
     span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
     columns[f"{order.name} span"] = np.where(rows > 1, span, np.nan)
     for column in schema.variables:
-        columns |= _variable(column, histories.numbers[column.name], times, rows)
+        values = histories.numbers[column.name]
+        if column.name in schema.terminal:
+            columns[column.name] = np.array(column.categories, dtype=object)[(values == 1).any(axis=1) * 1]
+        elif column.name in schema.increasing:
+            columns |= _course(column, values, rows)
+        else:
+            columns |= _variable(column, values, times, rows)
     return schema.levels.conform(pd.DataFrame(columns)).frame
 
 
@@ -204,13 +228,40 @@ def patient_table(
     return levels_of(Histories.of(frame, schema, np.random.default_rng(random_state)), schema)
 
 
+def risen(values: Floats) -> Floats:
+    """The values of each history, moved to the left, of which none is below one before it."""
+    (ahead,) = packed(values)
+    return np.where(np.isnan(ahead), np.nan, np.fmax.accumulate(ahead, axis=1))
+
+
+def _share(column: Column, values: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:
+    classes = share_class((~np.isnan(values)).sum(axis=1) / rows)
+    return (
+        {f"{column.name} measured": np.array(SHARE_CLASSES, dtype=object)[classes]} if column.missing else {}
+    )
+
+
+def _course(column: Column, values: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Levels of an increasing column."""
+    course = risen(values)
+    count = (~np.isnan(course)).sum(axis=1)
+    first, last = course[:, 0], course[np.arange(len(course)), np.maximum(count - 1, 0)]
+    found = _share(column, values, rows)
+    words = np.array([*column.categories, None], dtype=object)
+    found[f"{column.name} first"] = first if column.is_numeric else words[_codes(first)]
+    found[f"{column.name} rise"] = np.where(count > 1, last - first, np.nan)
+    return found
+
+
+def _codes(values: Floats) -> NDArray[np.int64]:
+    """Categories' numbers, -1 where there is no value."""
+    return np.nan_to_num(values, nan=-1.0).astype(np.int64)
+
+
 def _variable(column: Column, values: Floats, times: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:
-    name, found = column.name, {}
+    name, found = column.name, _share(column, values, rows)
     (packed_values, at) = packed(values, times)
     measured = (~np.isnan(values)).sum(axis=1)
-    if column.missing:
-        classes = share_class(measured / rows)
-        found[f"{name} measured"] = np.array(SHARE_CLASSES, dtype=object)[classes]
     if not column.is_numeric:
         size = len(column.categories)
         counts = np.stack([(values == code).sum(axis=1) for code in range(size)], axis=1)

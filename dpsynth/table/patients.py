@@ -27,6 +27,8 @@ from dpsynth.table.schema import Schema
 MOST_ROWS = 100
 #: Names of the classes of a share of rows.
 SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
+#: What ``over_time`` may say of a column.
+_COURSES = ("increasing", "terminal")
 #: The largest roughness.
 MOST_ROUGH = 2.2
 
@@ -48,6 +50,13 @@ class PatientSchema(BaseModel):
         In the order of released tables, without ``unit``.
     per_patient : tuple of str
         Columns that have one value for each patient. All others may change from row to row.
+    increasing : tuple of str
+        Numeric or ordinal columns that never fall from one row to the next, such as a stage.
+    terminal : tuple of str
+        Binary columns, such as a death, whose second category stands in a patient's last row alone. Rows
+        after the first such row are not used.
+    constraints : tuple of str
+        Rules that every row obeys, see :mod:`dpsynth.table.rules`.
     n_public : int, optional
         The number of patients, if that is public knowledge.
     name, description : str, optional
@@ -67,6 +76,9 @@ class PatientSchema(BaseModel):
     keep: Literal["first", "last", "random"] = "first"
     columns: tuple[Column, ...]
     per_patient: tuple[StrictStr, ...] = ()
+    increasing: tuple[StrictStr, ...] = ()
+    terminal: tuple[StrictStr, ...] = ()
+    constraints: tuple[StrictStr, ...] = ()
     n_public: int | None = None
     name: str | None = None
     description: str | None = None
@@ -82,21 +94,34 @@ class PatientSchema(BaseModel):
         names = self.names
         if self.unit in names:
             raise ValueError(f"the unit {self.unit!r} identifies patients and cannot be a column")
-        for name in (self.order, *self.per_patient):
+        for name in (self.order, *self.per_patient, *self.increasing, *self.terminal):
             if name not in names:
                 raise ValueError(f"{name!r} is not a column (columns: {few(names)})")
-        order = self.column(self.order)
-        if not order.is_numeric or order.missing or order.special or self.order in self.per_patient:
+        order, changing = self.column(self.order), self.rows.names
+        if not order.is_numeric or order.missing or order.special or self.order not in changing:
             raise ValueError(
                 f"order {self.order!r} must be a numeric column that changes from row to row, is never "
                 "missing and has no special codes"
             )
-        for column in self.columns:
-            if column.derived is not None:
-                raise ValueError(f"column {column.name!r}: derived columns need one row per patient")
-            if column.special and column.name not in self.per_patient:
+        for name in self.increasing:
+            column = self.column(name)
+            if name not in changing or name == self.order or not (column.is_numeric or column.is_ordinal):
+                raise ValueError(
+                    f"column {name!r}: only numeric and ordinal columns that change from row to row, other "
+                    "than the order, can be increasing"
+                )
+        for name in self.terminal:
+            column = self.column(name)
+            if name not in changing or column.kind != "binary" or column.missing:
+                raise ValueError(
+                    f"column {name!r}: only binary columns that change from row to row and are never missing "
+                    "can be terminal"
+                )
+        for column in self.rows.columns:
+            if column.special:
                 raise ValueError(f"column {column.name!r}: special codes need one value per patient")
-        clash = next((name for name in self.levels.names if name in self.rows.names), None)
+        shared = set(self.levels.names) & set(changing) - set(self.terminal)
+        clash = min(shared, default=None)
         if clash is not None:
             raise ValueError(f"the column {clash!r} has the name of a level, rename it")
         return self
@@ -111,7 +136,10 @@ class PatientSchema(BaseModel):
         columns = self.table.to_dict()["columns"]
         for column in columns:
             column |= {"per": "patient"} if column["name"] in self.per_patient else {}
-        return {key: value for key, value in facts.items() if value is not None} | {"columns": columns}
+            for course in _COURSES:
+                column |= {"over_time": course} if column["name"] in getattr(self, course) else {}
+        facts |= {"constraints": list(self.constraints) or None, "columns": columns}
+        return {key: value for key, value in facts.items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PatientSchema:
@@ -121,14 +149,23 @@ class PatientSchema(BaseModel):
             raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
         if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
             raise SchemaError("schema: columns must be a list of mappings")
-        own = []
+        named: dict[str, list[Any]] = {"per_patient": [], **{course: [] for course in _COURSES}}
         for column in given:
-            if column.get("per", "row") not in ("row", "patient"):
+            per, course = column.get("per", "row"), column.get("over_time")
+            if per not in ("row", "patient"):
                 raise SchemaError(f"column {column.get('name')!r}: per must be 'row' or 'patient'")
-            own += [column.get("name")] if column.get("per") == "patient" else []
-        plain = [{key: value for key, value in column.items() if key != "per"} for column in given]
+            if course not in (None, *_COURSES):
+                raise SchemaError(
+                    f"column {column.get('name')!r}: over_time must be {' or '.join(map(repr, _COURSES))}"
+                )
+            for key in ("per_patient",) * (per == "patient") + (course,) * (course is not None):
+                named[key].append(column.get("name"))
+        plain = [
+            {key: value for key, value in column.items() if key not in ("per", "over_time")}
+            for column in given
+        ]
         fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
-        return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, per_patient=own)
+        return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, **named)
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> PatientSchema:
@@ -182,17 +219,23 @@ class PatientSchema(BaseModel):
     @property
     def table(self) -> Schema:
         """The columns as a schema of rows, without the unit."""
-        return Schema(columns=self.columns, ignored=(self.unit,))
+        return Schema(columns=self.columns, constraints=self.constraints, ignored=(self.unit,))
 
     @property
     def rows(self) -> Schema:
-        """The columns that may change from row to row."""
-        return self.table.select([name for name in self.names if name not in self.per_patient])
+        """The columns that may change from row to row, without derived ones."""
+        own = Schema(columns=self.columns).modelled
+        return own.select([name for name in own.names if name not in self.per_patient])
 
     @property
     def variables(self) -> tuple[Column, ...]:
         """The columns that may change from row to row, without the one that orders the rows."""
         return tuple(column for column in self.rows.columns if column.name != self.order)
+
+    def _levels_of(self, column: Column) -> list[Column]:
+        if column.name in self.terminal:
+            return [column]
+        return _course(column) if column.name in self.increasing else _levels_of_variable(column)
 
     @property
     def levels(self) -> Schema:
@@ -201,13 +244,13 @@ class PatientSchema(BaseModel):
         lower, upper = order.bounds
         step = order.resolution
         whole: dict[str, Any] = {"kind": order.kind, "step": step, "missing": False}
-        span: dict[str, Any] = {"lower": 0.0, "upper": upper - lower, "scale": "log" if step else "linear"}
-        columns = [self.column(name) for name in self.names if name in self.per_patient]
+        own = Schema(columns=self.columns).modelled
+        columns = [own.column(name) for name in own.names if name in self.per_patient]
         columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most))
         columns.append(Column(name=f"{order.name} first", lower=lower, upper=upper, **whole))
-        columns.append(Column(name=f"{order.name} span", **span, **whole | {"missing": True}))
+        columns.append(_length(f"{order.name} span", lower, upper, step))
         for column in self.variables:
-            columns += _levels_of_variable(column)
+            columns += self._levels_of(column)
         return Schema(
             columns=tuple(columns),
             n_public=self.n_public,
@@ -226,11 +269,28 @@ def read_schema(path: str | Path) -> Schema | PatientSchema:
     return read_yaml(path, build, error=SchemaError)
 
 
+def _length(name: str, lower: float, upper: float, step: float | None) -> Column:
+    """The level of a distance between two values, missing where there is one value or none."""
+    kind = "integer" if step == 1 else "continuous"
+    scale = "log" if step else "linear"
+    return Column(name=name, kind=kind, lower=0, upper=upper - lower, step=step, scale=scale, missing=True)
+
+
+def _measured(column: Column) -> list[Column]:
+    share = Column(name=f"{column.name} measured", kind="ordinal", categories=SHARE_CLASSES)
+    return [share] if column.missing else []
+
+
+def _course(column: Column) -> list[Column]:
+    """The levels of an increasing column."""
+    first = column.model_copy(update={"name": f"{column.name} first"})
+    lower, upper = column.bounds if column.is_numeric else (0.0, len(column.categories) - 1.0)
+    step = column.resolution if column.is_numeric else 1.0
+    return [*_measured(column), first, _length(f"{column.name} rise", lower, upper, step)]
+
+
 def _levels_of_variable(column: Column) -> list[Column]:
-    name = column.name
-    found = []
-    if column.missing:
-        found.append(Column(name=f"{name} measured", kind="ordinal", categories=SHARE_CLASSES))
+    name, found = column.name, _measured(column)
     if not column.is_numeric:
         mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories}
         found.append(Column(name=f"{name} mode", missing=column.missing, **mode))

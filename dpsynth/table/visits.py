@@ -4,24 +4,30 @@ Every table is a chain. The last axis is what a row shows. The others are what c
 for the patient.
 
 - *measured*: whether a variable has a value. Given are the rows since its last value and the class of its
-  share of rows. So is whether the variable before it has a value in this row.
+  share of rows. So is which variables before it have a value in this row: none, some, or the last one.
 - *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
   the first variable that may be missing has values in both rows.
+- *rise*: the same as a gap for the values of an increasing column.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the
   line. Given is the last one.
 - *category*: a category. Given are the last one and the patient's most frequent one.
 - *digit*: the last digit of a number that is recorded in many whole steps.
+- *pairs*: for each pair of ordered variables, whether both rise or fall from a row to the next, or one rises
+  and the other falls.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
-from dpsynth.table.histories import Floats, Histories, Standardised, packed, share_class, trend
+from dpsynth.table.histories import Floats, Histories, Standardised, packed, risen, share_class, trend
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 
 Ints = NDArray[np.int64]
@@ -52,10 +58,15 @@ def visit_tables(schema: PatientSchema) -> list[VisitTable]:
     absent = [column.name for column in schema.variables if column.missing]
     tables = []
     for k, name in enumerate(absent):
-        tables.append(VisitTable("measured", name, (_SINCE, len(SHARE_CLASSES), 1 + min(k, 1), 2)))
+        tables.append(VisitTable("measured", name, (_SINCE, len(SHARE_CLASSES), 3 if k else 1, 2)))
     bins = len(RATIOS) - 1
     tables.append(VisitTable("gap", "", (bins + 1, 4 if absent else 1, bins)))
     for column in schema.variables:
+        if column.name in schema.terminal:
+            continue
+        if column.name in schema.increasing:
+            tables.append(VisitTable("rise", column.name, (bins + 1, bins)))
+            continue
         if not column.is_numeric:
             size = len(column.categories)
             modes = size if size <= _MOST_CATEGORIES else 1
@@ -65,7 +76,33 @@ def visit_tables(schema: PatientSchema) -> list[VisitTable]:
         tables.append(VisitTable("residual", column.name, (bins + 1, bins)))
         if has_digits(column):
             tables.append(VisitTable("digit", column.name, (10,)))
+    count = len(linked(schema))
+    if count > 1:
+        tables.append(VisitTable("pairs", "", (count * (count - 1) // 2, 2)))
     return tables
+
+
+def linked(schema: PatientSchema) -> list[Column]:
+    """The ordered variables that rise and fall."""
+    apart = {*schema.increasing, *schema.terminal}
+    return [
+        column for column in schema.variables if column.name not in apart and column.kind != "categorical"
+    ]
+
+
+def concordances(histories: Histories, schema: PatientSchema) -> Floats:
+    """For each pair of `linked` variables, a patient's steps in the same and in opposite directions.
+
+    Shape (N, 2 pairs).
+    """
+    steps = [
+        np.nan_to_num(np.sign(np.diff(histories.numbers[column.name], axis=1))) for column in linked(schema)
+    ]
+    found = np.zeros((len(histories.rows), 2 * math.comb(len(steps), 2)))
+    for k, (one, other) in enumerate(combinations(steps, 2)):
+        found[:, 2 * k] = (one * other > 0).sum(axis=1)
+        found[:, 2 * k + 1] = (one * other < 0).sum(axis=1)
+    return found
 
 
 def has_digits(column: Column) -> bool:
@@ -106,18 +143,20 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
     if table.kind == "measured":
         own = measured[table.column]
         shares = share_class(own.sum(axis=1) / histories.rows)
-        place = absent.index(table.column)
-        other = measured[absent[place - 1]].astype(np.int64) if place else np.zeros(here.shape, np.int64)
-        parents = (rows_since(own), np.broadcast_to(shares[:, None], here.shape), other)
+        beside = [measured[name] for name in absent[: absent.index(table.column)]]
+        parents = (
+            rows_since(own),
+            np.broadcast_to(shares[:, None], here.shape),
+            measured_before(beside, here),
+        )
         return _flat(table, parents, np.where(here, own, -1))
     if table.kind == "gap":
-        times = histories.numbers[schema.order]
-        gaps = np.diff(times, axis=1, prepend=np.nan)
-        mean = np.nansum(gaps, axis=1) / np.maximum(histories.rows - 1, 1)
-        ratios = intervals(gaps / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
-        last = np.where(np.arange(schema.most) == 1, len(RATIOS) - 1, before(ratios, len(RATIOS) - 1))
         pair = both_measured(measured[absent[0]]) if absent else np.zeros(here.shape, np.int64)
+        last, ratios = _ratios(histories.numbers[schema.order])
         return _flat(table, (last, pair), ratios)
+    if table.kind == "rise":
+        last, ratios = _ratios(risen(histories.numbers[table.column]))
+        return _flat(table, (last,), ratios)
     values = histories.numbers[table.column]
     if table.kind == "digit":
         column = schema.column(table.column)
@@ -132,6 +171,24 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
     left = residuals(*map(Standardised.of, packed(values, histories.numbers[schema.order])))
     bins = intervals(left, RESIDUALS)
     return _flat(table, (before(bins, len(RESIDUALS) - 1),), bins)
+
+
+def measured_before(measured: Sequence[NDArray[np.bool_]], here: NDArray[np.bool_]) -> Ints:
+    """For each row, which of the variables before have a value: 0 none, 1 some, 2 the last of them."""
+    some = np.logical_or.reduce([np.zeros(here.shape, bool), *measured])
+    return (
+        np.where(measured[-1], 2, some.astype(np.int64)) if len(measured) else np.zeros(here.shape, np.int64)
+    )
+
+
+def _ratios(values: Floats) -> tuple[Ints, Ints]:
+    """Steps over the history's mean step, as intervals, and the intervals of the steps before."""
+    steps = np.diff(values, axis=1, prepend=np.nan)
+    count = (~np.isnan(values)).sum(axis=1)
+    mean = np.nansum(steps, axis=1) / np.maximum(count - 1, 1)
+    ratios = intervals(steps / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
+    first = np.arange(values.shape[1]) == 1
+    return np.where(first, len(RATIOS) - 1, before(ratios, len(RATIOS) - 1)), ratios
 
 
 def residuals(values: Standardised, times: Standardised) -> Floats:

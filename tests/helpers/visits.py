@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from dpsynth.table.histories import Histories
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column
 
@@ -43,5 +44,75 @@ def visits(n: int, seed: int = 0, most: int = 9) -> pd.DataFrame:
             "lab": lab,
             "grade": words[np.where(rng.random(m) < 0.1, 3, grade)],
             "weight": np.round(60 + 5 * rng.standard_normal(m), 1),
+        }
+    )
+
+
+def histories_of(frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+    """One row for each patient, as releases read them."""
+    return Histories.of(frame, schema, np.random.default_rng(0)).to_frame(schema)
+
+
+#: Stays with a stage that never falls, a death, an age by formula, and rules.
+STAYS = PatientSchema(
+    unit="id",
+    order="day",
+    most=8,
+    columns=(
+        Column(name="day", kind="integer", lower=0, upper=4000),
+        Column(name="end", kind="integer", lower=0, upper=4000),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="first_age", kind="continuous", lower=18, upper=90, decimals=1),
+        Column(
+            name="age", kind="continuous", lower=18, upper=101, decimals=1, derived="first_age + day / 365.25"
+        ),
+        Column(name="stage", kind="ordinal", categories=("I", "II", "III", "IV")),
+        Column(name="dose", kind="integer", lower=0, upper=500, missing=True),
+        Column(name="sbp", kind="integer", lower=60, upper=260),
+        Column(name="dbp", kind="integer", lower=30, upper=160),
+        Column(name="pregnant", kind="binary", categories=("no", "yes")),
+        Column(name="died", kind="binary", categories=("no", "yes")),
+    ),
+    per_patient=("end", "sex", "first_age"),
+    increasing=("stage", "dose"),
+    terminal=("died",),
+    constraints=(
+        "day <= end",
+        "dbp < sbp",
+        "pregnant = yes implies sex = F and age < 56",
+        "stage = I implies dose <= 300 or dose is missing",
+    ),
+)
+
+
+def stays(n: int, seed: int = 0) -> pd.DataFrame:
+    """Stays of n patients that obey the rules. Both pressures rise and fall together."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(1, 9, n)
+    who = np.repeat(np.arange(n), rows)
+    m = len(who)
+    day = (np.sort(rng.integers(0, 3000, (n, 8)), axis=1) + np.arange(8))[np.arange(8) < rows[:, None]]
+    place = np.arange(m) - np.repeat(np.cumsum(rows) - rows, rows)
+    last = place == rows[who] - 1
+    sex, age = rng.choice(["F", "M"], n), np.round(rng.uniform(18, 90, n), 1)
+    stage = np.minimum(rng.integers(0, 2, n)[who] + (place * rng.random(n)[who] * 0.7).astype(int), 3)
+    dose = np.minimum(place * rng.integers(5, 41, n)[who], 300).astype(float)
+    dose[rng.random(m) < 0.2] = np.nan
+    sbp = np.round(rng.normal(130, 12, n)[who] + rng.normal(0, 12, m)).clip(70, 250)
+    dbp = np.round(40 + 0.3 * sbp + rng.normal(0, 2, m)).clip(30, sbp - 1)
+    young = (sex == "F")[who] & (age[who] + day / 365.25 < 55)
+    return pd.DataFrame(
+        {
+            "id": who,
+            "day": day,
+            "end": np.maximum.reduceat(day, np.cumsum(rows) - rows)[who] + rng.integers(0, 900, n)[who],
+            "sex": sex[who],
+            "first_age": age[who],
+            "stage": np.array(["I", "II", "III", "IV"])[stage],
+            "dose": dose,
+            "sbp": sbp,
+            "dbp": dbp,
+            "pregnant": np.where(young & (rng.random(m) < 0.1), "yes", "no"),
+            "died": np.where(last & (rng.random(m) < 0.3), "yes", "no"),
         }
     )

@@ -5,29 +5,35 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from visits import VISITS, visits
+from visits import STAYS, VISITS, histories_of, stays, visits
 
 from dpsynth.accounting import Ledger
-from dpsynth.model.trajectories import Trajectories, conditional
+from dpsynth.errors import RejectionError
+from dpsynth.model.row_draws import draw_rows
+from dpsynth.model.trajectories import Trajectories, conditional, correlations
 from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.visits import VisitsRelease, weighted_counts
-from dpsynth.table.histories import Histories, patient_table
+from dpsynth.releases.visits import VisitsRelease
+from dpsynth.table.histories import patient_table
 from dpsynth.table.patients import SHARE_CLASSES
-from dpsynth.table.visits import cells, visit_tables
+from dpsynth.table.visits import visit_tables
 
 
-def exact(frame):
+def sums(frame, schema=VISITS):
+    """The tables of rows without noise."""
+    release = VisitsRelease(noise_multiplier=None, schema=schema)
+    records = FrameRecords(histories_of(frame, schema))
+    return Ledger().run(release, records, np.random.default_rng(0))
+
+
+def exact(frame, schema=VISITS):
     """Trajectories from tables without noise, and the levels of the table's own patients."""
-    records = Histories.of(frame, VISITS, np.random.default_rng(0)).to_frame(VISITS)
-    release = VisitsRelease(noise_multiplier=None, schema=VISITS)
-    tables = Ledger().run(release, FrameRecords(records), np.random.default_rng(0))
-    return Trajectories.of(VISITS, tables, 0.0), patient_table(frame, VISITS)
+    return Trajectories.of(schema, sums(frame, schema), 0.0), patient_table(frame, schema)
 
 
 @pytest.fixture(scope="module")
 def drawn():
     model, levels = exact(visits(3000, seed=3))
-    rows = model.rows(levels, np.random.default_rng(1))
+    rows = draw_rows(model, levels, np.random.default_rng(1))
     return levels, rows, patient_table(rows, VISITS)
 
 
@@ -55,16 +61,10 @@ def test_a_synthetic_patient_has_the_drawn_levels(drawn):
 def test_rows_follow_the_released_tables(drawn):
     """Catches axes that change places, and chains that start or go on wrongly."""
     _, rows, _ = drawn
-    first = Histories.of(visits(3000, seed=3), VISITS, np.random.default_rng(0))
-    second = Histories.of(rows, VISITS, np.random.default_rng(0))
-    for table in visit_tables(VISITS):
+    for table, real, made in zip(visit_tables(VISITS), sums(visits(3000, seed=3)), sums(rows), strict=True):
         if table.kind == "residual":  # moved to the levels after they are drawn
             continue
-        counts = [
-            weighted_counts(cells(table, histories, VISITS), int(np.prod(table.shape)))
-            for histories in (first, second)
-        ]
-        one, other = (count / count.sum() for count in counts)
+        one, other = real / real.sum(), made / made.sum()
         assert np.abs(one - other).sum() / 2 < 0.2, table  # sampling alone gives up to .1
 
 
@@ -96,7 +96,7 @@ def test_noisy_tables_are_shrunk_and_exact_ones_kept():
 def test_a_model_of_no_patient_draws_nobody():
     """Catches a crash where no patient is asked for."""
     model, levels = exact(visits(50))
-    rows = model.rows(levels.iloc[:0], np.random.default_rng(0))
+    rows = draw_rows(model, levels.iloc[:0], np.random.default_rng(0))
     assert len(rows) == 0 and list(rows.columns) == ["id", *VISITS.names]
 
 
@@ -105,4 +105,83 @@ def test_unmeasured_variables_stay_unmeasured():
     frame = visits(200).assign(lab=np.nan)
     model, levels = exact(frame)
     assert (levels["lab measured"] == SHARE_CLASSES[0]).all()
-    assert pd.isna(model.rows(levels, np.random.default_rng(0))["lab"]).all()
+    assert pd.isna(draw_rows(model, levels, np.random.default_rng(0))["lab"]).all()
+
+
+@pytest.fixture(scope="module")
+def stayed():
+    model, levels = exact(stays(1500, seed=5), STAYS)
+    return levels, draw_rows(model, levels, np.random.default_rng(1))
+
+
+def test_courses_never_fall_and_end_with_the_last_row(stayed):
+    """Catches a stage that falls, a rise that is not met, a row after a death, and an age that is off."""
+    levels, rows = stayed
+    stage = rows["stage"].map({"I": 0, "II": 1, "III": 2, "IV": 3}).astype(int)
+    patient = rows.groupby("id")
+    assert (stage.groupby(rows["id"]).diff().dropna() >= 0).all()
+    dose = rows.dropna(subset=["dose"])
+    assert (dose["dose"].astype(int).groupby(dose["id"]).diff().dropna() >= 0).all()
+    found = patient_table(rows, STAYS)
+    several = (levels["rows"] > 1).to_numpy()
+    assert (found["stage rise"] == levels["stage rise"])[several].mean() > 0.99
+    assert (patient["stage"].first().to_numpy() == levels["stage first"]).mean() > 0.99
+    assert (patient["died"].last().to_numpy() == levels["died"].to_numpy()).mean() > 0.99
+    assert (rows["died"] == "yes").sum() == (patient["died"].last() == "yes").sum()
+    age = (rows["first_age"] + rows["day"] / 365.25).clip(18, 101)
+    assert np.abs(rows["age"] - age).max() <= 0.0501
+
+
+def test_every_row_obeys_every_rule(stayed):
+    """Catches a rule that is left out, and rows that are drawn again without being looked at."""
+    _, rows = stayed
+    broken = {
+        "end": rows["day"] > rows["end"],
+        "pressure": rows["dbp"] >= rows["sbp"],
+        "pregnant": (rows["pregnant"] == "yes") & ((rows["sex"] == "M") | (rows["age"] >= 56)),
+        "dose": (rows["stage"] == "I") & (rows["dose"] > 300).fillna(False),
+    }
+    assert {name: int(wrong.sum()) for name, wrong in broken.items()} == dict.fromkeys(broken, 0)
+
+
+def test_rules_that_no_row_obeys_are_refused(stayed):
+    """Catches a loop without an end."""
+    levels, _ = stayed
+    schema = STAYS.model_copy(update={"constraints": ("sbp < 61",)})
+    model = Trajectories(schema, exact(stays(200), STAYS)[0].tables)
+    with pytest.raises(RejectionError, match="sbp < 61"):
+        draw_rows(model, levels.iloc[:50], np.random.default_rng(0))
+
+
+def test_variables_of_a_row_move_together(stayed):
+    """Catches rows whose variables are drawn independently, given the levels."""
+    _, rows = stayed
+
+    def together(frame):
+        away = frame[["sbp", "dbp"]].astype(float)
+        return (away - away.groupby(frame["id"]).transform("mean")).corr().iloc[0, 1]
+
+    assert together(rows) > 0.6 < together(stays(1500, seed=5))
+
+
+def test_correlations_come_back_from_signs():
+    """Catches a wrong inverse of the share of equal signs, and a matrix that cannot be drawn from."""
+    truth = np.array([[1.0, 0.8, -0.3], [0.8, 1.0, 0.0], [-0.3, 0.0, 1.0]])
+    steps = np.random.default_rng(0).multivariate_normal(np.zeros(3), truth, 100_000)
+    same = [(steps[:, i] * steps[:, j] > 0).sum() for i, j in ((0, 1), (0, 2), (1, 2))]
+    pairs = np.array([[k, len(steps) - k] for k in same], dtype=float)
+    np.testing.assert_allclose(correlations(pairs, 3, 0.0), truth, atol=0.02)
+    impossible = np.array([[100.0, 0.0], [100.0, 0.0], [0.0, 100.0]])
+    assert np.linalg.eigvalsh(correlations(impossible, 3, 0.0)).min() > 0
+    np.testing.assert_allclose(correlations(pairs * 1e-6, 3, 1.0), np.eye(3), atol=1e-9)
+
+
+def test_every_row_measures_something():
+    """Catches a visit at which nothing was measured, where no real one is like that."""
+    columns = tuple(column for column in VISITS.columns if column.name in ("day", "lab", "grade"))
+    schema = VISITS.model_copy(update={"columns": columns, "per_patient": ()})
+    frame = visits(500)[["id", "day", "lab", "grade"]]
+    assert frame[["lab", "grade"]].isna().all(axis=1).any()
+    model, levels = exact(frame, schema)
+    rows = draw_rows(model, levels, np.random.default_rng(0))
+    assert rows[["lab", "grade"]].notna().any(axis=1).all()

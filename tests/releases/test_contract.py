@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 from scipy import stats
-from visits import VISITS, visits
+from visits import STAYS, VISITS, histories_of, stays, visits
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.contents import Stage
@@ -44,7 +44,6 @@ from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.families import Linear
 from dpsynth.studies.study import Study
-from dpsynth.table.histories import Histories
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -163,8 +162,7 @@ def critic() -> CriticRelease:
 
 
 def patients(n: int, seed: int = 0) -> pd.DataFrame:
-    frame = visits(n, seed)
-    return Histories.of(frame, VISITS, np.random.default_rng(0)).to_frame(VISITS)
+    return histories_of(visits(n, seed), VISITS)
 
 
 @dataclass(frozen=True)
@@ -197,7 +195,12 @@ CASES = {
     "cox information": Case(lambda: information("cox"), 1.0),
     "life table": Case(life_table, 1.0),
     "tables of rows": Case(
-        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(7), table=patients
+        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(8), table=patients
+    ),
+    "tables of rows with courses": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS),
+        np.sqrt(10),
+        table=lambda n, seed=0: histories_of(stays(n, seed), STAYS),
     ),
     "critic": Case(critic),
 }

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from visits import VISITS, visits
+from visits import STAYS, VISITS, stays, visits
 
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.table.histories import Histories, patient_table
@@ -52,14 +52,52 @@ def test_levels_are_those_of_each_patients_own_rows(keep):
             assert counts[level["grade mode"]] == counts.max()
 
 
-@pytest.mark.parametrize("keep", ["first", "last"])
-def test_what_is_kept_of_a_patient_reads_no_other(keep):
-    """Catches a cap that depends on the rows of others."""
-    schema, frame = VISITS.model_copy(update={"keep": keep}), visits(30, seed=2)
+@pytest.mark.parametrize(
+    ("schema", "frame"),
+    [
+        pytest.param(VISITS, visits(30, seed=2), id="first"),
+        pytest.param(VISITS.model_copy(update={"keep": "last"}), visits(30, seed=2), id="last"),
+        pytest.param(STAYS, stays(30, seed=2), id="terminal"),
+    ],
+)
+def test_what_is_kept_of_a_patient_reads_no_other(schema, frame):
+    """Catches a cap, or an end, that depends on the rows of others."""
     whole = patient_table(frame, schema)
+    assert len(whole) == 30
     for name in (0, 7, 29):
         alone = patient_table(frame[frame["id"] == name], schema)
         pd.testing.assert_frame_equal(alone, whole.iloc[[name]].reset_index(drop=True))
+
+
+def test_levels_of_courses_are_those_of_plain_pandas():
+    """Catches rows after a death, a first value that is missing, and a rise of another patient."""
+    frame = stays(60, seed=1)
+    died = frame["id"].isin([3, 4]) & (frame.groupby("id").cumcount() == 0)
+    frame.loc[died, "died"] = "yes"
+    found = patient_table(frame.sample(frac=1, random_state=0), STAYS)
+    order = {name: k for k, name in enumerate(("I", "II", "III", "IV"))}
+    expected = []
+    for name, rows in frame.groupby("id"):
+        rows = rows.iloc[:1] if name in (3, 4) else rows
+        stage, dose = rows["stage"].map(order), rows["dose"].dropna()
+        many = len(rows) > 1
+        expected.append(
+            {
+                "end": rows["end"].iloc[0],
+                "first_age": rows["first_age"].iloc[0],
+                "day first": rows["day"].iloc[0],
+                "rows": len(rows),
+                "died": "yes" if (rows["died"] == "yes").any() else "no",
+                "stage first": rows["stage"].iloc[0],
+                "stage rise": stage.max() - stage.iloc[0] if many else np.nan,
+                "dose first": dose.iloc[0] if len(dose) else np.nan,
+                "dose rise": dose.max() - dose.iloc[0] if len(dose) > 1 else np.nan,
+            }
+        )
+    by = ["end", "first_age"]
+    expected = pd.DataFrame(expected).sort_values(by, ignore_index=True)
+    found = found[list(expected)].sort_values(by, ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
 def test_random_rows_are_chosen_patient_by_patient():
@@ -88,7 +126,7 @@ def test_a_schema_survives_its_file(tmp_path):
     """Catches a field that is lost on the way to YAML and back."""
     from dpsynth.files.yaml_text import dump_yaml
 
-    schema = VISITS.model_copy(update={"keep": "last", "n_public": 500, "name": "visits"})
+    schema = STAYS.model_copy(update={"keep": "last", "n_public": 500, "name": "visits"})
     path = tmp_path / "visits.yaml"
     path.write_text(dump_yaml(schema.to_dict()))
     assert PatientSchema.from_yaml(path) == schema
@@ -102,6 +140,9 @@ def test_a_schema_survives_its_file(tmp_path):
         ({"order": "lab"}, "order 'lab' must be a numeric column"),
         ({"per_patient": ("day",)}, "order 'day' must be a numeric column that changes"),
         ({"most": 1}, "most"),
+        ({"increasing": ("day",)}, "'day': only numeric and ordinal"),
+        ({"terminal": ("lab",)}, "'lab': only binary"),
+        ({"constraints": ("lab < age",)}, "age"),
         ({"columns": (DAY, LAB.model_copy(update={"special": (-1.0,)}))}, "special codes"),
         ({"columns": (DAY, LAB.model_copy(update={"name": "rows"}))}, "'rows'"),
     ],
@@ -123,6 +164,11 @@ def test_a_wrong_schema_is_refused(fields, message):
             "unit: id\nrows: {most: 3, order: day}\ncolumns:\n"
             "  - {name: day, kind: integer, lower: 0, upper: 9, per: week}\n",
             "per must be 'row' or 'patient'",
+        ),
+        (
+            "unit: id\nrows: {most: 3, order: day}\ncolumns:\n"
+            "  - {name: day, kind: integer, lower: 0, upper: 9, over_time: falling}\n",
+            "over_time must be 'increasing' or 'terminal'",
         ),
     ],
 )

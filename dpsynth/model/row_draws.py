@@ -1,0 +1,349 @@
+"""Draw the rows of synthetic patients who have given levels: post-processing.
+
+A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels. Span,
+mean, standard deviation and trend are met exactly, until values are rounded and clipped. The chain of the
+nearest roughness is kept, out of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpsynth.errors import RejectionError
+from dpsynth.model.row_rules import lawful
+from dpsynth.model.trajectories import Trajectories
+from dpsynth.table.column import Column
+from dpsynth.table.draws import draw_entry
+from dpsynth.table.histories import Floats, Standardised, packed, share_class
+from dpsynth.table.patients import SHARE_CLASSES
+from dpsynth.table.values import category_codes
+from dpsynth.table.visits import (
+    RATIOS,
+    RESIDUALS,
+    Ints,
+    both_measured,
+    has_digits,
+    linked,
+    measured_before,
+    rows_since,
+)
+
+#: Chains of a number of which the one of the nearest roughness is kept.
+_TRIES = 10
+#: Patients that are drawn at once, which bounds memory.
+_BLOCK = 20_000
+#: Draws of patients of whom a row breaks a rule.
+_TURNS = 10
+#: How far a value may move for the sake of its last digit, in steps.
+_NEAR = 2
+
+
+def draw_rows(
+    model: Trajectories, levels: pd.DataFrame, rng: np.random.Generator, before: int = 0
+) -> pd.DataFrame:
+    """Rows of synthetic patients with these levels, in order. The unit counts on from ``before``."""
+    parts = []
+    for start in range(0, max(len(levels), 1), _BLOCK):
+        parts.append(_block(model, levels.iloc[start : start + _BLOCK], rng, before + start + 1))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _block(model: Trajectories, levels: pd.DataFrame, rng: np.random.Generator, number: int) -> pd.DataFrame:
+    """Rows of a block of patients, the first of whom has this number.
+
+    Patients of whom a row breaks a rule are drawn again, at last with the levels of others.
+    """
+    open_, done, parts = np.arange(len(levels)), np.zeros(0, np.int64), []
+    chosen = open_
+    for turn in range(_TURNS):
+        frame, unit, broken = _Drawing(model, levels.iloc[chosen].reset_index(drop=True), rng).frame()
+        wrong = np.bincount(unit[broken], minlength=len(open_)) > 0
+        frame.insert(0, model.schema.unit, open_[unit] + number)
+        parts.append(frame[~wrong[unit]])
+        done, open_ = np.concatenate([done, chosen[~wrong]]), open_[wrong]
+        if not len(open_):
+            return pd.concat(parts).sort_values(model.schema.unit, kind="stable", ignore_index=True)
+        if not len(done):
+            break
+        chosen = open_ if turn < _TURNS // 2 else done[rng.integers(0, len(done), len(open_))]
+    raise RejectionError(
+        "the rows of synthetic patients cannot obey all constraints together "
+        f"({'; '.join(model.schema.constraints)}). Correct them if they are not true of the real table"
+    )
+
+
+def drawn(table: Floats, uniform: Floats, *parents: Ints) -> tuple[Ints, Floats]:
+    """One entry of the last axis for each uniform, given the indices of the other axes.
+
+    Also the place of the uniform within the entry's part of [0, 1).
+    """
+    size = table.shape[-1]
+    groups = np.ravel_multi_index(parents, table.shape[:-1])
+    ends = np.cumsum(table.reshape(-1, size), axis=1)
+    ends /= ends[:, -1:]
+    # One ascending list of all groups' ends lets a single search serve all.
+    shifted = (ends + np.arange(len(ends))[:, None]).ravel()
+    entry = np.searchsorted(shifted, groups + uniform, side="right") - groups * size
+    entry = np.clip(entry, 0, size - 1)
+    ends = np.concatenate([np.zeros((len(ends), 1)), ends], axis=1)
+    lower, upper = ends[groups, entry], ends[groups, entry + 1]
+    return entry, np.clip((uniform - lower) / np.maximum(upper - lower, 1e-12), 0.0, 1.0)
+
+
+def inside(bins: Ints, edges: Floats, density: Floats, place: Floats) -> Floats:
+    """The value at a place in each bin, by the straight line through the densities of the bins beside it."""
+    heights = density / np.diff(edges)
+    padded = np.r_[heights[0], heights, heights[-1]]
+    slope = np.clip((padded[2:] - padded[:-2]) / np.maximum(4 * heights, 1e-12), -0.95, 0.95)[bins]
+    flat = np.abs(slope) < 1e-6
+    safe = np.where(flat, 1.0, slope)
+    part = np.where(flat, place, (safe - 1 + np.sqrt((1 - safe) ** 2 + 4 * safe * place)) / (2 * safe))
+    return edges[bins] + part * (edges[bins + 1] - edges[bins])
+
+
+class _Drawing:
+    """The rows of one block of patients."""
+
+    def __init__(self, model: Trajectories, levels: pd.DataFrame, rng: np.random.Generator) -> None:
+        self.model, self.levels, self.rng = model, levels, rng
+        self.schema = model.schema
+        self.of_levels = model.schema.levels
+        self.count = levels["rows"].to_numpy(dtype=np.int64)
+        self.here = np.arange(self.schema.most) < self.count[:, None]
+        self.links = {column.name: k for k, column in enumerate(linked(self.schema))}
+        self.kept: list[Floats] = []
+
+    def number(self, name: str, beside: Floats | None = None) -> Floats:
+        """A level. A patient nearby in ``beside``, or any patient, lends one that is not defined."""
+        values = np.array(self.levels[name].to_numpy(dtype=np.float64, na_value=np.nan))
+        known = np.flatnonzero(~np.isnan(values))
+        if not len(known):
+            return np.zeros(len(values))
+        key = self.rng.random(len(values)) if beside is None else beside
+        known = known[np.argsort(key[known], kind="stable")]
+        lacks = np.flatnonzero(np.isnan(values))
+        place = np.minimum(np.searchsorted(key[known], key[lacks]), len(known) - 1)
+        values[lacks] = values[known[place]]
+        return values
+
+    def codes(self, name: str) -> Ints:
+        """A level's categories as numbers, -1 where it is missing."""
+        return category_codes(self.of_levels[name], self.levels[name])
+
+    def frame(self) -> tuple[pd.DataFrame, Ints, NDArray[np.bool_]]:
+        """The rows, the place of each row's patient, and which rows break a rule."""
+        schema = self.schema
+        measured = self.measured()
+        times = self.times(measured)
+        data: dict[str, Any] = {schema.order: self.valued(schema.column(schema.order), times)}
+        for column in schema.variables:
+            has = self.here & measured.get(column.name, self.here)
+            if column.name in schema.terminal:
+                last = np.arange(schema.most) == self.count[:, None] - 1
+                values = np.where(last & (self.codes(column.name) == 1)[:, None], 1.0, 0.0)
+            elif column.name in schema.increasing:
+                values = self.course(column, has)
+            else:
+                values = (
+                    self.numbers(column, has, times) if column.is_numeric else self.categories(column, has)
+                )
+            data[column.name] = self.valued(column, values)
+        for name in self.of_levels.names:
+            if name in schema.per_patient:
+                data[name] = np.repeat(self.levels[name].to_numpy(), self.count)
+        unit = np.repeat(np.arange(len(self.count)), self.count)
+        own = schema.table.modelled.conform(pd.DataFrame(data)).frame
+        frame, broken = lawful(own, schema, unit, self.rng)
+        return frame, unit, broken
+
+    def valued(self, column: Column, numbers: Floats) -> Any:
+        """Drawn numbers of all rows in order, as values of a column."""
+        flat = numbers[self.here]
+        if not column.is_numeric:
+            words = np.array([*column.categories, None], dtype=object)
+            return words[np.where(np.isnan(flat), len(column.categories), flat).astype(np.int64)]
+        lower, upper = column.bounds
+        if column.resolution is not None:
+            flat = lower + np.rint((flat - lower) / column.resolution) * column.resolution
+        return np.clip(flat, lower, upper)
+
+    def measured(self) -> dict[str, Any]:
+        """Which rows have a value of each variable that may be missing."""
+        found: dict[str, Any] = {}
+        likely: list[float] = []
+        for column in self.schema.variables:
+            if not column.missing:
+                continue
+            p = self.model.table("measured", column.name)
+            shares = self.codes(f"{column.name} measured")
+            own = np.zeros(self.here.shape, bool)
+            since = np.full(len(own), p.shape[0] - 1)
+            beside = measured_before(list(found.values()), self.here)
+            uniform = self.rng.random(own.shape)
+            for t in range(self.schema.most):
+                own[:, t] = drawn(p, uniform[:, t], since, shares, beside[:, t])[0] == 1
+                since = rows_since(np.pad(own[:, : t + 1], ((0, 0), (0, 1))))[:, -1]
+            own &= self.here
+            # The drawn class decides whether there is any value at all, and whether each row has one.
+            own[shares == 0] = False
+            own[shares == len(SHARE_CLASSES) - 1] = self.here[shares == len(SHARE_CLASSES) - 1]
+            lone = np.flatnonzero((shares > 0) & ~own.any(axis=1))
+            own[lone, (self.rng.random(len(lone)) * self.count[lone]).astype(np.int64)] = True
+            found[column.name] = own
+            likely.append(own.sum())
+        if found and len(found) == len(self.schema.variables):
+            self.fill(list(found.values()), np.array(likely))
+        return found
+
+    def fill(self, measured: list[Any], likely: Floats) -> None:
+        """Give a row without any value one of a variable that the patient has, or else of any."""
+        row = np.argwhere(self.here & ~np.logical_or.reduce(measured))
+        own = np.stack([has.any(axis=1) for has in measured], axis=1)[row[:, 0]]
+        chosen = draw_entry(np.where(own.any(axis=1, keepdims=True), own * likely, likely + 1.0), self.rng)
+        for k, has in enumerate(measured):
+            has[tuple(row[chosen == k].T)] = True
+
+    def times(self, measured: dict[str, Any]) -> Floats:
+        """Values of the column that orders the rows."""
+        order = self.schema.column(self.schema.order)
+        lower, upper = order.bounds
+        span = np.where(self.count > 1, self.number(f"{order.name} span"), 0.0)
+        first = np.minimum(self.number(f"{order.name} first"), upper - span)
+        pair = (
+            both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)
+        )
+        times = first[:, None] + self.climb(self.model.table("gap"), span, self.here, pair)
+        if step := order.resolution:
+            times = lower + np.rint((times - lower) / step) * step
+        return np.where(self.here, np.clip(times, lower, upper), np.nan)
+
+    def climb(self, table: Floats, total: Floats, here: Any, *fixed: Ints) -> Floats:
+        """Sums of steps that add up to ``total`` over the values that are there, which stand at the left."""
+        bins, place = self.chain(table, self.rng.random(here.shape), *fixed, first=1)
+        density = table.mean(axis=tuple(range(table.ndim - 1)))
+        steps = inside(bins, RATIOS, density, place) * here
+        steps[:, 0] = 0.0
+        return np.cumsum(steps * (total / np.maximum(steps.sum(axis=1), 1e-12))[:, None], axis=1)
+
+    def course(self, column: Column, has: Any) -> Floats:
+        """Values of an increasing column, NaN where there is none."""
+        name = column.name
+        lower, upper = column.bounds if column.is_numeric else (0.0, len(column.categories) - 1.0)
+        count = has.sum(axis=1)
+        rise = np.where(count > 1, self.number(f"{name} rise"), 0.0)
+        first = (
+            self.number(f"{name} first") if column.is_numeric else np.maximum(self.codes(f"{name} first"), 0)
+        )
+        there = np.arange(self.schema.most) < count[:, None]
+        values = first[:, None] + self.climb(self.model.table("rise", name), rise, there)
+        values = np.clip(values if column.is_numeric else np.rint(values), lower, upper)
+        return self.unpacked(values, has)
+
+    def chain(self, table: Floats, uniform: Floats, *fixed: Ints, first: int = 0) -> tuple[Ints, Floats]:
+        """Bins of all rows from ``first`` on, each given the one before and ``fixed``, (n,) or (n, most).
+
+        Also the places of the uniforms in them.
+        """
+        bins, place = np.zeros(self.here.shape, np.int64), np.zeros(self.here.shape)
+        last = np.full(len(self.here), table.shape[0] - 1)
+        for t in range(first, self.schema.most):
+            now = (parent if parent.ndim == 1 else parent[:, t] for parent in fixed)
+            last, place[:, t] = drawn(table, uniform[:, t], last, *now)
+            bins[:, t] = last
+        return bins, place
+
+    def decided(self, name: str) -> tuple[Floats, float]:
+        """The part of a variable's normal scores that earlier variables of the same row decide.
+
+        Also the weight of the rest.
+        """
+        if name not in self.links:
+            return np.zeros(self.here.shape), 1.0
+        weights = self.model.factor[self.links[name]]
+        earlier = sum((w * z for w, z in zip(weights, self.kept, strict=False)), np.zeros(self.here.shape))
+        return earlier, float(weights[self.links[name]])
+
+    def best(self, name: str, has: Any, attempt: Callable[[Floats], tuple[Floats, Floats]]) -> Floats:
+        """The one of several chains, from uniforms of the measured rows, that misses the levels least."""
+        earlier, own = self.decided(name)
+        kept, normal = np.zeros(self.here.shape), np.zeros(self.here.shape)
+        least = np.full(len(kept), np.inf)
+        for _ in range(_TRIES):
+            fresh = self.rng.standard_normal(self.here.shape)
+            values, miss = attempt(packed_to(has, ndtr(earlier + own * fresh)))
+            better = (miss < least)[:, None]
+            kept, normal = np.where(better, values, kept), np.where(better, fresh, normal)
+            least = np.minimum(least, miss)
+        if name in self.links:
+            self.kept.append(normal)
+        return kept
+
+    def categories(self, column: Column, has: Any) -> Floats:
+        """Codes of a category's chain, NaN where there is no value."""
+        name, size = column.name, len(column.categories)
+        p, mode = self.model.table("category", name), self.codes(f"{name} mode")
+        share, there = self.codes(f"{name} same") + 1, np.arange(self.schema.most) < has.sum(axis=1)[:, None]
+        given = np.clip(mode, 0, p.shape[1] - 1)
+
+        def attempt(uniform: Floats) -> tuple[Floats, Floats]:
+            codes = np.where(there, self.chain(p, uniform, given)[0], -1)
+            counts = np.stack([(codes == code).sum(axis=1) for code in range(size)], axis=1)
+            same = share_class(counts.max(axis=1) / np.maximum(there.sum(axis=1), 1))
+            return codes.astype(np.float64), size * (counts.argmax(axis=1) != mode) + np.abs(same - share)
+
+        codes = self.best(name, has, attempt)
+        alike = (share == len(SHARE_CLASSES) - 1) & (mode >= 0)
+        return self.unpacked(np.where(alike[:, None], mode[:, None], codes), has)
+
+    def unpacked(self, values: Floats, has: Any) -> Floats:
+        """Values of the measured rows, which stand at the left, at the rows that have one."""
+        out = np.full(has.shape, np.nan)
+        place = np.maximum(np.cumsum(has, axis=1) - 1, 0)
+        out[has] = np.take_along_axis(values, place, axis=1)[has]
+        return out
+
+    def numbers(self, column: Column, has: Any, times: Floats) -> Floats:
+        """Values of a number's chain, moved to the patient's levels, NaN where there is none."""
+        name = column.name
+        mean = self.number(f"{name} mean")
+        sd, slope, rough = (self.number(f"{name} {of}", mean) for of in ("sd", "trend", "roughness"))
+        (_, at) = packed(np.where(has, 0.0, np.nan), times)
+        clock, count = Standardised.of(at), has.sum(axis=1)
+        p = self.model.table("residual", name)
+        density, absent = p.mean(axis=0), np.isnan(at)
+
+        def attempt(uniform: Floats) -> tuple[Floats, Floats]:
+            line = np.where(count == 2, np.sign(uniform[:, 1] - uniform[:, 0]), slope)
+            line = np.where(clock.sd > 1e-9, line, 0.0)[:, None]
+            bins, place = self.chain(p, uniform)
+            left = np.where(absent, np.nan, inside(bins, RESIDUALS, density, place))
+            left = Standardised.of(left).scores
+            along = np.nansum(left * clock.scores, axis=1) / np.maximum(count, 1)
+            left = Standardised.of(left - along[:, None] * clock.scores).scores
+            moved = Standardised.of(line * clock.scores + np.sqrt(1 - line**2) * left)
+            return moved.scores, np.abs(moved.roughness - rough)
+
+        scores = np.nan_to_num(self.best(name, has, attempt))
+        values = self.unpacked(mean[:, None] + sd[:, None] * scores, has)
+        return self.digits(column, values) if has_digits(column) else values
+
+    def digits(self, column: Column, values: Floats) -> Floats:
+        """Values moved by up to two steps, to last digits as often as they were released."""
+        lower, step = column.bounds[0], column.resolution or 1.0
+        shares = np.maximum(self.model.table("digit", column.name), 1e-6)
+        steps = np.rint((np.nan_to_num(values, nan=lower) - lower) / step)
+        near = shares[(np.arange(10)[:, None] + np.arange(-_NEAR, _NEAR + 1)) % 10]
+        last = steps.astype(np.int64) % 10
+        chosen = steps + drawn(near, self.rng.random(steps.shape), last)[0] - _NEAR
+        return np.where(np.isnan(values), np.nan, lower + chosen * step)
+
+
+def packed_to(has: Any, values: Floats) -> Floats:
+    """Values of the measured rows moved to the left, the others behind them."""
+    return np.take_along_axis(values, np.argsort(~has, axis=1, kind="stable"), axis=1)

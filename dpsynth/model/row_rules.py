@@ -1,0 +1,109 @@
+"""Rules of a table with several rows for each patient: kept by patients' levels, or row by row.
+
+A comparison of columns per patient with the order holds in all rows if it holds in the first and the last.
+Patients whose levels break it are drawn again. A row that breaks another rule takes the values of the rule's
+columns from a row that obeys. This is one of the same patient, if there is any. Patients of whom a row still
+breaks a rule are drawn again (:mod:`dpsynth.model.row_draws`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.table.derived import add_derived, derived_values, inputs_of
+from dpsynth.table.patients import PatientSchema
+from dpsynth.table.rules import Rule, Truth
+from dpsynth.table.values import cast
+
+Ints = NDArray[np.int64]
+#: Looks at the rules. After the first, values come from a row of the same patient, then from any.
+_ROUNDS = 4
+
+
+def _inputs(rule: Rule, schema: PatientSchema) -> set[str]:
+    """Modelled columns that a rule reads."""
+    formulas = schema.table.formulas
+    derived = {column.name for column, _ in formulas}
+    return set().union(*(inputs_of(name, formulas) if name in derived else {name} for name in rule.columns))
+
+
+def rules_of_levels(schema: PatientSchema) -> list[Rule]:
+    """Rules for the table of levels, which keep those of columns per patient and of the order."""
+    return [_at_both_ends(rule, schema) for rule in schema.table.rules if not _changing(rule, schema)]
+
+
+def _changing(rule: Rule, schema: PatientSchema) -> set[str]:
+    return _inputs(rule, schema) - {*schema.per_patient, schema.order}
+
+
+def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
+    table, order = schema.table, schema.column(schema.order)
+
+    def at(levels: pd.DataFrame, time: pd.Series) -> Truth:
+        frame = levels[[name for name in levels.columns if name in schema.per_patient]]
+        frame = frame.assign(**{order.name: time})
+        for name in rule.columns - set(frame.columns):
+            values = derived_values(name, frame, table.formulas, table.columns)
+            frame = frame.assign(**{name: cast(table.column(name), values, frame.index)})
+        return rule.truth(frame)
+
+    def truth(levels: pd.DataFrame) -> Truth:
+        first, several = levels[f"{order.name} first"], levels["rows"] > 1
+        span = levels[f"{order.name} span"].where(several, 0)
+        open_end = span.isna().to_numpy()  # a level that the model gave wrongly
+        (a_true, a_false), (b_true, b_false) = at(levels, first), at(levels, first + span.fillna(0))
+        return a_true & b_true & ~open_end, a_false | b_false | open_end
+
+    return Rule(rule.text, truth, rule.columns)
+
+
+def lawful(
+    frame: pd.DataFrame, schema: PatientSchema, unit: Ints, rng: np.random.Generator
+) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
+    """Rows with their derived columns, and which of them still break a rule of columns that change.
+
+    ``unit`` numbers the patients. Columns that are increasing or terminal keep their values.
+    """
+    table = schema.table
+    rules = [rule for rule in table.rules if _changing(rule, schema)]
+    free = {*schema.rows.names} - {schema.order, *schema.increasing, *schema.terminal}
+    for turn in range(_ROUNDS):
+        done = add_derived(frame, table.formulas, table.columns)
+        each = [rule.broken(done) for rule in rules]
+        broken = np.logical_or.reduce([np.zeros(len(done), bool), *each])
+        obeying, rows = np.flatnonzero(~broken), np.flatnonzero(broken)
+        if not len(rows) or not len(obeying) or turn == _ROUNDS - 1:
+            break
+        donors = _donors(unit, rows, obeying, rng, own=turn == 0)
+        for rule, wrong in zip(rules, each, strict=True):
+            here = wrong[rows]
+            for name in _inputs(rule, schema) & free:
+                frame[name] = _replaced(frame[name], rows[here], donors[here])
+    return done, broken
+
+
+def _replaced(values: pd.Series, rows: Ints, donors: Ints) -> pd.Series:
+    changed = values.copy()
+    changed.iloc[rows] = values.iloc[donors].to_numpy()
+    return changed
+
+
+def _donors(
+    unit: Ints,
+    rows: Ints,
+    obeying: Ints,
+    rng: np.random.Generator,
+    *,
+    own: bool,
+) -> Ints:
+    """For each row an obeying one: the nearest of the same patient if ``own``, or else any."""
+    anyone = obeying[rng.integers(0, len(obeying), len(rows))]
+    if not own:
+        return anyone
+    place = np.clip(np.searchsorted(obeying, rows), 1, max(len(obeying) - 1, 1))
+    for near in (obeying[np.minimum(place, len(obeying) - 1)], obeying[place - 1]):
+        same = unit[near] == unit[rows]
+        anyone = np.where(same, near, anyone)
+    return anyone
