@@ -141,7 +141,9 @@ class _Drawing:
         schema = self.schema
         measured = self.measured()
         times = self.times(measured)
-        data: dict[str, Any] = {schema.order: self.valued(schema.column(schema.order), times)}
+        data: dict[str, Any] = {}
+        if schema.timed:
+            data[schema.order] = self.valued(schema.column(schema.order), times)
         for column in schema.variables:
             has = self.here & measured.get(column.name, self.here)
             if column.name in schema.terminal:
@@ -210,7 +212,9 @@ class _Drawing:
             has[tuple(row[chosen == k].T)] = True
 
     def times(self, measured: dict[str, Any]) -> Floats:
-        """Values of the column that orders the rows."""
+        """Values of the column that orders the rows, or their numbers."""
+        if not self.schema.timed:
+            return np.where(self.here, np.arange(self.schema.most), np.nan)
         order = self.schema.column(self.schema.order)
         lower, upper = order.bounds
         span = np.where(self.count > 1, self.number(f"{order.name} span"), 0.0)

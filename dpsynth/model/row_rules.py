@@ -39,19 +39,21 @@ def _changing(rule: Rule, schema: PatientSchema) -> set[str]:
 
 
 def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
-    table, order = schema.table, schema.column(schema.order)
+    table, order = schema.table, schema.order
 
     def at(levels: pd.DataFrame, time: pd.Series) -> Truth:
         frame = levels[[name for name in levels.columns if name in schema.per_patient]]
-        frame = frame.assign(**{order.name: time})
+        frame = frame.assign(**{order: time})
         for name in rule.columns - set(frame.columns):
             values = derived_values(name, frame, table.formulas, table.columns)
             frame = frame.assign(**{name: cast(table.column(name), values, frame.index)})
         return rule.truth(frame)
 
     def truth(levels: pd.DataFrame) -> Truth:
-        first, several = levels[f"{order.name} first"], levels["rows"] > 1
-        span = levels[f"{order.name} span"].where(several, 0)
+        if not schema.timed:
+            return at(levels, pd.Series(0, levels.index))
+        first, several = levels[f"{order} first"], levels["rows"] > 1
+        span = levels[f"{order} span"].where(several, 0)
         open_end = span.isna().to_numpy()  # a level that the model gave wrongly
         (a_true, a_false), (b_true, b_false) = at(levels, first), at(levels, first + span.fillna(0))
         return a_true & b_true & ~open_end, a_false | b_false | open_end

@@ -60,15 +60,17 @@ class Histories:
 
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
         """
-        if schema.unit not in frame:
-            raise DataError(f"the table lacks the column {schema.unit!r}, which identifies patients")
-        empty = frame[schema.unit].isna().to_numpy()
-        if empty.any():
-            raise of_records(
-                f"row {int(empty.argmax()) + 1}: {schema.unit!r} is missing, but identifies patients"
-            )
+        for name, use in ((schema.unit, "identifies patients"), (schema.order, "orders a patient's rows")):
+            if name not in frame:
+                raise DataError(f"the table lacks the column {name!r}, which {use}")
+            empty = frame[name].isna().to_numpy()
+            if empty.any():
+                raise of_records(f"row {int(empty.argmax()) + 1}: {name!r} is missing, but {use}")
         table = schema.table.conform(frame).frame
-        time = table[schema.order].to_numpy(dtype=np.float64)
+        if schema.timed:
+            time = table[schema.order].to_numpy(dtype=np.float64)
+        else:
+            time = pd.factorize(frame[schema.order], sort=True)[0].astype(np.float64)
         used = _used(table, schema, pd.factorize(frame[schema.unit])[0], time)
         table, time, patient = table[used], time[used], pd.factorize(frame[schema.unit][used])[0]
         if schema.keep == "random":
@@ -86,6 +88,9 @@ class Histories:
             numbers = np.full((len(counts), schema.most), np.nan)
             numbers[patient[kept], place[kept]] = numeric_values(column, table[column.name])[kept]
             values[column.name] = numbers
+        if not schema.timed:
+            numbers = np.arange(schema.most, dtype=np.float64) + np.zeros((len(counts), 1))
+            values[schema.order] = np.where(numbers < counts[:, None], numbers, np.nan)
         single = [name for name in schema.levels.names if name in schema.per_patient]
         # `first` skips what is missing.
         own = table[single].groupby(patient).first() if single else None
@@ -106,7 +111,7 @@ class Histories:
         """The histories of such a frame, without the columns that have one value for each patient."""
         values = {
             name: frame[[f"{name}@{place}" for place in range(schema.most)]].to_numpy(dtype=np.float64)
-            for name in schema.rows.names
+            for name in dict.fromkeys((*schema.rows.names, schema.order))
         }
         return cls(values, (~np.isnan(values[schema.order])).sum(axis=1), frame.iloc[:, :0])
 
@@ -187,12 +192,12 @@ def share_class(share: Floats) -> NDArray[np.int64]:
 def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
     """The table with one row for each patient, conformed to ``schema.levels``."""
     rows, times = histories.rows, histories.numbers[schema.order]
-    order = schema.column(schema.order)
     columns: dict[str, Any] = dict(histories.patients)
     columns["rows"] = rows
-    columns[f"{order.name} first"] = times[:, 0]
-    span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
-    columns[f"{order.name} span"] = np.where(rows > 1, span, np.nan)
+    if schema.timed:
+        columns[f"{schema.order} first"] = times[:, 0]
+        span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
+        columns[f"{schema.order} span"] = np.where(rows > 1, span, np.nan)
     for column in schema.variables:
         values = histories.numbers[column.name]
         if column.name in schema.terminal:

@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
 from dpsynth.checks import few
-from dpsynth.errors import DataError, SchemaError
+from dpsynth.errors import SchemaError
 from dpsynth.files.yaml_text import load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
@@ -41,7 +41,8 @@ class PatientSchema(BaseModel):
     unit : str
         The column that identifies a patient. It is never modelled, and samples have fresh identifiers.
     order : str
-        The numeric column that orders a patient's rows, such as the day. It is never missing.
+        The column that orders a patient's rows. A numeric one, such as the day, is modelled. One that
+        ``columns`` does not name, such as the number of a stay, orders rows and is not released.
     most : int
         Rows of a patient that are used, at most.
     keep : {"first", "last", "random"}
@@ -94,15 +95,21 @@ class PatientSchema(BaseModel):
         names = self.names
         if self.unit in names:
             raise ValueError(f"the unit {self.unit!r} identifies patients and cannot be a column")
-        for name in (self.order, *self.per_patient, *self.increasing, *self.terminal):
+        for name in (*self.per_patient, *self.increasing, *self.terminal):
             if name not in names:
                 raise ValueError(f"{name!r} is not a column (columns: {few(names)})")
-        order, changing = self.column(self.order), self.rows.names
-        if not order.is_numeric or order.missing or order.special or self.order not in changing:
-            raise ValueError(
-                f"order {self.order!r} must be a numeric column that changes from row to row, is never "
-                "missing and has no special codes"
-            )
+        changing = self.rows.names
+        if self.order == self.unit:
+            raise ValueError(f"the unit {self.unit!r} cannot be the order of rows")
+        if self.timed:
+            order = self.column(self.order)
+            if not order.is_numeric or order.missing or order.special or self.order not in changing:
+                raise ValueError(
+                    f"order {self.order!r} must be a numeric column that changes from row to row, is never "
+                    "missing and has no special codes"
+                )
+        if not self.variables:
+            raise ValueError("columns must name one that changes from row to row, besides the order")
         for name in self.increasing:
             column = self.column(name)
             if name not in changing or name == self.order or not (column.is_numeric or column.is_ordinal):
@@ -197,15 +204,11 @@ class PatientSchema(BaseModel):
         Raises
         ------
         DataError
-            If the file cannot be read, lacks the unit, or does not fit the schema.
+            If the file cannot be read or does not fit the schema.
         """
         frame, _ = read_cells(path, self.columns, csv_format)
-        if self.unit not in frame:
-            raise DataError(
-                f"{path}: the column {self.unit!r}, which identifies patients, is not in the file"
-            )
         rows = self.table.check(frame)
-        return rows.assign(**{self.unit: frame[self.unit].to_numpy()})
+        return rows.assign(**{name: frame[name].to_numpy() for name in self.table.ignored if name in frame})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -219,7 +222,13 @@ class PatientSchema(BaseModel):
     @property
     def table(self) -> Schema:
         """The columns as a schema of rows, without the unit."""
-        return Schema(columns=self.columns, constraints=self.constraints, ignored=(self.unit,))
+        apart = (self.unit,) if self.timed else (self.unit, self.order)
+        return Schema(columns=self.columns, constraints=self.constraints, ignored=apart)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the order of rows is a column that is modelled."""
+        return self.order in self.names
 
     @property
     def rows(self) -> Schema:
@@ -240,15 +249,13 @@ class PatientSchema(BaseModel):
     @property
     def levels(self) -> Schema:
         """The schema of the table with one row for each patient."""
-        order = self.column(self.order)
-        lower, upper = order.bounds
-        step = order.resolution
-        whole: dict[str, Any] = {"kind": order.kind, "step": step, "missing": False}
         own = Schema(columns=self.columns).modelled
         columns = [own.column(name) for name in own.names if name in self.per_patient]
         columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most))
-        columns.append(Column(name=f"{order.name} first", lower=lower, upper=upper, **whole))
-        columns.append(_length(f"{order.name} span", lower, upper, step))
+        if self.timed:
+            order = self.column(self.order)
+            columns.append(order.model_copy(update={"name": f"{order.name} first"}))
+            columns.append(_length(f"{order.name} span", *order.bounds, order.resolution))
         for column in self.variables:
             columns += self._levels_of(column)
         return Schema(

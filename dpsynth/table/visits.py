@@ -60,7 +60,8 @@ def visit_tables(schema: PatientSchema) -> list[VisitTable]:
     for k, name in enumerate(absent):
         tables.append(VisitTable("measured", name, (_SINCE, len(SHARE_CLASSES), 3 if k else 1, 2)))
     bins = len(RATIOS) - 1
-    tables.append(VisitTable("gap", "", (bins + 1, 4 if absent else 1, bins)))
+    if schema.timed:
+        tables.append(VisitTable("gap", "", (bins + 1, 4 if absent else 1, bins)))
     for column in schema.variables:
         if column.name in schema.terminal:
             continue

@@ -185,3 +185,18 @@ def test_every_row_measures_something():
     model, levels = exact(frame, schema)
     rows = draw_rows(model, levels, np.random.default_rng(0))
     assert rows[["lab", "grade"]].notna().any(axis=1).all()
+
+
+def test_an_order_that_is_not_released_only_orders():
+    """Catches an order of rows that is modelled, missing, or ignored."""
+    columns = tuple(column for column in STAYS.columns if column.name not in ("day", "age"))
+    schema = STAYS.model_copy(update={"columns": columns, "constraints": ("dbp < sbp",)})
+    frame = stays(400, seed=2).assign(day=lambda f: "stay " + f["day"].astype(str).str.zfill(5))
+    levels = patient_table(frame.sample(frac=1, random_state=0), schema)
+    assert levels["stage rise"].max() > 0 and not any("day" in name for name in levels)
+    model, levels = exact(frame, schema)
+    rows = draw_rows(model, levels, np.random.default_rng(0))
+    assert list(rows) == ["id", *schema.names]
+    stage = rows["stage"].map({"I": 0, "II": 1, "III": 2, "IV": 3}).astype(int)
+    assert (stage.groupby(rows["id"]).diff().dropna() >= 0).all()
+    assert (rows.groupby("id")["stage"].first().to_numpy() == levels["stage first"]).all()

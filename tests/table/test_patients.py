@@ -136,7 +136,7 @@ def test_a_schema_survives_its_file(tmp_path):
     ("fields", "message"),
     [
         ({"unit": "day"}, "the unit 'day' identifies patients"),
-        ({"order": "date"}, "'date' is not a column"),
+        ({"order": "id"}, "cannot be the order"),
         ({"order": "lab"}, "order 'lab' must be a numeric column"),
         ({"per_patient": ("day",)}, "order 'day' must be a numeric column that changes"),
         ({"most": 1}, "most"),
