@@ -29,9 +29,11 @@ from dpsynth.table.visits import (
     Ints,
     both_measured,
     has_digits,
+    is_last,
     linked,
     measured_before,
     rows_since,
+    small_categories,
 )
 
 #: Chains of a number of which the one of the nearest roughness is kept.
@@ -86,6 +88,7 @@ def drawn(table: Floats, uniform: Floats, *parents: Ints) -> tuple[Ints, Floats]
     size = table.shape[-1]
     groups = np.ravel_multi_index(parents, table.shape[:-1])
     ends = np.cumsum(table.reshape(-1, size), axis=1)
+    ends[ends[:, -1] <= 0] = np.arange(1, size + 1)  # a group without weight is uniform
     ends /= ends[:, -1:]
     # One ascending list of all groups' ends lets a single search serve all.
     shifted = (ends + np.arange(len(ends))[:, None]).ravel()
@@ -118,6 +121,8 @@ class _Drawing:
         self.here = np.arange(self.schema.most) < self.count[:, None]
         self.links = {column.name: k for k, column in enumerate(linked(self.schema))}
         self.kept: list[Floats] = []
+        self.few = {column.name for column in small_categories(self.schema)}
+        self.drawn_codes: dict[str, Ints] = {}
 
     def number(self, name: str, beside: Floats | None = None) -> Floats:
         """A level. A patient nearby in ``beside``, or any patient, lends one that is not defined."""
@@ -147,8 +152,8 @@ class _Drawing:
         for column in schema.variables:
             has = self.here & measured.get(column.name, self.here)
             if column.name in schema.terminal:
-                last = np.arange(schema.most) == self.count[:, None] - 1
-                values = np.where(last & (self.codes(column.name) == 1)[:, None], 1.0, 0.0)
+                ended = (self.codes(column.name) == 1)[:, None]
+                values = np.where(is_last(self.count, schema.most) & ended, 1.0, 0.0)
             elif column.name in schema.increasing:
                 values = self.course(column, has)
             else:
@@ -292,18 +297,30 @@ class _Drawing:
         """Codes of a category's chain, NaN where there is no value."""
         name, size = column.name, len(column.categories)
         p, mode = self.model.table("category", name), self.codes(f"{name} mode")
-        share, there = self.codes(f"{name} same") + 1, np.arange(self.schema.most) < has.sum(axis=1)[:, None]
-        given = np.clip(mode, 0, p.shape[1] - 1)
+        count = has.sum(axis=1)
+        share, there = self.codes(f"{name} same") + 1, np.arange(self.schema.most) < count[:, None]
+        given = [np.clip(mode, 0, p.shape[1] - 1)]
+        if name in self.few:
+            p = p[:, :, None] * self.model.table("end", name)
+            given.append(packed_to(has, is_last(self.count, self.schema.most).astype(np.int64)))
+        if name in self.model.parents:
+            ratios = self.model.table("beside", name)
+            # Where the other category is missing, it says nothing.
+            p = p[:, :, :, None] * np.concatenate([ratios, np.ones((1, size))])
+            other = self.drawn_codes[self.model.parents[name]]
+            given.append(packed_to(has, np.where(other < 0, len(ratios), other)))
 
         def attempt(uniform: Floats) -> tuple[Floats, Floats]:
-            codes = np.where(there, self.chain(p, uniform, given)[0], -1)
+            codes = np.where(there, self.chain(p, uniform, *given)[0], -1)
             counts = np.stack([(codes == code).sum(axis=1) for code in range(size)], axis=1)
             same = share_class(counts.max(axis=1) / np.maximum(there.sum(axis=1), 1))
             return codes.astype(np.float64), size * (counts.argmax(axis=1) != mode) + np.abs(same - share)
 
         codes = self.best(name, has, attempt)
-        alike = (share == len(SHARE_CLASSES) - 1) & (mode >= 0)
-        return self.unpacked(np.where(alike[:, None], mode[:, None], codes), has)
+        alike = ((share == len(SHARE_CLASSES) - 1) | (count == 1)) & (mode >= 0)
+        values = self.unpacked(np.where(alike[:, None], mode[:, None], codes), has)
+        self.drawn_codes[name] = np.nan_to_num(values, nan=-1.0).astype(np.int64)
+        return values
 
     def unpacked(self, values: Floats, has: Any) -> Floats:
         """Values of the measured rows, which stand at the left, at the rows that have one."""
@@ -348,6 +365,6 @@ class _Drawing:
         return np.where(np.isnan(values), np.nan, lower + chosen * step)
 
 
-def packed_to(has: Any, values: Floats) -> Floats:
+def packed_to(has: Any, values: Any) -> Any:
     """Values of the measured rows moved to the left, the others behind them."""
     return np.take_along_axis(values, np.argsort(~has, axis=1, kind="stable"), axis=1)

@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.metrics import mutual_info_score
 
 from dpsynth.model.columns.projection import norm_sub
 from dpsynth.table.histories import Floats
 from dpsynth.table.patients import PatientSchema
-from dpsynth.table.visits import VisitTable, linked, visit_tables
+from dpsynth.table.values import category_codes
+from dpsynth.table.visits import VisitTable, linked, small_categories, visit_tables
 
 
 @dataclass(frozen=True)
 class Trajectories:
     """Conditional distributions of `dpsynth.table.visits`, as arrays of their shapes.
 
-    In place of the pairs' table stands a correlation matrix, see `correlations`.
+    In place of the pairs' table stands a correlation matrix, see `correlations`. The tables *end* and
+    *beside* are ratios to the distribution of all rows. ``parents`` are those of `visit_tables`.
     """
 
     schema: PatientSchema
     tables: Sequence[Floats]
+    parents: Mapping[str, str]
 
     @classmethod
-    def of(cls, schema: PatientSchema, noisy: Sequence[Floats], noise_std: float) -> Trajectories:
+    def of(
+        cls,
+        schema: PatientSchema,
+        noisy: Sequence[Floats],
+        noise_std: float,
+        parents: Mapping[str, str] | None = None,
+    ) -> Trajectories:
         """Estimate the distributions from noisy tables."""
-        links = len(linked(schema))
-        return cls(
-            schema,
-            [
-                correlations(sums, links, noise_std)
-                if table.kind == "pairs"
-                else conditional(sums, noise_std)
-                for table, sums in zip(visit_tables(schema), noisy, strict=True)
-            ],
-        )
+        kinds = visit_tables(schema, parents)
+        chosen = {table.column: table.parent for table in kinds if table.parent}
+        names = [column.name for column in linked(schema)]
+        found = []
+        for table, sums in zip(kinds, noisy, strict=True):
+            if table.kind == "pairs":
+                # The categories of a row that are linked by a table are not linked once more.
+                apart = [chosen.get(b) == a for a, b in combinations(names, 2)]
+                sums = np.where(np.array(apart)[:, None], 1.0, sums)
+                found.append(correlations(sums, len(names), noise_std))
+            elif table.kind in ("end", "beside"):
+                found.append(conditional(sums, noise_std) / np.maximum(pooled(sums), 1e-3))
+            else:
+                found.append(conditional(sums, noise_std))
+        return cls(schema, found, chosen)
 
     @cached_property
     def factor(self) -> Floats:
@@ -47,21 +64,43 @@ class Trajectories:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Floats]]:
         """JSON-able record and arrays."""
-        return self.schema.to_dict(), {f"{k:03d}": table for k, table in enumerate(self.tables)}
+        record = {"schema": self.schema.to_dict(), "parents": dict(self.parents)}
+        return record, {f"{k:03d}": table for k, table in enumerate(self.tables)}
 
     @classmethod
     def from_state(cls, record: dict[str, Any], arrays: dict[str, Floats]) -> Trajectories:
         """Inverse of `to_state`."""
-        return cls(PatientSchema.from_dict(record), [arrays[key] for key in sorted(arrays)])
+        schema = PatientSchema.from_dict(record["schema"])
+        return cls(schema, [arrays[key] for key in sorted(arrays)], record["parents"])
 
     @property
     def named(self) -> Iterator[tuple[VisitTable, Floats]]:
         """The tables with their descriptions."""
-        return zip(visit_tables(self.schema), self.tables, strict=True)
+        return zip(visit_tables(self.schema, self.parents), self.tables, strict=True)
 
     def table(self, kind: str, column: str = "") -> Floats:
         """The distribution of this kind and column."""
         return next(p for table, p in self.named if (table.kind, table.column) == (kind, column))
+
+
+def likely_parents(schema: PatientSchema, levels: pd.DataFrame) -> dict[str, str]:
+    """For each category of few values the earlier one with which it shares most information.
+
+    The levels are of synthetic patients: the information is that of their most frequent categories.
+    """
+    columns, found = small_categories(schema), {}
+    codes = [category_codes(column, levels[f"{column.name} mode"]) for column in columns]
+    for k, column in enumerate(columns[1:], start=1):
+        shared = [mutual_info_score(codes[k], codes[j]) for j in range(k)]
+        found[column.name] = columns[int(np.argmax(shared))].name
+    return found
+
+
+def pooled(counts: Floats) -> Floats:
+    """Distribution of the last axis."""
+    summed = counts.reshape(-1, counts.shape[-1]).sum(axis=0)
+    everybody = max(float(summed.sum()), 1.0)
+    return norm_sub(summed, everybody) / everybody
 
 
 def conditional(noisy: Floats, noise_std: float) -> Floats:
@@ -70,14 +109,12 @@ def conditional(noisy: Floats, noise_std: float) -> Floats:
     Each row of counts is shrunk towards the pooled one by the positive-part rule of James and Stein (1961).
     """
     size = noisy.shape[-1]
-    counts = noisy.reshape(-1, size).sum(axis=0)
-    everybody = max(float(counts.sum()), 1.0)
-    pooled = norm_sub(counts, everybody) / everybody
+    everyone = pooled(noisy)
     total = np.maximum(noisy.sum(axis=-1, keepdims=True), 1e-6)
-    away = ((noisy - total * pooled) ** 2).sum(axis=-1, keepdims=True)
+    away = ((noisy - total * everyone) ** 2).sum(axis=-1, keepdims=True)
     shrink = np.minimum(1.0, noise_std**2 * max(size - 2, 1) / np.maximum(away, 1e-12))
     shrink = np.where(total <= noise_std * np.sqrt(size), 1.0, shrink) if noise_std else 0.0
-    found = norm_sub((1 - shrink) * noisy + shrink * total * pooled, total[..., 0])
+    found = norm_sub((1 - shrink) * noisy + shrink * total * everyone, total[..., 0])
     return found / np.maximum(found.sum(axis=-1, keepdims=True), 1e-12)
 
 

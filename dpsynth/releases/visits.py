@@ -45,12 +45,14 @@ class VisitsRelease(GaussianRelease[list[Array]]):
     """The tables of `visit_tables`, to each of which a patient adds a vector of length 1."""
 
     schema: PatientSchema
+    #: Earlier categories, see `visit_tables`: made of earlier noisy statistics.
+    parents: tuple[tuple[str, str], ...] | None = None
     name = "tables of rows"
 
     @property
     def tables(self) -> list[VisitTable]:
         """Public shapes of the tables."""
-        return visit_tables(self.schema)
+        return visit_tables(self.schema, None if self.parents is None else dict(self.parents))
 
     @property
     def l2_sensitivity(self) -> float:

@@ -27,7 +27,7 @@ from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel, independent_points
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
-from dpsynth.model.trajectories import Trajectories
+from dpsynth.model.trajectories import Trajectories, likely_parents
 from dpsynth.model.wgan.matched_points import coordinate_scale
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 #: Samples of the base model for the length of a record's features, and for groups.
 _DRAWS = 20_000
+#: Synthetic patients for the links between categories of a row.
+_PARENTS = 5_000
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
     visits, trajectories = plan.releases.visits, None
     if visits is not None:
-        trajectories = Trajectories.of(visits.schema, ledger.run(visits, records, rng), visits.noise_std)
+        parents = likely_parents(visits.schema, model.sample(_PARENTS, rng))
+        noisy = ledger.run(dataclasses.replace(visits, parents=tuple(parents.items())), records, rng)
+        trajectories = Trajectories.of(visits.schema, noisy, visits.noise_std, parents)
     return dataclasses.replace(model, studies=fitted, trajectories=trajectories)
 
 

@@ -11,6 +11,8 @@ for the patient.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the
   line. Given is the last one.
 - *category*: a category. Given are the last one and the patient's most frequent one.
+- *end*: a category. Given is whether the row is the patient's last.
+- *beside*: a category. Given is an earlier category of the same row.
 - *digit*: the last digit of a number that is recorded in many whole steps.
 - *pairs*: for each pair of ordered variables, whether both rise or fall from a row to the next, or one rises
   and the other falls.
@@ -19,7 +21,7 @@ for the patient.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -46,15 +48,35 @@ _MOST_CATEGORIES = 12
 
 @dataclass(frozen=True)
 class VisitTable:
-    """One table: ``kind`` as in the module's list, the variable (empty for gaps), and its shape."""
+    """One table: ``kind`` as in the module's list, the variable (empty for gaps), and its shape.
+
+    ``parent``: the other variable of a table *beside*.
+    """
 
     kind: str
     column: str
     shape: tuple[int, ...]
+    parent: str = ""
 
 
-def visit_tables(schema: PatientSchema) -> list[VisitTable]:
-    """The tables of a schema, in their order."""
+def small_categories(schema: PatientSchema) -> list[Column]:
+    """The variables of so few categories that tables of two of them have enough counts."""
+    apart = {*schema.increasing, *schema.terminal}
+    return [
+        column
+        for column in schema.variables
+        if column.name not in apart and 0 < len(column.categories) <= _MOST_CATEGORIES
+    ]
+
+
+def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None) -> list[VisitTable]:
+    """The tables of a schema, in their order.
+
+    ``parents``: for each of `small_categories`, an earlier one, by default the one before it. The number of
+    tables does not depend on them.
+    """
+    few = [column.name for column in small_categories(schema)]
+    parents = dict(zip(few[1:], few, strict=False)) if parents is None else parents
     absent = [column.name for column in schema.variables if column.missing]
     tables = []
     for k, name in enumerate(absent):
@@ -72,6 +94,12 @@ def visit_tables(schema: PatientSchema) -> list[VisitTable]:
             size = len(column.categories)
             modes = size if size <= _MOST_CATEGORIES else 1
             tables.append(VisitTable("category", column.name, (size + 1, modes, size)))
+            if column.name in few:
+                tables.append(VisitTable("end", column.name, (2, size)))
+            if column.name in parents:
+                other = parents[column.name]
+                shape = (len(schema.column(other).categories), size)
+                tables.append(VisitTable("beside", column.name, shape, other))
             continue
         bins = len(RESIDUALS) - 1
         tables.append(VisitTable("residual", column.name, (bins + 1, bins)))
@@ -163,8 +191,12 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
         column = schema.column(table.column)
         steps = np.rint((values - column.bounds[0]) / (column.resolution or 1.0))
         return np.where(np.isnan(values), -1, np.nan_to_num(steps) % 10).astype(np.int64)
+    if table.kind in ("end", "beside"):
+        if table.parent:
+            return _flat(table, (_codes(histories.numbers[table.parent]),), _codes(values))
+        return _flat(table, (is_last(histories.rows, schema.most).astype(np.int64),), _codes(values))
     if table.kind == "category":
-        codes = np.nan_to_num(packed(values)[0], nan=-1.0).astype(np.int64)
+        codes = _codes(packed(values)[0])
         size, modes = table.shape[-1], table.shape[1]
         counts = np.stack([(codes == code).sum(axis=1) for code in range(size)], axis=1)
         mode = counts.argmax(axis=1) if modes > 1 else np.zeros(len(codes), np.int64)
@@ -172,6 +204,16 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
     left = residuals(*map(Standardised.of, packed(values, histories.numbers[schema.order])))
     bins = intervals(left, RESIDUALS)
     return _flat(table, (before(bins, len(RESIDUALS) - 1),), bins)
+
+
+def is_last(rows: Ints, most: int) -> NDArray[np.bool_]:
+    """Whether each row is the patient's last, shape (N, most)."""
+    return np.arange(most) == rows[:, None] - 1
+
+
+def _codes(values: Floats) -> Ints:
+    """Categories' numbers, -1 where there is none."""
+    return np.nan_to_num(values, nan=-1.0).astype(np.int64)
 
 
 def measured_before(measured: Sequence[NDArray[np.bool_]], here: NDArray[np.bool_]) -> Ints:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,11 +12,12 @@ from visits import STAYS, VISITS, histories_of, stays, visits
 from dpsynth.accounting import Ledger
 from dpsynth.errors import RejectionError
 from dpsynth.model.row_draws import draw_rows
-from dpsynth.model.trajectories import Trajectories, conditional, correlations
+from dpsynth.model.trajectories import Trajectories, conditional, correlations, likely_parents
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.table.histories import patient_table
-from dpsynth.table.patients import SHARE_CLASSES
+from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
+from dpsynth.table.schema import Column
 from dpsynth.table.visits import visit_tables
 
 
@@ -148,7 +151,7 @@ def test_rules_that_no_row_obeys_are_refused(stayed):
     """Catches a loop without an end."""
     levels, _ = stayed
     schema = STAYS.model_copy(update={"constraints": ("sbp < 61",)})
-    model = Trajectories(schema, exact(stays(200), STAYS)[0].tables)
+    model = dataclasses.replace(exact(stays(200), STAYS)[0], schema=schema)
     with pytest.raises(RejectionError, match="sbp < 61"):
         draw_rows(model, levels.iloc[:50], np.random.default_rng(0))
 
@@ -200,3 +203,21 @@ def test_an_order_that_is_not_released_only_orders():
     stage = rows["stage"].map({"I": 0, "II": 1, "III": 2, "IV": 3}).astype(int)
     assert (stage.groupby(rows["id"]).diff().dropna() >= 0).all()
     assert (rows.groupby("id")["stage"].first().to_numpy() == levels["stage first"]).all()
+
+
+def test_categories_of_a_row_go_together_and_know_the_last_row():
+    """Catches a category that ignores an earlier one of its row, or the end of a history."""
+    rng = np.random.default_rng(0)
+    columns = [Column(name=name, kind="categorical", categories=("a", "b", "c")) for name in ("one", "two")]
+    day = Column(name="day", kind="integer", lower=0, upper=9)
+    schema = PatientSchema(unit="id", order="day", most=6, columns=(day, *columns))
+    frame = pd.DataFrame({"id": np.repeat(np.arange(1500), 6), "day": np.tile(np.arange(6), 1500)})
+    frame["one"] = rng.choice(["a", "b", "c"], len(frame))
+    frame["two"] = np.where(rng.random(len(frame)) < 0.8, frame["one"], "a")
+    frame.loc[frame["day"] == 5, "two"] = "c"
+    model, levels = exact(frame, schema)
+    rows = draw_rows(model, levels, np.random.default_rng(0))
+    before, last = (rows[rows["day"].eq(5) == end] for end in (False, True))
+    assert (before["one"] == before["two"]).mean() > 0.7
+    assert (last["two"] == "c").mean() > 0.75
+    assert likely_parents(schema, levels) == {"two": "one"}

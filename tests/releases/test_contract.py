@@ -195,11 +195,11 @@ CASES = {
     "cox information": Case(lambda: information("cox"), 1.0),
     "life table": Case(life_table, 1.0),
     "tables of rows": Case(
-        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(8), table=patients
+        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(9), table=patients
     ),
     "tables of rows with courses": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS),
-        np.sqrt(10),
+        np.sqrt(11),
         table=lambda n, seed=0: histories_of(stays(n, seed), STAYS),
     ),
     "critic": Case(critic),
