@@ -16,11 +16,13 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
 from dpsynth.checks import few
-from dpsynth.errors import SchemaError
-from dpsynth.files.yaml_text import load_yaml, one_sentence, read_yaml
+from dpsynth.errors import DataError, SchemaError
+from dpsynth.files.atomic import write_text
+from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.io import read_cells
+from dpsynth.table.io import WRITABLE, read_cells
+from dpsynth.table.patient_files import PatientFile, PatientFolder
 from dpsynth.table.schema import Schema
 
 #: Rows of a patient that are modelled, at most.
@@ -62,6 +64,14 @@ class PatientSchema(BaseModel):
         The number of patients, if that is public knowledge.
     name, description : str, optional
         For readers.
+    files : tuple of PatientFile
+        The files of a folder that gives the rows, see :mod:`dpsynth.table.patient_files`. Each column but the
+        unit and the order stands in one of them.
+    ignored, other_columns, missing_words
+        As in :class:`~dpsynth.table.schema.Schema`.
+    rows_unreviewed : tuple of str
+        Which of ``unit``, ``most``, ``order``, ``per`` and ``files`` were read from records and are not
+        reviewed. A fit refuses them.
 
     Raises
     ------
@@ -83,6 +93,11 @@ class PatientSchema(BaseModel):
     n_public: int | None = None
     name: str | None = None
     description: str | None = None
+    files: tuple[PatientFile, ...] = ()
+    ignored: tuple[StrictStr, ...] = ()
+    other_columns: Literal["refuse", "ignore"] = "refuse"
+    missing_words: tuple[StrictStr, ...] = ()
+    rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -131,7 +146,18 @@ class PatientSchema(BaseModel):
         clash = min(shared, default=None)
         if clash is not None:
             raise ValueError(f"the column {clash!r} has the name of a level, rename it")
+        if self.files:
+            self.folder.check()
         return self
+
+    @property
+    def folder(self) -> PatientFolder:
+        """The files that give the rows."""
+        return PatientFolder(self.files, self.table, self.unit, self.order, self.per_patient)
+
+    def writes_folder(self, path: str | Path) -> bool:
+        """Whether rows are written to ``path`` as a folder of files: it has no suffix of a table."""
+        return bool(self.files) and not Path(path).name.lower().endswith(WRITABLE)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, as in a YAML file."""
@@ -140,7 +166,13 @@ class PatientSchema(BaseModel):
             "n_public": self.n_public,
             "rows": {"most": self.most, "order": self.order, "keep": self.keep},
         }
-        columns = self.table.to_dict()["columns"]
+        if self.rows_unreviewed:
+            facts["rows"]["unreviewed"] = list(self.rows_unreviewed)
+        if self.files:
+            facts["files"] = {file.name: file.entry() for file in self.files}
+        table = self.table.model_copy(update={"ignored": self.ignored}).to_dict()
+        facts |= {key: table.get(key) for key in ("ignored", "other_columns", "missing_words")}
+        columns = table["columns"]
         for column in columns:
             column |= {"per": "patient"} if column["name"] in self.per_patient else {}
             for course in _COURSES:
@@ -152,7 +184,7 @@ class PatientSchema(BaseModel):
     def from_dict(cls, data: Mapping[str, Any]) -> PatientSchema:
         """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
         rows, given = (data.get("rows"), data.get("columns")) if isinstance(data, Mapping) else (None, None)
-        if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep"}:
+        if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep", "unreviewed"}:
             raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
         if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
             raise SchemaError("schema: columns must be a list of mappings")
@@ -171,7 +203,12 @@ class PatientSchema(BaseModel):
             {key: value for key, value in column.items() if key not in ("per", "over_time")}
             for column in given
         ]
+        files = data.get("files") or {}
+        if not isinstance(files, Mapping):
+            raise SchemaError("schema: files must be a mapping from a file's name to its columns")
         fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
+        fields |= {"files": [PatientFile.of(str(name), entry) for name, entry in files.items()]}
+        rows = {{"unreviewed": "rows_unreviewed"}.get(key, key): value for key, value in rows.items()}
         return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, **named)
 
     @classmethod
@@ -198,17 +235,51 @@ class PatientSchema(BaseModel):
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
         return read_yaml(source, cls.from_dict, error=SchemaError)
 
-    def read(self, path: str | Path, csv_format: CsvFormat) -> pd.DataFrame:
-        """Read a file of rows with the unit's column.
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the schema as YAML text, and write it to ``path`` if one is given.
+
+        While it has unreviewed fields, only its owner can read the file.
+        """
+        text = dump_yaml(self.to_dict())
+        if path is not None:
+            write_text(path, text, private=bool(self.unreviewed))
+        return text
+
+    def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:
+        """Read rows with the unit's column from one file, or from the folder of ``files``.
+
+        Parameters
+        ----------
+        path : path
+            A CSV or Parquet file that has all columns, or a folder.
+        csv_format : CsvFormat, optional
+            How CSV files are written. Default: guessed.
+
+        Returns
+        -------
+        pandas.DataFrame, shape (rows, columns + 1)
+            Values outside the bounds stay as they are. The unit is text in rows of a folder.
 
         Raises
         ------
         DataError
-            If the file cannot be read or does not fit the schema.
+            If a file cannot be read or does not fit the schema. If files do not belong together, see
+            :mod:`dpsynth.table.patient_files`.
+
+        Warns
+        -----
+        OwnerWarning
+            How many patients without rows, items without a column and empty rows of a folder were left out.
         """
-        frame, _ = read_cells(path, self.columns, csv_format)
-        rows = self.table.check(frame)
-        return rows.assign(**{name: frame[name].to_numpy() for name in self.table.ignored if name in frame})
+        csv_format = csv_format or CsvFormat()
+        if Path(path).is_dir():
+            if not self.files:
+                raise DataError(f"{path} is a folder. Name its files in the schema, under 'files'")
+            return self.folder.read(Path(path), csv_format)
+        frame, file = read_cells(path, self.columns, csv_format)
+        rows = self.table.check(frame, path=file)
+        apart = [name for name in (self.unit, self.order) if name in frame and name not in rows]
+        return rows.assign(**{name: frame[name].to_numpy() for name in apart})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -223,12 +294,24 @@ class PatientSchema(BaseModel):
     def table(self) -> Schema:
         """The columns as a schema of rows, without the unit."""
         apart = (self.unit,) if self.timed else (self.unit, self.order)
-        return Schema(columns=self.columns, constraints=self.constraints, ignored=apart)
+        return Schema(
+            columns=self.columns,
+            constraints=self.constraints,
+            ignored=(*apart, *self.ignored),
+            other_columns=self.other_columns,
+            missing_words=self.missing_words,
+        )
 
     @property
     def timed(self) -> bool:
         """Whether the order of rows is a column that is modelled."""
         return self.order in self.names
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]:
+        """The fields read from the data that nobody has reviewed: of ``rows``, and of each column."""
+        rows = {"rows": self.rows_unreviewed} if self.rows_unreviewed else {}
+        return {**rows, **self.table.unreviewed}
 
     @property
     def rows(self) -> Schema:
