@@ -163,7 +163,7 @@ class PatientFolder:
         Warns (OwnerWarning) how many patients, items and rows were left out.
 
         Raises DataError if a file is absent, lacks a column or does not fit the schema. It is also raised if
-        a row has no patient or no time, or a patient who is not in a file of columns per patient.
+        a row lacks its patient or time, or if a file of columns per patient lacks a patient.
         """
         parts: list[_Part] = []
         patients: list[tuple[PatientFile, pd.DataFrame]] = []
@@ -245,7 +245,7 @@ class PatientFolder:
         if empty.any():
             row = int(empty.argmax()) + 1
             raise of_records(f"{path}, row {row}: {self.unit!r} is missing, but identifies patients")
-        return _texts(cells[self.unit])
+        return texts(cells[self.unit])
 
     def _checked(self, cells: pd.DataFrame, source: Path | CsvFile, file: PatientFile) -> pd.DataFrame:
         """The columns that are read from a file. Those that come from other files are left out."""
@@ -279,7 +279,7 @@ class PatientFolder:
     ) -> list[_Part]:
         times = self._checked(cells, source, file)
         codes, distinct = pd.factorize(cells[file.item])
-        names = np.array([*map(unescape, _texts(pd.Series(distinct))), ""], dtype=object)[codes]
+        names = np.array([*map(unescape, texts(pd.Series(distinct))), ""], dtype=object)[codes]
         parts = []
         for name in file.columns:
             here = names == name
@@ -315,12 +315,27 @@ class PatientFolder:
         return pd.DataFrame(joined)
 
 
+def read_files(folder: Path, csv_format: CsvFormat) -> dict[str, pd.DataFrame]:
+    """Read all tables of a folder without a schema, by the names that a schema gives them.
+
+    Raises DataError if one cannot be read, or if there is none.
+    """
+    found = {}
+    for path in sorted(folder.iterdir()):
+        name = path.name.removesuffix(".gz")
+        if name.lower().endswith(WRITABLE) and not name.startswith("."):
+            found[name] = read_cells(path, csv_format=csv_format)[0]
+    if not found:
+        raise DataError(f"{folder} holds no file that ends with .csv, .csv.gz or .parquet")
+    return found
+
+
 def _found(path: Path) -> Path:
     packed = path.with_name(f"{path.name}.gz")
     return packed if not path.exists() and packed.exists() else path
 
 
-def _texts(values: pd.Series) -> NDArray[np.object_]:
+def texts(values: pd.Series) -> NDArray[np.object_]:
     """Identifiers as text, alike in CSV and Parquet files: 7.0 of a column with decimals is 7."""
     codes, distinct = pd.factorize(values)
     whole = (int(word) if isinstance(word, float) and word.is_integer() else word for word in distinct)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, m
 from dpsynth.checks import few
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.atomic import write_text
+from dpsynth.files.notebook import html_lines
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
@@ -158,6 +159,24 @@ class PatientSchema(BaseModel):
     def writes_folder(self, path: str | Path) -> bool:
         """Whether rows are written to ``path`` as a folder of files: it has no suffix of a table."""
         return bool(self.files) and not Path(path).name.lower().endswith(WRITABLE)
+
+    def __repr__(self) -> str:
+        """The schema as a table, below the unit, the order and the number of rows."""
+        return f"{self._headline()}\n{self.table}"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return html_lines([self._headline()]) + self.table._repr_html_()
+
+    def _headline(self) -> str:
+        places = f", in the files {', '.join(file.name for file in self.files)}" if self.files else ""
+        own = f". One value each: {', '.join(self.per_patient)}" if self.per_patient else ""
+        return (
+            f"Patients ({self.unit}) with at most {self.most} rows each, in the order of {self.order}"
+            f"{places}{own}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, as in a YAML file."""
