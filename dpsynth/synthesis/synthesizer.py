@@ -301,7 +301,8 @@ class DPWGANGP(BaseEstimator):
             )
         if visits is not None:
             check_several_rows(options)
-        unreviewed = require_reviewed(visits or schema, options.accept_unreviewed)
+        declared = schema if visits is None else visits
+        unreviewed = require_reviewed(declared, options.accept_unreviewed)
         check_studies(options.studies, schema)
         # A second fit reads the same records again, so it adds to the ledger that is there.
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
