@@ -284,9 +284,15 @@ class PatientFolder:
         for name in file.columns:
             here = names == name
             one = Schema(columns=(self.table.column(name),), missing_words=self.table.missing_words)
-            values = one.check(pd.DataFrame({name: cells[file.value].where(here)}), path=source)[name]
-            here &= values.notna().to_numpy()
-            frame = times[here].assign(**{name: values[here]})
+            cells_of_item = cells[[file.value]].rename(columns={file.value: name})
+            try:
+                values = one.check(cells_of_item[here])[name]
+            except DataError:
+                one.check(cells_of_item.where(here[:, None]), path=source)  # names the line of the file
+                raise
+            present = values.notna().to_numpy()
+            here[here] = present
+            frame = times[here].assign(**{name: values[present]})
             parts.append(_Part(ids[here], frame, self._turns(ids[here], frame)))
         others = int((~np.isin(names.astype(str), file.columns)).sum())
         if others:

@@ -228,6 +228,8 @@ class _Drafting:
 
     def _items(self, file: str, frame: pd.DataFrame, item: str, value: str) -> None:
         """Draft each item of a file in long form as a column."""
+        for other in frame.columns.drop([self.unit, self.order, item, value]):
+            self.remarks.append(Remark(str(other), "left out", f"stands beside the values of {file}"))
         names: list[str] = []
         for name, values in frame[value].groupby(texts(frame[item])):
             names += self._drafted(values.rename(str(name)).to_frame(), file) if name else []
@@ -345,7 +347,7 @@ def _numbers(values: pd.Series) -> np.ndarray | None:
 def _long_form(frame: pd.DataFrame) -> tuple[str, str] | None:
     """The columns of a table in long form that hold the names of values, and the values."""
     names = {str(name): {*tokens(str(name))} for name in frame.columns}
-    items = [n for n, words in names.items() if words & _ITEMS and 1 < frame[n].nunique() <= _MOST_ITEMS]
+    items = [n for n, words in names.items() if words & _ITEMS and frame[n].nunique() <= _MOST_ITEMS]
     values = [n for n, words in names.items() if words & _VALUES and n not in items]
     return (items[0], values[0]) if items and values else None
 

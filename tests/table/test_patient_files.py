@@ -79,8 +79,9 @@ def merged(visits: pd.DataFrame, labs: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(KEYS)
 
 
+@pytest.mark.slow
 @given(st.lists(VISIT, max_size=12), st.lists(LAB, max_size=12))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_files_are_joined_as_pandas_would_and_written_back(visits, labs):
     """Catches values of another patient, time or item, rows lost or doubled, files that do not come back."""
     with TemporaryDirectory() as place:
@@ -98,6 +99,19 @@ def test_files_are_joined_as_pandas_would_and_written_back(visits, labs):
         frame.astype(object).where(frame.notna(), None).to_numpy().tolist() for frame in (found, expected)
     ]
     assert plain[0] == plain[1]
+
+
+def test_what_becomes_of_a_patients_values_reads_no_other(tmp_path):
+    """Catches values that join rows, or are left out, because of what another patient has."""
+    visits = [(who, day, 100 + who, "no") for who in (1, 2, 3, 4) for day in (0, 0, 1)]
+    labs = [(who, day, "hdl", 50 + who + day) for who in (4, 3, 2, 1) for day in (1, 0, 0)]
+    put(tmp_path, visits, labs)
+    whole = read(tmp_path)
+    for who in "1234":
+        put(tmp_path, [v for v in visits if v[0] == int(who)], [v for v in labs if v[0] == int(who)])
+        alone = whole[whole["patient_id"] == who].reset_index(drop=True)
+        assert len(alone) == 3
+        pd.testing.assert_frame_equal(read(tmp_path), alone)
 
 
 def test_what_is_left_out_is_told_to_the_owner(tmp_path):
