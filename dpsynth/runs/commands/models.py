@@ -170,6 +170,7 @@ def sample(
     from dpsynth.runs.run_folder import RunFolder
     from dpsynth.synthesis.partitioned import FIRST
     from dpsynth.synthesis.synthesizer import TABLE
+    from dpsynth.table.io import WRITABLE
 
     in_parts = partitions is not None or scheduler is not None or workers is not None
     run = RunFolder(model)
@@ -179,14 +180,15 @@ def sample(
         raise InputError("--study needs --tables, the number of tables to draw for it")
     if in_parts and tables is not None:
         raise InputError("--tables writes whole tables. Leave out --partitions, --scheduler and --workers")
+    if tables is not None or in_parts:
+        require_free_folder(out, force=force, mark=FIRST if in_parts else TABLE.format(1))
+    elif out.name.lower().endswith(WRITABLE):
+        require_free_file(out, force=force)
     fitted = run.load_model()
     visits = fitted.patients_
-    linked = () if visits is None or not visits.writes_folder(out) else visits.files
-    if tables is not None or in_parts or linked:
-        mark = FIRST if in_parts else TABLE.format(1) if tables is not None else linked[0].name
-        require_free_folder(out, force=force, mark=mark)
-    else:
-        require_free_file(out, force=force)
+    linked = visits is not None and visits.writes_folder(out) and tables is None and not in_parts
+    if visits is not None and linked:
+        require_free_folder(out, force=force, mark=visits.files[0].name)
     if tables is not None:
         options = {"escape_formulas": escape_formulas, "replace": force}
         fitted.sample_many_to(out, tables, n, study=study, where=where, random_state=seed, **options)
