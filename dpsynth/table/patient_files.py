@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.checks import few
 from dpsynth.errors import DataError, OwnerWarning, SchemaError, of_records
 from dpsynth.files.yaml_text import one_sentence
-from dpsynth.table.cells import unescape
+from dpsynth.table.cells import ABSENT, unescape
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.io import WRITABLE, read_cells, write_table
@@ -228,9 +228,10 @@ class PatientFolder:
         own = [self.table.column(name) for name in file.columns]
         if file.item is None:
             return order + own
-        if any(column.is_numeric for column in own):
-            return [*order, Column(name=str(file.value), kind="continuous", lower=0, upper=1)]
         words = tuple(dict.fromkeys(str(word) for column in own for word in column.categories))
+        # a word for "no value" that is a category of an item stays
+        if any(column.is_numeric for column in own) and not ABSENT & {*words}:
+            return [*order, Column(name=str(file.value), kind="continuous", lower=0, upper=1)]
         return [*order, Column(name=str(file.value), kind="categorical", categories=words)]
 
     def _ids(self, path: Path, cells: pd.DataFrame, file: PatientFile) -> NDArray[np.object_]:

@@ -289,10 +289,10 @@ def _order(events: Mapping[str, pd.DataFrame], unit: str, remarks: list[Remark])
             score = min(_looks_like_times(frame[name], frame[unit]) for frame in events.values())
             scores |= {name: score} if score[0] else {}
     if not scores:
-        where = " in all files" if others else ""
+        where, name = (" in all files", ". It has one name in all files") if others else ("", "")
         raise DataError(
             f"no column{where} seems to order the rows of a patient. Name one with order (--order), such as "
-            "a day or the number of a visit"
+            f"a day or the number of a visit{name}"
         )
     chosen = max(scores, key=lambda name: scores[name])
     rest = [name for name in scores if name != chosen]

@@ -30,10 +30,14 @@ columns:
   - {name: smoker, kind: binary, categories: ["no", "yes"], missing: true}
   - {name: hdl, kind: integer, lower: 5, upper: 150, missing: true}
   - {name: crp, kind: continuous, lower: 0, upper: 500, missing: true}
-  - {name: "=sign", kind: categorical, categories: [neg, "+1", "="], missing: true}
+  - {name: "=sign", kind: categorical, categories: [neg, "+1", "=", None], missing: true}
 """)
 KEYS = ["patient_id", "day", "turn"]
-ITEMS = {"hdl": st.integers(5, 150), "crp": st.floats(0, 500), "=sign": st.sampled_from(["neg", "+1", "="])}
+ITEMS = {
+    "hdl": st.integers(5, 150),
+    "crp": st.floats(0, 500),
+    "=sign": st.sampled_from(["neg", "+1", "=", "None"]),
+}
 VISIT = st.tuples(
     st.integers(1, 4),
     st.integers(0, 2),
