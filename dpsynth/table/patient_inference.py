@@ -7,7 +7,7 @@ because it increases. All this is read from private records, so it is unreviewed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -111,6 +111,7 @@ def infer_patient_schema(
             drafting.patients(file, frame.drop(columns=unit))
     for file, frame in events.items():
         drafting.rows(file, frame)
+    drafting.without_bare(events)
     columns = drafting.finished()
     most = _most(events, unit, order, remarks, apart=drafting.apart)
     if "" in frames:
@@ -197,8 +198,21 @@ class _Drafting:
     @property
     def apart(self) -> bool:
         """Whether the values of a row come from several files or items."""
-        rows = [file for file in self.files if not file.columns or {*file.columns} - {*self.per_patient}]
-        return len(rows) > 1 or any(file.item is not None for file in rows)
+        return sum(map(self._of_rows, self.files)) > 1 or any(file.item for file in self.files)
+
+    def _of_rows(self, file: PatientFile) -> bool:
+        return bool({*file.columns} - {*self.per_patient})
+
+    def without_bare(self, events: Collection[str]) -> None:
+        """Leave out files of rows that give nothing from row to row, if another one does."""
+        rows = [file for file in self.files if file.name in events]
+        for file in rows if any(map(self._of_rows, rows)) else ():
+            if not self._of_rows(file):
+                text = f"{file.name} has several rows for a patient, and no column that changes between them"
+                self.remarks.append(Remark(None, "left out", text))
+                self.files.remove(file)
+                self.per_patient = [name for name in self.per_patient if name not in file.columns]
+                self.columns = {name: c for name, c in self.columns.items() if name not in file.columns}
 
     def finished(self) -> list[Column]:
         """The columns. Those that change from row to row have no special codes."""
@@ -210,7 +224,9 @@ class _Drafting:
                 if column.special:
                     text = "codes are read as missing, since rows have no special codes"
                     self.remarks.append(Remark(column.name, "note", text))
+                    read = tuple(name.replace("special", "missing_codes") for name in column.unreviewed)
                     changes = {"missing": True, "missing_codes": column.special, "special": ()}
+                    changes["unreviewed"] = read
             found.append(column.model_copy(update=changes))
         return found
 

@@ -70,6 +70,25 @@ def test_a_folder_is_drafted_and_its_own_draft_reads_it(tmp_path):
     assert len(rows) == len(visits) and rows["hdl"].notna().any()
 
 
+def test_codes_of_rows_are_drafted_as_missing():
+    """Catches a code of a laboratory value that the schema of rows refuses, or that is taken for public."""
+    visits = clinic(400)[1]
+    visits.loc[visits.index % 9 == 0, "sbp"] = -9
+    column = infer_patient_schema(visits).schema.column("sbp")
+    assert (column.missing, column.missing_codes, column.special) == (True, (-9,), ())
+    assert "missing_codes" in column.unreviewed and column.lower >= 90
+
+
+def test_a_file_that_changes_nothing_is_left_out():
+    """Catches a file of repeated rows that is taken for the file of patients."""
+    patients, visits, labs = clinic()
+    bare = visits[["patient_id", "day"]].assign(centre="north")
+    made = infer_patient_schema({"p.csv": patients, "bare.csv": bare, "v.csv": visits, "labs.csv": labs})
+    assert [file.name for file in made.schema.files] == ["p.csv", "v.csv", "labs.csv"]
+    assert "centre" in made.schema.ignored
+    assert any(line.startswith("left out: bare.csv") for line in made.lines())
+
+
 def test_options_choose_and_are_not_asked_about():
     """Catches a guess that overrides the owner, or a chosen column that is still asked about."""
     visits = clinic()[1].rename(columns={"patient_id": "who", "day": "after"})
