@@ -5,7 +5,8 @@ rows in time, with the column that orders them. In long form such a file has one
 name of the column that it belongs to.
 
 Rows of a patient at the same time become one row. If a file has several, its first joins the first of each
-other file, its second the second, and so on. So no value is lost.
+other file, its second the second, and so on. So no value is lost. A terminal column that a row's files lack
+has its first category, such as alive.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class PatientFolder:
     unit: str
     order: str
     per_patient: tuple[str, ...]
+    terminal: tuple[str, ...]
 
     @property
     def events(self) -> tuple[PatientFile, ...]:
@@ -143,7 +145,8 @@ class PatientFolder:
                 home[name] = file.name
                 if file.item is not None and name in self.per_patient:
                     raise ValueError(f"files: {name!r} of {file.name!r} cannot be per patient in long form")
-        absent = [name for name in self.table.names if name not in home and name != self.order]
+        given = [column.name for column in self.table.columns if column.derived is None]
+        absent = [name for name in given if name not in home and name != self.order]
         if absent:
             raise ValueError(f"files: no file has the column(s) {few(map(repr, absent))}")
         if not self.events:
@@ -152,7 +155,7 @@ class PatientFolder:
             if not self._of_rows(file):
                 raise ValueError(f"files: {file.name!r} must give a column that changes from row to row")
             for name in self._of_rows(file):
-                if not self.table.column(name).missing:
+                if not self.table.column(name).missing and name not in self.terminal:
                     raise ValueError(
                         f"column {name!r} must have missing: true, since other files or items have rows too"
                     )
@@ -207,13 +210,14 @@ class PatientFolder:
             return rows.groupby(self.unit, sort=False)[columns].first().reset_index()
         if file.item is not None:
             # a row for each value, in the order of the rows
-            words = rows.astype(dict.fromkeys(columns, object)).reset_index(drop=True)
+            words = rows[keys].join(rows[columns].astype(object).where(self._valued(rows, columns)))
+            words = words.reset_index(drop=True)
             made = words.melt(keys, columns, ignore_index=False).sort_index(kind="stable")
             made.columns = pd.Index([*keys, file.item, file.value])
             made = made[made[file.value].notna()]
             return made.assign(**{str(file.value): self._values(made[file.value], file)})
         changing = self._of_rows(file)
-        return rows.loc[rows[changing].notna().any(axis=1) | (not self.apart), keys + columns]
+        return rows.loc[self._valued(rows, changing).any(axis=1) | (not self.apart), keys + columns]
 
     def _values(self, values: pd.Series, file: PatientFile) -> pd.Series:
         """Values of a file in long form. A Parquet file has one type for all."""
@@ -253,18 +257,20 @@ class PatientFolder:
         own = [*([self.order] if file in self.events else []), *([] if file.item else file.columns)]
         elsewhere = {self.unit, file.item, file.value, *self.table.names, *self.table.ignored} - {*own}
         kept = [name for name in cells.columns if name not in elsewhere]
-        part = Schema(
-            columns=tuple(map(self.table.column, own)),
-            other_columns=self.table.other_columns,
-            missing_words=self.table.missing_words,
-        )
-        return part.check(cells[kept], path=source)
+        return self.table.select(own).check(cells[kept], path=source)
+
+    def _valued(self, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+        """Which cells say something: not missing, and of a terminal column the second category."""
+        valued = frame[[*names]].notna()
+        for name in set(names) & set(self.terminal):
+            valued[name] &= frame[name] == self.table.column(name).categories[1]
+        return valued
 
     def _wide(self, path: Path, frame: pd.DataFrame, ids: NDArray[np.object_], file: PatientFile) -> _Part:
         changing = self._of_rows(file)
         frame = frame[[self.order, *changing]]
         if self.apart:
-            kept = frame[changing].notna().any(axis=1).to_numpy()
+            kept = self._valued(frame, changing).any(axis=1).to_numpy()
             if not kept.all():
                 _tell(path, f"{int((~kept).sum()):,} row(s) without any value")
             frame, ids = frame[kept], ids[kept]
@@ -284,16 +290,16 @@ class PatientFolder:
         parts = []
         for name in file.columns:
             here = names == name
-            one = Schema(columns=(self.table.column(name),), missing_words=self.table.missing_words)
+            one = self.table.select([name])
             cells_of_item = cells[[file.value]].rename(columns={file.value: name})
             try:
-                values = one.check(cells_of_item[here])[name]
+                values = one.check(cells_of_item[here])
             except DataError:
                 one.check(cells_of_item.where(here[:, None]), path=source)  # names the line of the file
                 raise
-            present = values.notna().to_numpy()
+            present = self._valued(values, [name])[name].to_numpy()
             here[here] = present
-            frame = times[here].assign(**{name: values[present]})
+            frame = times[here].assign(**{name: values.loc[present, name]})
             parts.append(_Part(ids[here], frame, self._turns(ids[here], frame)))
         others = int((~np.isin(names.astype(str), file.columns)).sum())
         if others:
@@ -319,6 +325,9 @@ class PatientFolder:
             start += len(part.ids)
             for name in part.frame.columns.drop(self.order):
                 joined[name] = part.frame[name].set_axis(own).reindex(range(len(first)))
+        for name in set(self.terminal) & joined.keys():
+            words = joined[name].astype(object)
+            joined[name] = words.where(words.notna(), self.table.column(name).categories[0])
         return pd.DataFrame(joined)
 
 

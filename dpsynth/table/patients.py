@@ -154,7 +154,7 @@ class PatientSchema(BaseModel):
     @property
     def folder(self) -> PatientFolder:
         """The files that give the rows."""
-        return PatientFolder(self.files, self.table, self.unit, self.order, self.per_patient)
+        return PatientFolder(self.files, self.table, self.unit, self.order, self.per_patient, self.terminal)
 
     def writes_folder(self, path: str | Path) -> bool:
         """Whether rows are written to ``path`` as a folder of files: it has no suffix of a table."""

@@ -243,3 +243,26 @@ def test_files_survive_the_schemas_file():
     schema = PatientSchema.from_dict(SCHEMA.to_dict() | fields)
     schema = schema.model_copy(update={"rows_unreviewed": ("most", "per")})
     assert PatientSchema.from_yaml(schema.to_yaml()) == schema
+
+
+def test_deaths_courses_and_formulas_are_kept(tmp_path):
+    """Catches a death that another file's row forgets, a formula asked of a file, or a row that is lost."""
+    from visits import STAYS, stays
+
+    fields = STAYS.to_dict()
+    for column in fields["columns"]:
+        free = column.get("per") != "patient" and column["name"] not in ("day", "died", "age")
+        column |= {"missing": True} if free else {}
+    items = {"item": "test", "value": "result", "columns": ["sbp", "dbp", "died"]}
+    fields["files"] = {
+        "patients.csv": ["end", "sex", "first_age"],
+        "stays.csv": ["stage", "dose", "pregnant"],
+        "labs.csv": items,
+    }
+    schema = PatientSchema.from_dict(fields)
+    rows = schema.table.check(stays(40).drop(columns="id"))
+    schema.folder.write(rows.assign(id=stays(40)["id"]), tmp_path)
+    found = schema.read(tmp_path)
+    assert (found["died"] == "yes").sum() == (rows["died"] == "yes").sum() > 0
+    assert "no" not in (tmp_path / "labs.csv").read_text() and found["age"].notna().all()
+    pd.testing.assert_frame_equal(found.drop(columns="id"), rows)
