@@ -6,7 +6,8 @@ name of the column that it belongs to.
 
 Rows of a patient at the same time become one row. If a file has several, its first joins the first of each
 other file, its second the second, and so on. So no value is lost. A terminal column that a row's files lack
-has its first category, such as alive.
+has its first category, such as alive. If the order is no column of the schema, it links the files all the
+same, and rows that are written have the numbers 1, 2, ….
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.checks import few
 from dpsynth.errors import DataError, OwnerWarning, SchemaError, of_records
 from dpsynth.files.yaml_text import one_sentence
-from dpsynth.table.cells import ABSENT, unescape
+from dpsynth.table.cells import ABSENT, number, unescape
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.io import WRITABLE, read_cells, write_table
@@ -189,17 +190,19 @@ class PatientFolder:
             if file in self.events:
                 parts.append(self._wide(path, frame, ids, file))
         joined = self._joined(parts)
-        units = joined[self.unit]
+        units, apart = joined[self.unit], [self.unit] if self._timed else [self.unit, self.order]
         for file, own_values in patients:
             _refuse_unknown(folder / file.name, units, own_values.index)
             without = len(own_values.index.difference(pd.Index(units)))
             if without:
                 _tell(folder / file.name, f"{without:,} patient(s) without a row in the other files")
             joined = joined.join(own_values, on=self.unit)
-        return self.table.check(joined).assign(**{self.unit: units})
+        return self.table.check(joined).assign(**{name: joined[name] for name in apart})
 
     def write(self, rows: pd.DataFrame, folder: Path, *, escape_formulas: bool = True) -> None:
         """Write rows to the files, into a folder that exists. Missing values have no row in long form."""
+        if not self._timed:
+            rows = rows.assign(**{self.order: rows.groupby(self.unit).cumcount() + 1})
         for file in self.files:
             part = self._split(rows, file)
             write_table(part, folder / file.name, escape_formulas=escape_formulas)
@@ -226,9 +229,17 @@ class PatientFolder:
         numeric = all(self.table.column(name).is_numeric for name in file.columns)
         return values.astype(np.float64) if numeric else values.map(str)
 
+    @property
+    def _timed(self) -> bool:
+        return self.order in self.table.names
+
+    def _times(self, file: PatientFile) -> list[str]:
+        """The order, where a file has it as a column of the schema."""
+        return [self.order] if file in self.events and self._timed else []
+
     def _columns(self, file: PatientFile) -> list[Column]:
         """Describe the cells of a file for its reader."""
-        order = [self.table.column(self.order)] if file in self.events else []
+        order = list(map(self.table.column, self._times(file)))
         own = [self.table.column(name) for name in file.columns]
         if file.item is None:
             return order + own
@@ -246,18 +257,23 @@ class PatientFolder:
         for name, role in needed.items():
             if name not in cells:
                 raise DataError(f"{path}: the column {name!r}, which {role}, is not in the file")
-        empty = cells[self.unit].isna().to_numpy()
-        if empty.any():
-            row = int(empty.argmax()) + 1
-            raise of_records(f"{path}, row {row}: {self.unit!r} is missing, but identifies patients")
+        links = {self.unit} if self._times(file) else {self.unit, self.order} & needed.keys()
+        for name in sorted(links):
+            empty = cells[name].isna().to_numpy()
+            if empty.any():
+                row = int(empty.argmax()) + 1
+                raise of_records(f"{path}, row {row}: {name!r} is missing, but {needed[name]}")
         return texts(cells[self.unit])
 
     def _checked(self, cells: pd.DataFrame, source: Path | CsvFile, file: PatientFile) -> pd.DataFrame:
         """The columns that are read from a file. Those that come from other files are left out."""
-        own = [*([self.order] if file in self.events else []), *([] if file.item else file.columns)]
+        own = [*self._times(file), *([] if file.item else file.columns)]
         elsewhere = {self.unit, file.item, file.value, *self.table.names, *self.table.ignored} - {*own}
         kept = [name for name in cells.columns if name not in elsewhere]
-        return self.table.select(own).check(cells[kept], path=source)
+        found = self.table.select(own).check(cells[kept], path=source) if own else cells[[]]
+        if file in self.events and not self._timed:
+            found = found.assign(**{self.order: ordered(cells[self.order])})
+        return found
 
     def _valued(self, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         """Which cells say something: not missing, and of a terminal column the second category."""
@@ -307,7 +323,8 @@ class PatientFolder:
         return parts
 
     def _turns(self, ids: NDArray[np.object_], frame: pd.DataFrame) -> NDArray[np.int64]:
-        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": frame[self.order].to_numpy()})
+        times = pd.factorize(frame[self.order])[0]
+        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": times})
         return np.asarray(keys.groupby(["patient", "time"]).cumcount(), dtype=np.int64)
 
     def _joined(self, parts: Sequence[_Part]) -> pd.DataFrame:
@@ -315,7 +332,8 @@ class PatientFolder:
         ids = np.concatenate([part.ids for part in parts])
         times = pd.concat([part.frame[self.order] for part in parts], ignore_index=True)
         turns = np.concatenate([part.turn for part in parts])
-        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": times, "turn": turns})
+        places = pd.factorize(times, sort=True)[0]
+        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": places, "turn": turns})
         place = keys.groupby(["patient", "time", "turn"]).ngroup().to_numpy()
         first = np.unique(place, return_index=True)[1]
         joined = {self.unit: pd.Series(ids[first]), self.order: times.iloc[first].reset_index(drop=True)}
@@ -349,6 +367,14 @@ def read_files(folder: Path, csv_format: CsvFormat) -> dict[str, pd.DataFrame]:
 def _found(path: Path) -> Path:
     packed = path.with_name(f"{path.name}.gz")
     return packed if not path.exists() and packed.exists() else path
+
+
+def ordered(values: pd.Series) -> pd.Series:
+    """Values that order rows: words that write a number become that number, cell by cell."""
+    codes, distinct = pd.factorize(values)
+    numbers = (number(word) if isinstance(word, str) else word for word in distinct)
+    keys = [word if key is None else key for word, key in zip(distinct, numbers, strict=True)]
+    return pd.Series(np.array([*keys, None], dtype=object)[codes], index=values.index).infer_objects()
 
 
 def texts(values: pd.Series) -> NDArray[np.object_]:

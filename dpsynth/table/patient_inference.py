@@ -117,7 +117,12 @@ def infer_patient_schema(
     if "" in frames:
         columns.sort(key=lambda column: [*known].index(column.name))
     present = [str(column) for frame in frames.values() for column in frame.columns]
-    links = {unit, *drafting.columns, *(name for file in drafting.files for name in (file.item, file.value))}
+    links = {
+        unit,
+        order,
+        *drafting.columns,
+        *(name for file in drafting.files for name in (file.item, file.value)),
+    }
     schema = PatientSchema(
         unit=unit,
         order=order,
@@ -150,7 +155,11 @@ class _Drafting:
     words: set[str] = field(default_factory=set)
 
     def times(self, values: pd.Series) -> None:
-        """Draft the column that orders the rows: a number without codes."""
+        """Draft the column that orders the rows: a number without codes, or none where it identifies rows."""
+        if named_identifier(self.order, values.nunique(), len(values)):
+            text = "orders the rows and is not released"
+            self.remarks.append(Remark(self.order, "note", text))
+            return
         said = Remarks(self.order)
         cells = TextCells.of(values, self.missing_words) if is_text(values) else None
         column: Column | None = None

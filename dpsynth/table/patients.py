@@ -23,7 +23,7 @@ from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yam
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.io import WRITABLE, read_cells
-from dpsynth.table.patient_files import PatientFile, PatientFolder
+from dpsynth.table.patient_files import PatientFile, PatientFolder, ordered
 from dpsynth.table.schema import Schema
 
 #: Rows of a patient that are modelled, at most.
@@ -297,8 +297,9 @@ class PatientSchema(BaseModel):
             return self.folder.read(Path(path), csv_format)
         frame, file = read_cells(path, self.columns, csv_format)
         rows = self.table.check(frame, path=file)
-        apart = [name for name in (self.unit, self.order) if name in frame and name not in rows]
-        return rows.assign(**{name: frame[name].to_numpy() for name in apart})
+        apart = {name: frame[name] for name in (self.unit, self.order) if name in frame}
+        apart |= {self.order: ordered(apart[self.order])} if self.order in apart else {}
+        return rows.assign(**{name: values for name, values in apart.items() if name not in rows})
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -266,3 +266,25 @@ def test_deaths_courses_and_formulas_are_kept(tmp_path):
     assert (found["died"] == "yes").sum() == (rows["died"] == "yes").sum() > 0
     assert "no" not in (tmp_path / "labs.csv").read_text() and found["age"].notna().all()
     pd.testing.assert_frame_equal(found.drop(columns="id"), rows)
+
+
+def test_an_order_that_is_no_column_links_files_and_sorts_as_numbers(tmp_path):
+    """Catches a tenth stay before the second, files that are joined without stays, or numbers that leave."""
+    fields = SCHEMA.to_dict()
+    fields["columns"] = [column for column in fields["columns"] if column["name"] != "day"]
+    schema = PatientSchema.from_dict(fields | {"rows": {"most": 8, "order": "stay"}})
+    visits, labs = put(
+        tmp_path, [(1, 10, 110, "no"), (1, 2, 102, "no")], [(1, 10, "hdl", 60), (1, 2, "hdl", 52)]
+    )
+    visits.rename(columns={"day": "stay"}).to_parquet(tmp_path / "visits.parquet")
+    labs.rename(columns={"day": "stay"}).to_csv(tmp_path / "labs.csv", index=False)
+    with pytest.warns(OwnerWarning):
+        found = schema.read(tmp_path)
+    assert found[["stay", "sbp", "hdl"]].to_numpy().tolist() == [[2, 102, 52], [10, 110, 60]]
+    found.iloc[::-1].to_csv(tmp_path / "long.csv", index=False)
+    assert schema.read(tmp_path / "long.csv")["stay"].tolist() == [10, 2]
+    (tmp_path / "made").mkdir()
+    schema.folder.write(found.drop(columns="stay"), tmp_path / "made")
+    again = schema.read(tmp_path / "made")
+    assert again["stay"].tolist() == [1, 2]
+    pd.testing.assert_frame_equal(again.drop(columns="stay"), found.drop(columns="stay"))

@@ -92,9 +92,16 @@ def test_a_file_that_changes_nothing_is_left_out():
 def test_options_choose_and_are_not_asked_about():
     """Catches a guess that overrides the owner, or a chosen column that is still asked about."""
     visits = clinic()[1].rename(columns={"patient_id": "who", "day": "after"})
-    schema = infer_patient_schema(visits, unit="who", order="after", drop=["sbp"]).schema
-    assert (schema.unit, schema.order, schema.ignored) == ("who", "after", ("visit_id", "sbp"))
+    schema = infer_patient_schema(visits, unit="who", order="after", drop=["visit_id"]).schema
+    assert (schema.unit, schema.order, schema.ignored) == ("who", "after", ("visit_id",))
     assert schema.rows_unreviewed == ("most", "per")
+
+
+def test_a_number_of_visits_orders_rows_without_being_a_column():
+    """Catches identifiers of visits that are modelled as measurements."""
+    made = infer_patient_schema(clinic()[1], order="visit_id", drop=["day"])
+    assert made.schema.order == "visit_id" and made.schema.names == ("sex", "sbp")
+    assert "visit_id: orders the rows and is not released" in "\n".join(made.lines())
 
 
 def test_candidates_are_named():

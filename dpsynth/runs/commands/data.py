@@ -316,7 +316,7 @@ def _drafted(
     if outcome is None and any(repeated_persons(kept)):
         try:
             return infer_patient_schema(table, name, **options)
-        except DataError as problem:
+        except InputError as problem:
             console.say(f"- question: does a patient have several rows? Not drafted: {problem}")
     return infer_schema(table, name, outcome=outcome, **options)
 
