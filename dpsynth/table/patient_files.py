@@ -6,8 +6,8 @@ name of the column that it belongs to.
 
 Rows of a patient at the same time become one row. If a file has several, its first joins the first of each
 other file, its second the second, and so on. So no value is lost. A terminal column that a row's files lack
-has its first category, such as alive. If the order is no column of the schema, it links the files all the
-same, and rows that are written have the numbers 1, 2, ….
+has its first category, such as alive. An order that is no column of the schema links the files too.
+Rows that are written then have the numbers 1, 2, ….
 """
 
 from __future__ import annotations
