@@ -247,8 +247,9 @@ class PatientSchema(BaseModel):
         ... columns:
         ...   - {name: day, kind: integer, lower: 0, upper: 365}
         ...   - {name: age, kind: integer, lower: 18, upper: 99, per: patient}
+        ...   - {name: ward, kind: binary, categories: [A, B]}
         ... ''').levels.names
-        ('age', 'rows', 'day first', 'day span')
+        ('age', 'rows', 'day first', 'day span', 'ward mode', 'ward same')
         """
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
