@@ -86,12 +86,17 @@ class GeneratorModel:
 
     @property
     def released_schema(self) -> Schema:
-        """The schema of samples. Patients with several rows have their number before the columns."""
+        """The schema of samples.
+
+        Patients with several rows have their number before the columns, and that of the row if no column
+        orders the rows.
+        """
         if self.trajectories is None:
             return self.schema
         patients = self.trajectories.schema
-        number = Column(name=patients.unit, kind="integer", lower=1, upper=EXACT_INTEGERS)
-        return Schema(columns=(number, *patients.columns), name=patients.name, unit=self.schema.unit)
+        before = {patients.unit: EXACT_INTEGERS} | ({} if patients.timed else {patients.order: patients.most})
+        numbers = (Column(name=name, kind="integer", lower=1, upper=upper) for name, upper in before.items())
+        return Schema(columns=(*numbers, *patients.columns), name=patients.name, unit=self.schema.unit)
 
     def study(self, name: str) -> FittedStudy:
         """The pre-specified regression of this name."""

@@ -67,6 +67,8 @@ def _block(model: Trajectories, levels: pd.DataFrame, rng: np.random.Generator, 
         frame, unit, broken = _Drawing(model, levels.iloc[chosen].reset_index(drop=True), rng).frame()
         wrong = np.bincount(unit[broken], minlength=len(open_)) > 0
         frame.insert(0, model.schema.unit, open_[unit] + number)
+        if not model.schema.timed:
+            frame.insert(1, model.schema.order, frame.groupby(model.schema.unit).cumcount() + 1)
         parts.append(frame[~wrong[unit]])
         done, open_ = np.concatenate([done, chosen[~wrong]]), open_[wrong]
         if not len(open_):

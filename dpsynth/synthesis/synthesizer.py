@@ -301,7 +301,7 @@ class DPWGANGP(BaseEstimator):
             )
         if visits is not None:
             check_several_rows(options)
-        declared = schema if visits is None else visits.table
+        declared = schema if visits is None else visits
         unreviewed = require_reviewed(declared, options.accept_unreviewed)
         check_studies(options.studies, schema)
         # A second fit reads the same records again, so it adds to the ledger that is there.
@@ -528,11 +528,38 @@ class DPWGANGP(BaseEstimator):
         where: Where | None = None,
         random_state: int | None = None,
         escape_formulas: bool = True,
+        replace: bool = False,
     ) -> Path:
         """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically.
 
-        ``escape_formulas``: see :func:`dpsynth.table.io.write_table`.
+        If a ``PatientSchema`` names ``files``, any other ``path`` is a folder of these files. It appears when
+        it is complete, and its rows are held in memory.
+
+        Parameters
+        ----------
+        path : path
+            A file that ends with ``.csv`` or ``.parquet``, or a folder.
+        n_samples, where, random_state
+            As for `sample`.
+        escape_formulas : bool
+            See :func:`dpsynth.table.io.write_table`.
+        replace : bool
+            Whether an existing folder may be replaced. A file is always replaced.
+
+        Raises
+        ------
+        InputError
+            As `sample` does, or if a folder exists and may not be replaced.
         """
+        patients = self.patients_
+        if patients is not None and patients.writes_folder(path):
+            rows = self.sample(n_samples, where=where, random_state=random_state)
+
+            def fill(folder: Path) -> None:
+                patients.folder.write(rows, folder, escape_formulas=escape_formulas)
+                self.guarantee().write_warning(folder / WARNING)
+
+            return storage.write_folder(path, fill, replace=replace)
         write_table(self._blocks(n_samples, where, random_state), path, escape_formulas=escape_formulas)
         self.guarantee().write_warning(Path(f"{path}.{WARNING}"))
         return Path(path)
@@ -602,6 +629,13 @@ class DPWGANGP(BaseEstimator):
             where=conditions,
             record=self.acceptance_,
         )
+
+    @property
+    def patients_(self) -> PatientSchema | None:
+        """The schema of the rows where patients have several, None elsewhere."""
+        self._check_fitted()
+        trajectories = self.model_.trajectories
+        return None if trajectories is None else trajectories.schema
 
     @property
     def estimates_(self) -> tuple[Estimates, ...]:

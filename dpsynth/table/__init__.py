@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpsynth.table.histories import patient_table
     from dpsynth.table.io import read_table, write_table
     from dpsynth.table.parquet import ParquetTable
+    from dpsynth.table.patient_inference import infer_patient_schema
     from dpsynth.table.schema import Schema, require_reviewed
     from dpsynth.table.schema_inference import infer_schema
 
@@ -25,6 +26,7 @@ _HOMES = {
     "CsvFormat": "dpsynth.table.csv_format",
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
+    "infer_patient_schema": "dpsynth.table.patient_inference",
     "infer_schema": "dpsynth.table.schema_inference",
     "patient_table": "dpsynth.table.histories",
     "read_table": "dpsynth.table.io",
@@ -38,6 +40,7 @@ __all__ = [
     "CsvFormat",
     "ParquetTable",
     "Schema",
+    "infer_patient_schema",
     "infer_schema",
     "patient_table",
     "read_table",

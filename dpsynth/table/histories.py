@@ -10,9 +10,9 @@ Examples
 ...     unit="id", order="day", most=3,
 ...     columns=(Column(name="day", kind="integer", lower=0, upper=365),
 ...              Column(name="hdl", kind="integer", lower=5, upper=150, missing=True)))
->>> visits = pd.DataFrame({"id": [7, 7, 8], "day": [10, 40, 5], "hdl": [50, 60, None]})
+>>> visits = pd.DataFrame({"id": [7, 7, 8], "day": [10, 40, 5], "hdl": [50, 60, 41]})
 >>> patient_table(visits, schema)["hdl mean"].tolist()
-[55.0, nan]
+[55.0, 41.0]
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def warn_of_repeated_persons(frame: pd.DataFrame) -> None:
         warnings.warn(
             f"{found.name}: {found.rows:,} rows have {found.distinct:,} different values, one of them "
             f"{found.most:,} times (confidential). If these are persons, the guarantee covers "
-            "one row, not one person: a person with k rows has at least k times epsilon. Make one row a "
-            "person first",
+            "one row, not one person: a person with k rows has at least k times epsilon. Describe several "
+            "rows with a PatientSchema (dpsynth schema infer drafts one), or make one row a person first",
             OwnerWarning,
             stacklevel=3,
         )

@@ -23,7 +23,8 @@ from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.schema import Schema
 
 _READABLE = (".csv", ".csv.gz", ".parquet")
-_WRITABLE = (".csv", ".parquet")
+#: Ends of the names of files that can be written.
+WRITABLE = (".csv", ".parquet")
 _GUESSED = CsvFormat()
 
 
@@ -93,7 +94,7 @@ def write_table(
     (4, [40, 51, 40, 51])
     """
     target = Path(path)
-    suffix = _suffix(target, _WRITABLE)
+    suffix = _suffix(target, WRITABLE)
     if not target.parent.is_dir():
         raise DataError(f"{target}: the folder {target.parent} does not exist")
     pieces = iter([frames] if isinstance(frames, pd.DataFrame) else frames)

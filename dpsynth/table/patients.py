@@ -16,11 +16,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
 from dpsynth.checks import few
-from dpsynth.errors import SchemaError
-from dpsynth.files.yaml_text import load_yaml, one_sentence, read_yaml
+from dpsynth.errors import DataError, SchemaError
+from dpsynth.files.atomic import write_text
+from dpsynth.files.notebook import html_lines
+from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.io import read_cells
+from dpsynth.table.io import WRITABLE, read_cells
+from dpsynth.table.patient_files import PatientFile, PatientFolder, ordered
 from dpsynth.table.schema import Schema
 
 #: Rows of a patient that are modelled, at most.
@@ -42,7 +45,7 @@ class PatientSchema(BaseModel):
         The column that identifies a patient. It is never modelled, and samples have fresh identifiers.
     order : str
         The column that orders a patient's rows. A numeric one, such as the day, is modelled. One that
-        ``columns`` does not name, such as the number of a stay, orders rows and is not released.
+        ``columns`` does not name, such as the number of a stay, orders rows. Samples hold the row's number.
     most : int
         Rows of a patient that are used, at most.
     keep : {"first", "last", "random"}
@@ -62,6 +65,14 @@ class PatientSchema(BaseModel):
         The number of patients, if that is public knowledge.
     name, description : str, optional
         For readers.
+    files : tuple of PatientFile
+        The files of a folder that gives the rows, see :mod:`dpsynth.table.patient_files`. Each column but the
+        unit and the order stands in one of them.
+    ignored, other_columns, missing_words
+        As in :class:`~dpsynth.table.schema.Schema`.
+    rows_unreviewed : tuple of str
+        Which of ``unit``, ``most``, ``order``, ``per`` and ``files`` were read from records and are not
+        reviewed. A fit refuses them.
 
     Raises
     ------
@@ -83,6 +94,11 @@ class PatientSchema(BaseModel):
     n_public: int | None = None
     name: str | None = None
     description: str | None = None
+    files: tuple[PatientFile, ...] = ()
+    ignored: tuple[StrictStr, ...] = ()
+    other_columns: Literal["refuse", "ignore"] = "refuse"
+    missing_words: tuple[StrictStr, ...] = ()
+    rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -131,7 +147,36 @@ class PatientSchema(BaseModel):
         clash = min(shared, default=None)
         if clash is not None:
             raise ValueError(f"the column {clash!r} has the name of a level, rename it")
+        if self.files:
+            self.folder.check()
         return self
+
+    @property
+    def folder(self) -> PatientFolder:
+        """The files that give the rows."""
+        return PatientFolder(self.files, self.table, self.unit, self.order, self.per_patient, self.terminal)
+
+    def writes_folder(self, path: str | Path) -> bool:
+        """Whether rows are written to ``path`` as a folder of files: it has no suffix of a table."""
+        return bool(self.files) and not Path(path).name.lower().endswith(WRITABLE)
+
+    def __repr__(self) -> str:
+        """The schema as a table, below the unit, the order and the number of rows."""
+        return f"{self._headline()}\n{self.table}"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return html_lines([self._headline()]) + self.table._repr_html_()
+
+    def _headline(self) -> str:
+        places = f", in the files {', '.join(file.name for file in self.files)}" if self.files else ""
+        own = f". One value each: {', '.join(self.per_patient)}" if self.per_patient else ""
+        return (
+            f"Patients ({self.unit}) with at most {self.most} rows each, in the order of {self.order}"
+            f"{places}{own}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, as in a YAML file."""
@@ -140,7 +185,13 @@ class PatientSchema(BaseModel):
             "n_public": self.n_public,
             "rows": {"most": self.most, "order": self.order, "keep": self.keep},
         }
-        columns = self.table.to_dict()["columns"]
+        if self.rows_unreviewed:
+            facts["rows"]["unreviewed"] = list(self.rows_unreviewed)
+        if self.files:
+            facts["files"] = {file.name: file.entry() for file in self.files}
+        table = self.table.model_copy(update={"ignored": self.ignored}).to_dict()
+        facts |= {key: table.get(key) for key in ("ignored", "other_columns", "missing_words")}
+        columns = table["columns"]
         for column in columns:
             column |= {"per": "patient"} if column["name"] in self.per_patient else {}
             for course in _COURSES:
@@ -152,7 +203,7 @@ class PatientSchema(BaseModel):
     def from_dict(cls, data: Mapping[str, Any]) -> PatientSchema:
         """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
         rows, given = (data.get("rows"), data.get("columns")) if isinstance(data, Mapping) else (None, None)
-        if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep"}:
+        if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep", "unreviewed"}:
             raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
         if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
             raise SchemaError("schema: columns must be a list of mappings")
@@ -171,7 +222,12 @@ class PatientSchema(BaseModel):
             {key: value for key, value in column.items() if key not in ("per", "over_time")}
             for column in given
         ]
+        files = data.get("files") or {}
+        if not isinstance(files, Mapping):
+            raise SchemaError("schema: files must be a mapping from a file's name to its columns")
         fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
+        fields |= {"files": [PatientFile.of(str(name), entry) for name, entry in files.items()]}
+        rows = {{"unreviewed": "rows_unreviewed"}.get(key, key): value for key, value in rows.items()}
         return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, **named)
 
     @classmethod
@@ -191,24 +247,60 @@ class PatientSchema(BaseModel):
         ... columns:
         ...   - {name: day, kind: integer, lower: 0, upper: 365}
         ...   - {name: age, kind: integer, lower: 18, upper: 99, per: patient}
+        ...   - {name: ward, kind: binary, categories: [A, B]}
         ... ''').levels.names
-        ('age', 'rows', 'day first', 'day span')
+        ('age', 'rows', 'day first', 'day span', 'ward mode', 'ward same')
         """
         if isinstance(source, str) and "\n" in source:
             return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
         return read_yaml(source, cls.from_dict, error=SchemaError)
 
-    def read(self, path: str | Path, csv_format: CsvFormat) -> pd.DataFrame:
-        """Read a file of rows with the unit's column.
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the schema as YAML text, and write it to ``path`` if one is given.
+
+        While it has unreviewed fields, only its owner can read the file.
+        """
+        text = dump_yaml(self.to_dict())
+        if path is not None:
+            write_text(path, text, private=bool(self.unreviewed))
+        return text
+
+    def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:
+        """Read rows with the unit's column from one file, or from the folder of ``files``.
+
+        Parameters
+        ----------
+        path : path
+            A CSV or Parquet file that has all columns, or a folder.
+        csv_format : CsvFormat, optional
+            How CSV files are written. Default: guessed.
+
+        Returns
+        -------
+        pandas.DataFrame, shape (rows, columns + 1)
+            Values outside the bounds stay as they are. The unit is text in rows of a folder.
 
         Raises
         ------
         DataError
-            If the file cannot be read or does not fit the schema.
+            If a file cannot be read or does not fit the schema. If files do not belong together, see
+            :mod:`dpsynth.table.patient_files`.
+
+        Warns
+        -----
+        OwnerWarning
+            How many patients without rows, items without a column and empty rows of a folder were left out.
         """
-        frame, _ = read_cells(path, self.columns, csv_format)
-        rows = self.table.check(frame)
-        return rows.assign(**{name: frame[name].to_numpy() for name in self.table.ignored if name in frame})
+        csv_format = csv_format or CsvFormat()
+        if Path(path).is_dir():
+            if not self.files:
+                raise DataError(f"{path} is a folder. Name its files in the schema, under 'files'")
+            return self.folder.read(Path(path), csv_format)
+        frame, file = read_cells(path, self.columns, csv_format)
+        rows = self.table.check(frame, path=file)
+        apart = {name: frame[name] for name in (self.unit, self.order) if name in frame}
+        apart |= {self.order: ordered(apart[self.order])} if self.order in apart else {}
+        return rows.assign(**{name: values for name, values in apart.items() if name not in rows})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -223,12 +315,24 @@ class PatientSchema(BaseModel):
     def table(self) -> Schema:
         """The columns as a schema of rows, without the unit."""
         apart = (self.unit,) if self.timed else (self.unit, self.order)
-        return Schema(columns=self.columns, constraints=self.constraints, ignored=apart)
+        return Schema(
+            columns=self.columns,
+            constraints=self.constraints,
+            ignored=(*apart, *self.ignored),
+            other_columns=self.other_columns,
+            missing_words=self.missing_words,
+        )
 
     @property
     def timed(self) -> bool:
         """Whether the order of rows is a column that is modelled."""
         return self.order in self.names
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]:
+        """The fields read from the data that nobody has reviewed: of ``rows``, and of each column."""
+        rows = {"rows": self.rows_unreviewed} if self.rows_unreviewed else {}
+        return {**rows, **self.table.unreviewed}
 
     @property
     def rows(self) -> Schema:

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
@@ -405,7 +405,14 @@ class Schema(BaseModel):
         return cls(**{**sdv_fields(metadata, frame, known or {}), **fields})
 
 
-def require_reviewed(schema: Schema, accept: bool = False) -> dict[str, tuple[str, ...]]:
+class _Described(Protocol):
+    """A schema of a table, or of patients with several rows."""
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]: ...
+
+
+def require_reviewed(schema: _Described, accept: bool = False) -> dict[str, tuple[str, ...]]:
     """Return the unreviewed fields of each column, or refuse a schema that has any with PrivacyError.
 
     Their bounds or categories were read off the private records. With ``accept`` the caller goes on all the

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
 from dpsynth.table.drafting import LeftOut, Remark, Remarks, _said, draft_column, is_text
 from dpsynth.table.leaks import find_leaks
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import numeric_values
 
@@ -46,15 +48,19 @@ _UNIT = (
 )
 
 
+#: The schema of a table, or of patients with several rows.
+Described = TypeVar("Described", Schema, PatientSchema)
+
+
 @dataclass(frozen=True)
-class Draft:
+class Draft(Generic[Described]):
     """A schema read from a table, every field unreviewed. Remarks about persons come first, the
     question about the privacy unit last.
 
     Printed, or shown in a notebook, it is the schema with its remarks. Both quote records.
     """
 
-    schema: Schema
+    schema: Described
     remarks: tuple[Remark, ...]
 
     @property
@@ -72,9 +78,9 @@ class Draft:
     def counts(self) -> str:
         """Say how many columns were drafted and left out, and what to do next."""
         return (
-            f"{len(self.schema)} columns drafted, {len(self.schema.ignored)} left out. The draft is private: "
-            "bounds and categories were read off the data. Answer the questions. Put public values in their "
-            "place, and delete each 'unreviewed'."
+            f"{len(self.schema.names)} columns drafted, {len(self.schema.ignored)} left out. The draft is "
+            "private: bounds and categories were read off the data. Answer the questions. Put public values "
+            "in their place, and delete each 'unreviewed'."
         )
 
     def __str__(self) -> str:
@@ -124,7 +130,7 @@ def infer_schema(
     keep: Iterable[str] = (),
     missing_words: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
-) -> Draft:
+) -> Draft[Schema]:
     """Draft a schema from a table, with the questions that only its owner can answer.
 
     Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not leave
@@ -175,13 +181,53 @@ def infer_schema(
             f"the column {both!r} is both dropped and {'kept' if both in keep else 'the outcome'}"
         )
 
+    chosen = frame.loc[:, [n not in drop for n in names]]
+    drafted = draft_columns(chosen, keep, missing_words, outcome, progress)
+    columns, remarks = drafted.columns, _persons(chosen) + drafted.remarks
+    if not columns:
+        raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
+    remarks.append(Remark(None, "question", _UNIT))
+    left = tuple(n for n in names if n not in {column.name for column in columns})
+    return Draft(
+        Schema(
+            name=name,
+            outcome=outcome,
+            n_public=n_public,
+            columns=tuple(columns),
+            ignored=left,
+            missing_words=drafted.missing_words,
+        ),
+        tuple(remarks),
+    )
+
+
+@dataclass(frozen=True)
+class DraftedColumns:
+    """Columns of a draft, the remarks about them, and the words for a missing value."""
+
+    columns: list[Column]
+    remarks: list[Remark]
+    missing_words: tuple[str, ...]
+
+
+def draft_columns(
+    frame: pd.DataFrame,
+    keep: tuple[str, ...] = (),
+    missing_words: tuple[str, ...] = (),
+    outcome: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> DraftedColumns:
+    """Draft the columns of a frame, as :func:`infer_schema` does.
+
+    Raises DataError if the outcome or a column to keep cannot be used.
+    """
     codes = [code for word in missing_words if (code := number(word)) is not None]
-    chosen = {n: _measured(frame.iloc[:, i], codes) for i, n in enumerate(names) if n not in drop}
+    chosen = {str(n): _measured(frame.iloc[:, i], codes) for i, n in enumerate(frame.columns)}
     cells = {n: TextCells.of(values, missing_words) for n, values in chosen.items() if is_text(values)}
     # a word that number columns use for "no value" means the same in the text columns beside them
     absent = {word for read in cells.values() if read.is_numeric for word in read.absent}
     columns: list[Column] = []
-    remarks: list[Remark] = _persons(frame[list(chosen)])
+    remarks: list[Remark] = []
     with shown(progress, column_bar) as tell:
         for done, (column, values) in enumerate(chosen.items()):
             if tell is not None:
@@ -196,24 +242,10 @@ def infer_schema(
                     raise of_records(f"column {column!r} cannot be kept: {why}") from None
                 said.left_out(why)
             remarks += said.remarks
-    if not columns:
-        raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
     if outcome is not None:
         taken = {column.name: _cells(chosen[column.name], cells.get(column.name)) for column in columns}
         remarks += _giveaways(pd.DataFrame(taken), outcome)
-    remarks.append(Remark(None, "question", _UNIT))
-    left = tuple(n for n in names if n not in {column.name for column in columns})
-    return Draft(
-        Schema(
-            name=name,
-            outcome=outcome,
-            n_public=n_public,
-            columns=tuple(columns),
-            ignored=left,
-            missing_words=tuple(sorted({*missing_words, *absent})),
-        ),
-        tuple(remarks),
-    )
+    return DraftedColumns(columns, remarks, tuple(sorted({*missing_words, *absent})))
 
 
 def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
@@ -294,8 +326,8 @@ def _persons(frame: pd.DataFrame) -> list[Remark]:
             None,
             "question",
             f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}. If "
-            "these are persons, only one row of a person is protected, not the person. Make one row a person "
-            "first",
+            "these are persons, only one row of a person is protected, not the person. Describe several rows "
+            "(--unit, infer_patient_schema), or make one row a person first",
         )
         for found in identifiers.repeated_persons(frame)
     ]

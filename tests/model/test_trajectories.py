@@ -199,7 +199,9 @@ def test_an_order_that_is_not_released_only_orders():
     assert levels["stage rise"].max() > 0 and not any("day" in name for name in levels)
     model, levels = exact(frame, schema)
     rows = draw_rows(model, levels, np.random.default_rng(0))
-    assert list(rows) == ["id", *schema.names]
+    assert list(rows) == ["id", "day", *schema.names]
+    assert (rows["day"] == rows.groupby("id").cumcount() + 1).all()
+    assert (patient_table(rows, schema)["rows"] == levels["rows"]).all()
     stage = rows["stage"].map({"I": 0, "II": 1, "III": 2, "IV": 3}).astype(int)
     assert (stage.groupby(rows["id"]).diff().dropna() >= 0).all()
     assert (rows.groupby("id")["stage"].first().to_numpy() == levels["stage first"]).all()

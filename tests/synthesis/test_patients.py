@@ -92,6 +92,13 @@ def test_limits_read_off_the_rows_are_refused():
         model.fit(FRAME, schema=VISITS.model_copy(update={"columns": columns, "n_public": 300}))
 
 
+def test_a_number_of_rows_read_off_the_rows_is_refused():
+    """Catches a draft's largest number of rows, or choice of columns per patient, without review."""
+    schema = VISITS.model_copy(update={"rows_unreviewed": ("most", "per"), "n_public": 300})
+    with pytest.raises(PrivacyError, match=r"rows \(most, per\)"):
+        dpsynth.DPWGANGP(epsilon=1.0).fit(FRAME, schema=schema)
+
+
 def test_tables_to_combine_are_refused(model):
     """Catches tables of levels in place of rows."""
     with pytest.raises(InputError, match="several rows"):
@@ -119,3 +126,34 @@ def test_the_shell_takes_a_file_of_rows(tmp_path):
     described = json.loads((tmp_path / "synthetic.csv.croissant.json").read_text())
     fields = described["recordSet"][0]["field"]
     assert [field["name"] for field in fields] == ["id", *VISITS.names]
+
+
+@pytest.mark.slow
+def test_the_shell_takes_a_folder_of_files_and_gives_one(tmp_path, capsys):
+    """Catches a file that is not written, patients who are lost, or a folder of somebody that is replaced."""
+    from dpsynth.cli import main
+
+    fields = VISITS.model_copy(update={"n_public": 300}).to_dict()
+    for column in fields["columns"]:
+        column |= {"missing": True} if column["name"] == "weight" else {}
+    long = {"item": "test", "value": "result", "columns": ["lab", "weight"]}
+    fields["files"] = {"patients.csv": ["sex"], "visits.parquet": ["grade"], "labs.csv": long}
+    schema = dpsynth.PatientSchema.from_dict(fields)
+    schema.to_yaml(tmp_path / "visits.yaml")
+    real, made, model = (tmp_path / name for name in ("real", "made", "model"))
+    real.mkdir()
+    schema.folder.write(FRAME, real)
+    described = ["--schema", str(tmp_path / "visits.yaml")]
+    assert main(["fit", "--data", str(real), *described, "--epsilon", "3", "--out", str(model)]) == 0
+    sampling = ["sample", str(model), "-n", "200", "--out", str(made)]
+    assert main(sampling) == 0
+    assert sorted(path.name for path in made.iterdir()) == ["labs.csv", "patients.csv", "visits.parquet"]
+    rows = schema.read(made)
+    assert 190 < rows["id"].nunique() <= 200
+    asked = ["evaluate", "--synthetic", str(made), "--train", str(real), *described]
+    assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0
+    assert main(sampling) == 2 and "add --force" in capsys.readouterr().err
+    assert main([*sampling, "--force"]) == 0
+    (made / "labs.csv").rename(made / "thesis.csv")
+    (made / "patients.csv").unlink()
+    assert main([*sampling, "--force"]) == 2 and (made / "thesis.csv").is_file()

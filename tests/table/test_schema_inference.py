@@ -136,7 +136,8 @@ def test_named_identifiers_and_repeated_persons() -> None:
     assert made.schema.ignored == ("patient_nbr", "encounterID", "Name", "row_index", "encounter", "visit")
     assert made.lines()[0] == (
         "question: the table has 400 rows of 160 different values of patient_nbr. If these are persons, only "
-        "one row of a person is protected, not the person. Make one row a person first"
+        "one row of a person is protected, not the person. Describe several rows (--unit, "
+        "infer_patient_schema), or make one row a person first"
     )
     assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name, row_index, encounter: ")
     assert made.schema["admission_type_id"].categories == tuple(range(8))

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout.")]
 ForceFlag = Annotated[bool, Option("--force", help="Replace the outcome of an earlier command.")]
-DataOption = Annotated[Path, Option("--data", help="CSV or Parquet file, or a folder of Parquet files.")]
+DataOption = Annotated[
+    Path, Option("--data", help="CSV or Parquet file, a folder of Parquet files, or one of patients' files.")
+]
 SchemaOption = Annotated[Path, Option("--schema", help="YAML file.")]
 EpsilonOption = Annotated[float | None, Option("--epsilon", help="Total budget.")]
 DeltaOption = Annotated[

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from dpsynth import progress
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, InputError
 from dpsynth.files.notebook import text_table
 from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from dpsynth.datasets.cohorts.extraction import Cohort
     from dpsynth.datasets.data_card import Card
     from dpsynth.table.column import Column
+    from dpsynth.table.patients import PatientSchema
+    from dpsynth.table.schema import Schema
+    from dpsynth.table.schema_inference import Draft
 
 
 app = typer.Typer(help="Public health tables: what there is, what it is, where it comes from.")
@@ -233,8 +236,15 @@ schema_app = typer.Typer(help="Draft a schema from a table, or check one.")
 @schema_app.command()
 @reads_tables
 def infer(
-    data: Annotated[Path, Argument(help="CSV or Parquet file.")],
+    data: Annotated[Path, Argument(help="CSV or Parquet file, or a folder of files that share patients.")],
     out: Annotated[Path | None, Option(help="YAML file to write.")] = None,
+    unit: Annotated[
+        str | None,
+        Option(help="Column that identifies a patient, who may have several rows. Default: guessed."),
+    ] = None,
+    order: Annotated[
+        str | None, Option(help="Column that orders a patient's rows. Default: guessed.")
+    ] = None,
     outcome: Annotated[str | None, Option(help="Column that is predicted.")] = None,
     n_public: Annotated[int | None, Option(help="Number of records, where that is public knowledge.")] = None,
     drop: Annotated[list[str] | None, Option(help="Column to leave out.")] = None,
@@ -253,24 +263,18 @@ def infer(
 
     It lists what it leaves out (identifiers, dates, free text). Its questions for the table's owner stand
     beside the columns in the YAML file. The draft is private.
-    """
-    from dpsynth.table.io import read_table
-    from dpsynth.table.schema_inference import infer_schema
 
+    If a column such as patient_id repeats its values, it drafts a schema of patients with several rows.
+    """
     if out is not None:
         require_free_file(out, force=force)
+    if outcome is not None and (unit is not None or order is not None or data.is_dir()):
+        raise InputError("--outcome needs one row per patient: one file, without --unit and --order")
+    chosen = {"n_public": n_public, "drop": drop or (), "keep": keep or ()}
+    chosen["missing_words"] = missing_word or ()
     try:
         with progress.column_bar() as draw:
-            drafted = infer_schema(
-                read_table(data, csv_format=csv_format),
-                data.name.split(".")[0],
-                outcome=outcome,
-                n_public=n_public,
-                drop=drop or (),
-                keep=keep or (),
-                missing_words=missing_word or (),
-                progress=draw,
-            )
+            drafted = _drafted(data, csv_format, outcome, unit, order, {**chosen, "progress": draw})
     except DataError as problem:
         raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
     for line in drafted.lines():
@@ -287,11 +291,43 @@ def infer(
     console.emit(result, text, as_json=as_json)
 
 
+def _drafted(
+    data: Path,
+    csv_format: CsvFormat,
+    outcome: str | None,
+    unit: str | None,
+    order: str | None,
+    options: dict[str, Any],
+) -> Draft[Schema] | Draft[PatientSchema]:
+    """Draft for patients with several rows where these are found or asked for, else for one row each."""
+    from dpsynth.table.identifiers import repeated_persons
+    from dpsynth.table.io import read_table
+    from dpsynth.table.patient_files import read_files
+    from dpsynth.table.patient_inference import infer_patient_schema
+    from dpsynth.table.schema_inference import infer_schema
+
+    name = data.name.split(".")[0]
+    if data.is_dir():
+        return infer_patient_schema(read_files(data, csv_format), name, unit=unit, order=order, **options)
+    table = read_table(data, csv_format=csv_format)
+    if unit is not None or order is not None:
+        return infer_patient_schema(table, name, unit=unit, order=order, **options)
+    kept = table.drop(columns=[column for column in options["drop"] if column in table])
+    if outcome is None and any(repeated_persons(kept)):
+        try:
+            return infer_patient_schema(table, name, **options)
+        except InputError as problem:
+            console.say(f"- question: does a patient have several rows? Not drafted: {problem}")
+    return infer_schema(table, name, outcome=outcome, **options)
+
+
 @schema_app.command()
 @reads_tables
 def check(
     schema: Annotated[Path, Argument(help="YAML file.")],
-    data: Annotated[Path | None, Option(help="CSV or Parquet file to check.")] = None,
+    data: Annotated[
+        Path | None, Option(help="CSV or Parquet file to check, or the folder of the schema's files.")
+    ] = None,
     as_json: console.JsonFlag = False,
     *,
     csv_format: CsvFormat,
@@ -302,29 +338,31 @@ def check(
     """
     from dpsynth.table.derived import differing
     from dpsynth.table.io import read_table
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import PatientSchema, read_schema
     from dpsynth.table.schema_inference import limits_of_data
 
-    known = Schema.from_yaml(schema)
+    described = read_schema(schema)
+    several = described if isinstance(described, PatientSchema) else None
+    known = described.table if isinstance(described, PatientSchema) else described
     result: dict[str, Any] = {
         "columns": len(known),
         "outcome": known.outcome,
-        "n_public": known.n_public,
-        "unit": known.unit,
-        "unreviewed": {name: list(fields) for name, fields in known.unreviewed.items()},
-        "sha256": known.digest(),
+        "n_public": described.n_public,
+        "unit": described.unit,
+        "unreviewed": {name: list(fields) for name, fields in described.unreviewed.items()},
+        "sha256": known.digest() if several is None else several.levels.digest(),
     }
     lines = [f"{schema}: {len(known)} columns, outcome {known.outcome or 'none'}"]
-    lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in known.unreviewed.items()]
-    if known.unreviewed:
+    lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in described.unreviewed.items()]
+    if described.unreviewed:
         lines.append("a run refuses this schema until you review these fields and delete each 'unreviewed'")
-    if known.unit is None:
+    if described.unit is None:
         lines.append(
             "no unit: write what one row is, such as unit: one patient. The guarantee is about one row"
         )
     if data is not None:
         try:
-            table = read_table(data, known, csv_format)
+            table = several.read(data, csv_format) if several else read_table(data, known, csv_format)
             conformed = known.conform(table)
         except DataError:
             if not as_json:

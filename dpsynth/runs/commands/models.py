@@ -112,8 +112,8 @@ def opened(
     from dpsynth.table.patients import PatientSchema
 
     if isinstance(schema, PatientSchema):
-        if data.is_dir() or scheduler is not None or workers is not None:
-            raise InputError("--data must be one file, without --workers, where patients have several rows")
+        if scheduler is not None or workers is not None:
+            raise InputError("--workers and --scheduler need one row per patient")
         yield schema.read(data, csv_format), schema
         return
     if not (data.is_dir() or scheduler is not None or workers is not None):
@@ -136,7 +136,10 @@ def opened(
 def sample(
     model: Annotated[Path, Argument(help="Folder of a model, or of a run.")],
     n: Annotated[int, Option("-n", "--n", help="Records to make.", min=0)],
-    out: Annotated[Path, Option(help="File .csv or .parquet. For parts or several tables: a folder.")],
+    out: Annotated[
+        Path,
+        Option(help="File .csv or .parquet. For parts, several tables or files of patients: a folder."),
+    ],
     where: Annotated[
         list[str] | None, Option(help="Condition on every record, such as 'age >= 65'. Repeatable.")
     ] = None,
@@ -159,13 +162,15 @@ def sample(
 ) -> None:
     """Generate synthetic records from a model, at no further privacy cost and in bounded memory.
 
-    One file is described beside it for catalogues, as FILE.croissant.json. With --tables, write a folder of
-    tables. Their differences show how far the noisy statistics may be off.
+    One file is described beside it for catalogues, as FILE.croissant.json. If the schema names files of
+    patients, --out may be a folder, which gets the same files. With --tables, write a folder of tables.
+    Their differences show how far the noisy statistics may be off.
     """
     from dpsynth.cluster import connected
     from dpsynth.runs.run_folder import RunFolder
     from dpsynth.synthesis.partitioned import FIRST
     from dpsynth.synthesis.synthesizer import TABLE
+    from dpsynth.table.io import WRITABLE
 
     in_parts = partitions is not None or scheduler is not None or workers is not None
     run = RunFolder(model)
@@ -177,9 +182,13 @@ def sample(
         raise InputError("--tables writes whole tables. Leave out --partitions, --scheduler and --workers")
     if tables is not None or in_parts:
         require_free_folder(out, force=force, mark=FIRST if in_parts else TABLE.format(1))
-    else:
+    elif out.name.lower().endswith(WRITABLE):
         require_free_file(out, force=force)
     fitted = run.load_model()
+    visits = fitted.patients_
+    linked = visits is not None and visits.writes_folder(out) and tables is None and not in_parts
+    if visits is not None and linked:
+        require_free_folder(out, force=force, mark=visits.files[0].name)
     if tables is not None:
         options = {"escape_formulas": escape_formulas, "replace": force}
         fitted.sample_many_to(out, tables, n, study=study, where=where, random_state=seed, **options)
@@ -191,16 +200,18 @@ def sample(
     else:
         if described.is_file():  # of an earlier table
             described.unlink()
-        fitted.sample_to(out, n, where=where, random_state=seed, escape_formulas=escape_formulas)
-        _describe(fitted, out, n, described, escape_formulas=escape_formulas)
+        options = {"escape_formulas": escape_formulas, "replace": force}
+        fitted.sample_to(out, n, where=where, random_state=seed, **options)
+        if not linked:
+            _describe(fitted, out, n, described, escape_formulas=escape_formulas)
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
-    what = "records" if fitted.model_.trajectories is None else "patients"
+    what = "records" if visits is None else "patients"
     wrote = f"wrote {n:,} {what} to {out}"
     if tables is not None:
         result |= {"tables": tables, "study": study}
         wrote = f"wrote {tables:,} tables of {n:,} records to {out}. Analyse each, then use dpsynth.combine"
-    elif not in_parts:
+    elif not in_parts and not linked:
         result["croissant"] = str(described)
     lines = [guarantee, *acceptance.lines(), wrote]
     console.emit(result, "\n".join(lines), as_json=as_json)

@@ -1,0 +1,54 @@
+"""Commands about schemas of patients with several rows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from visits import visits
+
+from dpsynth.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a table of visits."""
+    monkeypatch.chdir(tmp_path)
+    visits(120, seed=2).rename(columns={"id": "patient_id"}).to_csv("visits.csv", index=False)
+    return tmp_path
+
+
+def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
+    """Catches a draft that the next command cannot read, or a number of rows without review."""
+    assert main(["schema", "infer", "visits.csv", "--out", "draft.yaml"]) == 0
+    assert "question: day: orders the rows" in capsys.readouterr().err
+    assert (folder / "draft.yaml").stat().st_mode & 0o077 == 0
+    assert main(["schema", "check", "draft.yaml", "--data", "visits.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "unreviewed: rows (unit, most, order, per)" in said
+    assert "rows fit (confidential)" in said and "no unit" not in said
+    assert main(["schema", "check", "draft.yaml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unit"] == "patient_id"
+
+
+def test_a_table_without_an_order_is_drafted_row_by_row_and_asked_about(folder, capsys):
+    """Catches a draft of single rows without a word about patients who have several."""
+    assert main(["schema", "infer", "visits.csv", "--drop", "day", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "does a patient have several rows? Not drafted: no column seems to order the rows" in shown.err
+    assert "rows" not in json.loads(shown.out)["schema"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["visits.csv", "--unit", "who"], "visits.csv: unit 'who' is not a column"),
+        (["visits.csv", "--unit", "patient_id", "--outcome", "sex"], "--outcome needs one row per patient"),
+        (["empty"], "empty holds no file that ends with .csv"),
+    ],
+)
+def test_what_cannot_be_drafted_is_said_in_one_sentence(given, message, folder, capsys):
+    """Catches a traceback, or a draft of another kind than was asked."""
+    (folder / "empty").mkdir()
+    assert main(["schema", "infer", *given]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,288 @@
+"""Patients' rows in several files of a folder."""
+
+from __future__ import annotations
+
+import warnings
+from functools import reduce
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.errors import DataError, OwnerWarning, SchemaError
+from dpsynth.files.yaml_text import dump_yaml
+from dpsynth.table.patients import PatientSchema
+
+SCHEMA = PatientSchema.from_yaml("""
+unit: patient_id
+rows: {most: 8, order: day}
+files:
+  patients.csv: [sex]
+  visits.parquet: [sbp, smoker]
+  labs.csv: {item: test, value: result, columns: [hdl, crp, "=sign"]}
+columns:
+  - {name: day, kind: integer, lower: 0, upper: 9}
+  - {name: sex, kind: binary, categories: [F, M], per: patient}
+  - {name: sbp, kind: integer, lower: 50, upper: 250, missing: true}
+  - {name: smoker, kind: binary, categories: ["no", "yes"], missing: true}
+  - {name: hdl, kind: integer, lower: 5, upper: 150, missing: true}
+  - {name: crp, kind: continuous, lower: 0, upper: 500, missing: true}
+  - {name: "=sign", kind: categorical, categories: [neg, "+1", "=", None], missing: true}
+""")
+KEYS = ["patient_id", "day", "turn"]
+ITEMS = {
+    "hdl": st.integers(5, 150),
+    "crp": st.floats(0, 500),
+    "=sign": st.sampled_from(["neg", "+1", "=", "None"]),
+}
+VISIT = st.tuples(
+    st.integers(1, 4),
+    st.integers(0, 2),
+    st.none() | st.integers(50, 250),
+    st.none() | st.sampled_from(["no", "yes"]),
+)
+LAB = st.sampled_from([*ITEMS, "other"]).flatmap(
+    lambda item: st.tuples(
+        st.integers(1, 4), st.integers(0, 2), st.just(item), st.none() | ITEMS.get(item, st.just(1))
+    )
+)
+
+
+def put(folder: Path, visits: list, labs: list, sexes: str = "FMFM") -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Write the files of SCHEMA, rows in any order."""
+    ids = range(1, len(sexes) + 1)
+    pd.DataFrame({"patient_id": ids, "sex": [*sexes]}).to_csv(folder / "patients.csv", index=False)
+    seen = pd.DataFrame(visits, columns=["patient_id", "day", "sbp", "smoker"])
+    seen = seen.astype({"patient_id": float, "day": int, "sbp": float, "smoker": "str"})
+    seen.to_parquet(folder / "visits.parquet")
+    made = pd.DataFrame(labs, columns=["patient_id", "day", "test", "result"], dtype=object)
+    made.to_csv(folder / "labs.csv", index=False)
+    return seen, made
+
+
+def read(folder: Path) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OwnerWarning)
+        return SCHEMA.read(folder)
+
+
+def merged(visits: pd.DataFrame, labs: pd.DataFrame) -> pd.DataFrame:
+    """The rows that the files give together, by pandas' own merge."""
+    parts = [visits[visits[["sbp", "smoker"]].notna().any(axis=1)]]
+    for item in ITEMS:
+        part = labs[(labs["test"] == item) & labs["result"].notna()]
+        parts.append(part.drop(columns="test").rename(columns={"result": item}))
+    for k, part in enumerate(parts):
+        part = part.astype({"patient_id": int, "day": int})
+        parts[k] = part.assign(turn=part.groupby(["patient_id", "day"]).cumcount())
+    rows = reduce(lambda left, right: left.merge(right, on=KEYS, how="outer"), parts)
+    rows["sex"] = rows["patient_id"].map(dict(enumerate("FMFM", start=1)))
+    return rows.sort_values(KEYS)
+
+
+@pytest.mark.slow
+@given(st.lists(VISIT, max_size=12), st.lists(LAB, max_size=12))
+@settings(deadline=None, max_examples=40)
+def test_files_are_joined_as_pandas_would_and_written_back(visits, labs):
+    """Catches values of another patient, time or item, rows lost or doubled, files that do not come back."""
+    with TemporaryDirectory() as place:
+        folder, again = Path(place) / "a", Path(place) / "b"
+        folder.mkdir()
+        again.mkdir()
+        expected = merged(*put(folder, visits, labs))
+        found = read(folder)
+        SCHEMA.folder.write(found, again)
+        pd.testing.assert_frame_equal(read(again), found)
+    found = found.assign(patient_id=found["patient_id"].astype(int))
+    found["turn"] = found.groupby(["patient_id", "day"]).cumcount()
+    found = found.sort_values(KEYS)[expected.columns]
+    plain = [
+        frame.astype(object).where(frame.notna(), None).to_numpy().tolist() for frame in (found, expected)
+    ]
+    assert plain[0] == plain[1]
+
+
+def test_what_becomes_of_a_patients_values_reads_no_other(tmp_path):
+    """Catches values that join rows, or are left out, because of what another patient has."""
+    visits = [(who, day, 100 + who, "no") for who in (1, 2, 3, 4) for day in (0, 0, 1)]
+    labs = [(who, day, "hdl", 50 + who + day) for who in (4, 3, 2, 1) for day in (1, 0, 0)]
+    put(tmp_path, visits, labs)
+    whole = read(tmp_path)
+    for who in "1234":
+        put(tmp_path, [v for v in visits if v[0] == int(who)], [v for v in labs if v[0] == int(who)])
+        alone = whole[whole["patient_id"] == who].reset_index(drop=True)
+        assert len(alone) == 3
+        pd.testing.assert_frame_equal(read(tmp_path), alone)
+
+
+def test_what_is_left_out_is_told_to_the_owner(tmp_path):
+    """Catches patients, items or rows that disappear without a word, or a number without its mark."""
+    put(tmp_path, [(1, 0, 120, None), (1, 1, None, None)], [(1, 0, "other", 3), (1, 0, "hdl", 50)])
+    with pytest.warns(OwnerWarning) as told:
+        SCHEMA.read(tmp_path)
+    said = sorted(str(one.message).split(": ")[1] for one in told)
+    assert said == [
+        "left out 1 row(s) with a value of 'test' that is no column of the schema (confidential)",
+        "left out 1 row(s) without any value (confidential)",
+        "left out 3 patient(s) without a row in the other files (confidential)",
+    ]
+
+
+def change(name: str, how):
+    """Change one file of a folder."""
+
+    def changed(folder: Path) -> None:
+        path = folder / name
+        parquet = name.endswith(".parquet")
+        frame = how(pd.read_parquet(path) if parquet else pd.read_csv(path, dtype=object))
+        if parquet:
+            frame.to_parquet(path)
+        else:
+            frame.to_csv(path, index=False)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda folder: (folder / "labs.csv").unlink(), r"labs.csv: cannot be read"),
+        (
+            change("visits.parquet", lambda t: t.drop(columns="patient_id")),
+            "visits.parquet: .*'patient_id', which identifies",
+        ),
+        (
+            change("visits.parquet", lambda t: t.assign(patient_id=None)),
+            "visits.parquet, row 1: 'patient_id' is missing.*confidential",
+        ),
+        (
+            change("labs.csv", lambda t: t.drop(columns="test")),
+            "labs.csv: the column 'test', which names the columns",
+        ),
+        (change("labs.csv", lambda t: t.drop(columns="day")), "labs.csv: .*'day', which orders the rows"),
+        (change("labs.csv", lambda t: t.assign(day=None)), "'day', row 1 .*labs.csv, line 2.*missing"),
+        (change("labs.csv", lambda t: t.assign(result="x")), "'hdl', row 1 .*labs.csv, line 2.*not a number"),
+        (change("patients.csv", lambda t: t[1:]), "patients.csv: patient '1' of another file .*confidential"),
+        (
+            change("patients.csv", lambda t: pd.concat([t, t[:1]])),
+            "patients.csv, row 5: patient '1' has a row already.*confidential",
+        ),
+        (change("patients.csv", lambda t: t.drop(columns="sex")), "patients.csv: .*lacks.*'sex'"),
+        (change("patients.csv", lambda t: t.assign(age=3)), "patients.csv: .*'age'.*does not declare"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(changed, message, tmp_path):
+    """Catches rows that are joined wrongly or dropped in place of one sentence that names the file."""
+    put(tmp_path, [(1, 0, 120, None)], [(1, 0, "hdl", 50)])
+    read(tmp_path)
+    changed(tmp_path)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path)
+
+
+def test_a_column_of_another_file_is_not_read(tmp_path):
+    """Catches the sex of a visit in place of the one that the schema names."""
+    put(tmp_path, [(1, 0, 120, None)], [])
+    change("visits.parquet", lambda t: t.assign(sex="M"))(tmp_path)
+    assert read(tmp_path)["sex"].tolist() == ["F"]
+
+
+def test_one_file_with_all_columns_is_read_too(tmp_path):
+    """Catches a schema with files that cannot read the long table that `sample` writes."""
+    put(tmp_path, [(1, 0, 120, "no")], [(1, 0, "crp", 50.25)])
+    rows = read(tmp_path)
+    rows.to_csv(tmp_path / "long.csv", index=False)
+    pd.testing.assert_frame_equal(SCHEMA.read(tmp_path / "long.csv"), rows, check_dtype=False)
+
+
+FILES = {
+    "patients.csv": ["sex"],
+    "visits.parquet": ["sbp", "smoker"],
+    "labs.csv": {"item": "test", "value": "result", "columns": ["hdl", "crp", "=sign"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"labs.csv": None}, "no file has the column"),
+        ({"patients.csv": ["sex", "sbp"]}, "'sbp' stands in 'patients.csv' and 'visits.parquet'"),
+        ({"patients.csv": ["sex", "age"]}, "names 'age', which is not a column"),
+        ({"patients.csv": ["sex", "day"]}, "need not name 'day'"),
+        ({"../patients.csv": ["sex"], "patients.csv": None}, "name no folder"),
+        ({"patients.txt": ["sex"], "patients.csv": None}, "end with .csv or .parquet"),
+        ({"labs.csv": {"item": "test", "columns": ["hdl", "crp", "=sign"]}}, "item, value and columns"),
+        ({"labs.csv": {**FILES["labs.csv"], "unit": "mg"}}, "unit"),
+        ({"labs.csv": {**FILES["labs.csv"], "item": "day"}}, "columns of their own"),
+        ({"labs.csv": "hdl"}, "list of columns"),
+        ({"patients.csv": None, "labs.csv": {**FILES["labs.csv"], "columns": ["sex", "hdl"]}}, "per patient"),
+    ],
+)
+def test_wrong_files_are_refused(files, message):
+    """Catches a folder that would fail, or write a file elsewhere, after budget is spent."""
+    given_files = {name: entry for name, entry in (FILES | files).items() if entry is not None}
+    with pytest.raises(SchemaError, match=message):
+        PatientSchema.from_dict(SCHEMA.to_dict() | {"files": given_files})
+
+
+def test_a_value_that_another_file_may_leave_out_must_be_allowed_to_be_missing():
+    """Catches a schema that no joined table can fit."""
+    text = dump_yaml(SCHEMA.to_dict()).replace(
+        "categories: ['no', 'yes']\n  missing: true", "categories: ['no', 'yes']"
+    )
+    with pytest.raises(SchemaError, match="'smoker' must have missing: true"):
+        PatientSchema.from_yaml(text)
+
+
+def test_files_survive_the_schemas_file():
+    """Catches a file, an ignored column or an unreviewed field that is lost on the way to YAML and back."""
+    fields = {"ignored": ["visit_id"], "missing_words": ["?"], "other_columns": "ignore"}
+    schema = PatientSchema.from_dict(SCHEMA.to_dict() | fields)
+    schema = schema.model_copy(update={"rows_unreviewed": ("most", "per")})
+    assert PatientSchema.from_yaml(schema.to_yaml()) == schema
+
+
+def test_deaths_courses_and_formulas_are_kept(tmp_path):
+    """Catches a death that another file's row forgets, a formula asked of a file, or a row that is lost."""
+    from visits import STAYS, stays
+
+    fields = STAYS.to_dict()
+    for column in fields["columns"]:
+        free = column.get("per") != "patient" and column["name"] not in ("day", "died", "age")
+        column |= {"missing": True} if free else {}
+    items = {"item": "test", "value": "result", "columns": ["sbp", "dbp", "died"]}
+    fields["files"] = {
+        "patients.csv": ["end", "sex", "first_age"],
+        "stays.csv": ["stage", "dose", "pregnant"],
+        "labs.csv": items,
+    }
+    schema = PatientSchema.from_dict(fields)
+    rows = schema.table.check(stays(40).drop(columns="id"))
+    schema.folder.write(rows.assign(id=stays(40)["id"]), tmp_path)
+    found = schema.read(tmp_path)
+    assert (found["died"] == "yes").sum() == (rows["died"] == "yes").sum() > 0
+    assert "no" not in (tmp_path / "labs.csv").read_text() and found["age"].notna().all()
+    pd.testing.assert_frame_equal(found.drop(columns="id"), rows)
+
+
+def test_an_order_that_is_no_column_links_files_and_sorts_as_numbers(tmp_path):
+    """Catches a tenth stay before the second, or files that are joined without stays."""
+    fields = SCHEMA.to_dict()
+    fields["columns"] = [column for column in fields["columns"] if column["name"] != "day"]
+    schema = PatientSchema.from_dict(fields | {"rows": {"most": 8, "order": "stay"}})
+    visits, labs = put(
+        tmp_path, [(1, 10, 110, "no"), (1, 2, 102, "no")], [(1, 10, "hdl", 60), (1, 2, "hdl", 52)]
+    )
+    visits.rename(columns={"day": "stay"}).to_parquet(tmp_path / "visits.parquet")
+    labs.rename(columns={"day": "stay"}).to_csv(tmp_path / "labs.csv", index=False)
+    with pytest.warns(OwnerWarning):
+        found = schema.read(tmp_path)
+    assert found[["stay", "sbp", "hdl"]].to_numpy().tolist() == [[2, 102, 52], [10, 110, 60]]
+    found.iloc[::-1].to_csv(tmp_path / "long.csv", index=False)
+    assert schema.read(tmp_path / "long.csv")["stay"].tolist() == [10, 2]
+    (tmp_path / "made").mkdir()
+    schema.folder.write(found, tmp_path / "made")
+    pd.testing.assert_frame_equal(schema.read(tmp_path / "made"), found)

@@ -1,0 +1,164 @@
+"""Drafts of the schema of patients with several rows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpsynth.errors import DataError
+from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.io import read_table
+from dpsynth.table.patient_files import read_files
+from dpsynth.table.patient_inference import infer_patient_schema
+from dpsynth.table.patients import PatientSchema
+
+
+def clinic(n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Patients, visits and laboratory values in long form. Patient 0 has no visit, as numbers and text."""
+    rng = np.random.default_rng(3)
+    who = np.repeat(np.arange(1, n), rng.integers(1, 5, n - 1))
+    patients = pd.DataFrame({"patient_id": range(n), "sex": rng.choice(["F", "M"], n)})
+    visits = pd.DataFrame({"patient_id": who, "visit_id": np.arange(len(who)) * 7 + 1000})
+    visits["day"] = rng.integers(1, 90, len(who))
+    visits["day"] = visits.groupby("patient_id")["day"].cumsum()
+    visits["sex"] = patients["sex"].to_numpy()[who]
+    visits["sbp"] = rng.integers(90, 190, len(who))
+    labs = visits[["patient_id", "day"]].sample(frac=0.8, random_state=0)
+    labs = labs.assign(test=rng.choice(["hdl", "blood"], len(labs)), unit="mg")
+    labs["result"] = [
+        str(rng.integers(20, 90)) if t == "hdl" else rng.choice(["A", "B"]) for t in labs["test"]
+    ]
+    return patients, visits, labs
+
+
+def test_a_long_table_is_drafted_for_patients():
+    """Catches a key that is modelled, a visit's number as a value of patients, or fields without review."""
+    made = infer_patient_schema(clinic()[1])
+    schema = made.schema
+    assert (schema.unit, schema.order, schema.most, schema.per_patient) == ("patient_id", "day", 5, ("sex",))
+    assert schema.ignored == ("visit_id",) and schema.names == ("day", "sex", "sbp")
+    assert schema.unreviewed["rows"] == ("unit", "most", "order", "per")
+    assert all(schema.unreviewed[name] for name in schema.names)
+    said = "\n".join(made.lines())
+    assert "patient_id" in said and "at most 5 rows" in said and "orders the rows" in said
+    assert PatientSchema.from_yaml(made.to_yaml()) == schema
+    assert "patient_id" in str(made) and "orders the rows" in made._repr_html_()
+
+
+def test_a_folder_is_drafted_and_its_own_draft_reads_it(tmp_path):
+    """Catches items that are no columns, files in the wrong form, and a draft that the files do not fit."""
+    patients, visits, labs = clinic()
+    patients.to_csv(tmp_path / "patients.csv", index=False)
+    visits.to_parquet(tmp_path / "visits.parquet")
+    labs.to_csv(tmp_path / "labs.csv.gz", index=False)
+    schema = infer_patient_schema(read_files(tmp_path, CsvFormat())).schema
+    files = {file.name: file.entry() for file in schema.files}
+    assert files == {
+        "patients.csv": ["sex"],
+        "labs.csv": {"item": "test", "value": "result", "columns": ["blood", "hdl"]},
+        "visits.parquet": ["sbp"],
+    }
+    assert schema.column("blood").categories == ("A", "B") and schema.column("hdl").kind == "integer"
+    assert all(schema.column(name).missing for name in ("blood", "hdl", "sbp"))
+    assert schema.ignored == ("unit", "visit_id") and "files" in schema.rows_unreviewed
+    with pytest.warns(match="1 patient"):
+        rows = schema.read(tmp_path)
+    assert len(rows) == len(visits) and rows["hdl"].notna().any()
+
+
+def test_codes_of_rows_are_drafted_as_missing():
+    """Catches a code of a laboratory value that the schema of rows refuses, or that is taken for public."""
+    visits = clinic(400)[1]
+    visits.loc[visits.index % 9 == 0, "sbp"] = -9
+    column = infer_patient_schema(visits).schema.column("sbp")
+    assert (column.missing, column.missing_codes, column.special) == (True, (-9,), ())
+    assert "missing_codes" in column.unreviewed and column.lower >= 90
+
+
+def test_a_file_that_changes_nothing_is_left_out():
+    """Catches a file of repeated rows that is taken for the file of patients."""
+    patients, visits, labs = clinic()
+    bare = visits[["patient_id", "day"]].assign(centre="north")
+    made = infer_patient_schema({"p.csv": patients, "bare.csv": bare, "v.csv": visits, "labs.csv": labs})
+    assert [file.name for file in made.schema.files] == ["p.csv", "v.csv", "labs.csv"]
+    assert "centre" in made.schema.ignored
+    assert any(line.startswith("left out: bare.csv") for line in made.lines())
+
+
+def test_options_choose_and_are_not_asked_about():
+    """Catches a guess that overrides the owner, or a chosen column that is still asked about."""
+    visits = clinic()[1].rename(columns={"patient_id": "who", "day": "after"})
+    schema = infer_patient_schema(visits, unit="who", order="after", drop=["visit_id"]).schema
+    assert (schema.unit, schema.order, schema.ignored) == ("who", "after", ("visit_id",))
+    assert schema.rows_unreviewed == ("most", "per")
+
+
+def test_a_number_of_visits_orders_rows_without_being_a_column():
+    """Catches identifiers of visits that are modelled as measurements."""
+    made = infer_patient_schema(clinic()[1], order="visit_id", drop=["day"])
+    assert made.schema.order == "visit_id" and made.schema.names == ("sex", "sbp")
+    assert "visit_id: orders the rows and is not released" in "\n".join(made.lines())
+
+
+def test_candidates_are_named():
+    """Catches a guess among several columns that nobody is asked about."""
+    visits = clinic()[1]
+    visits = visits.assign(mrn=visits["patient_id"] + 5, week=visits["day"] // 7 + visits.index)
+    said = "\n".join(infer_patient_schema(visits).lines())
+    assert "Other candidates, for unit or --unit: mrn." in said
+    assert "Other candidates, for order or --order: visit_id, week." in said
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.rename(columns={"patient_id": "who"}), "repeats its values. Name the one with unit"),
+        (lambda t: t[["patient_id", "sex", "sbp"]], "seems to order the rows of a patient. Name one"),
+        (lambda t: t.assign(day="2020-01-01"), "seems to order"),
+        (lambda t: t.drop_duplicates("patient_id"), "repeats its values"),
+    ],
+)
+def test_what_cannot_be_found_is_asked_for(change, message):
+    """Catches a draft with a key or an order that is none."""
+    with pytest.raises(DataError, match=message):
+        infer_patient_schema(change(clinic()[1]).drop(columns="visit_id", errors="ignore"))
+
+
+def test_dates_are_found_but_must_be_days():
+    """Catches a column of dates that is passed over without a word."""
+    visits = clinic()[1].drop(columns="visit_id")
+    dates = pd.Timestamp("2020-01-01") + pd.to_timedelta(visits.pop("day"), unit="D")
+    with pytest.raises(DataError, match="'seen' cannot order rows: holds dates"):
+        infer_patient_schema(visits.assign(seen=dates.dt.strftime("%Y-%m-%d")))
+
+
+def test_a_slip_leaves_a_column_per_patient_and_is_asked_about():
+    """Catches one wrong cell that makes a patient's sex change from visit to visit, or hides."""
+    visits = pd.concat([clinic(400)[1]], ignore_index=True)
+    row = int(visits["patient_id"].duplicated().idxmax())
+    visits.loc[row, "sex"] = "M" if visits.loc[row, "sex"] == "F" else "F"
+    made = infer_patient_schema(visits)
+    assert made.schema.per_patient == ("sex",)
+    assert any("sex (1 of" in line and "with exceptions" in line for line in made.lines())
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "constant", "changing"),
+    [
+        ("pbcseq.csv", "day", {"sex", "age", "trt", "status"}, {"bili", "albumin", "stage"}),
+        ("nafld_visits_odd.csv.gz", "days", set(), {"hdl", "sbp"}),
+    ],
+)
+def test_published_tables_are_drafted(name, order, constant, changing):
+    """Catches rules that fit made-up tables alone."""
+    path = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / name
+    if not path.is_file():
+        pytest.skip(f"needs {name} in DPSYNTH_DATA_DIR")
+    schema = infer_patient_schema(read_table(path)).schema
+    assert (schema.unit, schema.order) == ("id", order)
+    assert {*schema.per_patient} == constant
+    assert changing <= {*schema.names}
