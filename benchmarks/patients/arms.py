@@ -1,0 +1,124 @@
+"""Ways to make synthetic patients at the same guarantee for a patient with all rows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.peers.environments import Environments
+from benchmarks.peers.processes import run
+from benchmarks.peers.tables import as_numbers, from_numbers, public_facts
+from dpsynth import DPWGANGP, Column, PatientSchema, Schema
+from dpsynth.table.histories import Histories
+
+DELTA = 1e-5
+FITS = Path(__file__).parents[1] / "peers" / "fits"
+#: rows of a patient in one wide row
+WIDE = 6
+#: seconds of processor time of a peer
+LIMIT = 900.0
+Arm = Callable[[pd.DataFrame, PatientSchema, float, int], pd.DataFrame]
+
+
+def several_rows(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+    """Fit and sample patients with a PatientSchema."""
+    model = DPWGANGP(epsilon, DELTA, random_state=seed).fit(rows, schema=schema)
+    return model.sample(schema.n_public, random_state=seed)
+
+
+def strangers(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+    """One random row of each patient and their number, fitted as a table. Rows are then drawn singly."""
+    rng = np.random.default_rng(seed)
+    one = rows.sample(frac=1, random_state=seed).groupby(schema.unit).head(1)
+    count = rows.groupby(schema.unit).size().clip(upper=schema.most)
+    one = one.assign(rows=one[schema.unit].map(count)).drop(columns=schema.unit)
+    one = one.drop(columns=[] if schema.timed else schema.order)
+    number = Column(name="rows", kind="integer", lower=1, upper=schema.most)
+    table = Schema(columns=(*schema.columns, number), n_public=schema.n_public)
+    model = DPWGANGP(epsilon, DELTA, random_state=seed).fit(one, schema=table)
+    patients = model.sample(schema.n_public, random_state=seed)
+    who = np.repeat(np.arange(len(patients)), patients["rows"])
+    made = model.sample(len(who), random_state=seed + 1).drop(columns="rows")
+    own = list(schema.per_patient)
+    made[own] = patients[own].iloc[who].to_numpy()
+    made.insert(0, schema.unit, who)
+    if schema.timed:
+        return made.sort_values([schema.unit, schema.order], ignore_index=True)
+    return made.assign(**{schema.order: rng.random(len(made))})
+
+
+def _wide(schema: PatientSchema) -> Schema:
+    """One row for a patient's first rows."""
+    own = [schema.column(name) for name in schema.per_patient]
+    later = [
+        column.model_copy(update={"name": f"{column.name}@{k}", "missing": column.missing or k > 0})
+        for k in range(WIDE)
+        for column in schema.rows.columns
+    ]
+    number = Column(name="rows", kind="integer", lower=1, upper=WIDE)
+    return Schema(columns=(*own, number, *later), n_public=schema.n_public)
+
+
+def _flattened(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+    """Values of later rows beside the first, times as they are."""
+    first = schema.model_copy(update={"most": WIDE})
+    histories = Histories.of(rows, first, np.random.default_rng(0))
+    parts = dict(histories.patients) | {"rows": histories.rows}
+    for k in range(WIDE):
+        for column in schema.rows.columns:
+            values = histories.numbers[column.name][:, k]
+            if not column.is_numeric:
+                words = np.array([*column.categories, None], dtype=object)
+                values = words[np.nan_to_num(values, nan=-1).astype(int)]
+            parts[f"{column.name}@{k}"] = values
+    return pd.DataFrame(parts)
+
+
+def _long(wide: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+    """Rows of wide patients: as many as drawn, times sorted, what is missing and may not be left out."""
+    parts = []
+    for k in range(WIDE):
+        there = wide[wide["rows"] > k]
+        part = there[list(schema.per_patient)].copy()
+        for column in schema.rows.columns:
+            part[column.name] = there[f"{column.name}@{k}"]
+        part[schema.unit] = there.index
+        part[schema.order] = part[schema.order] if schema.timed else k
+        parts.append(part)
+    needed = [column.name for column in schema.rows.columns if not column.missing]
+    return pd.concat(parts).dropna(subset=needed).sort_values([schema.unit, schema.order], ignore_index=True)
+
+
+def wide(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+    """One wide row a patient, fitted as a table."""
+    model = DPWGANGP(epsilon, DELTA, random_state=seed).fit(_flattened(rows, schema), schema=_wide(schema))
+    return _long(model.sample(schema.n_public, random_state=seed), schema)
+
+
+def wide_peer(method: str, environments: Environments) -> Arm:
+    """One wide row a patient, fitted by dpmm's MST or AIM."""
+
+    def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+        table = _wide(schema)
+        task = {"epsilon": epsilon, "delta": DELTA, "n": schema.n_public, "rows": schema.n_public}
+        task |= {"seed": seed, "options": {"method": method}, "columns": public_facts(table), "outcome": None}
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            (folder / "task.json").write_text(json.dumps(task))
+            numbers = as_numbers(table.conform(_flattened(rows, schema)).frame, table)
+            numbers.to_csv(folder / "train.csv", index=False)
+            python = environments["dpmm"].python
+            if python is None:
+                raise RuntimeError(environments["dpmm"].failed)
+            ended = run([python, str(FITS / "fit_dpmm.py"), place], folder=folder, limit=LIMIT)
+            if ended.failed:
+                raise RuntimeError(ended.failed)
+            made = from_numbers(pd.read_csv(folder / "synthetic.csv"), table)
+        return _long(made, schema)
+
+    return arm
