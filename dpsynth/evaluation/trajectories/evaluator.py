@@ -334,7 +334,7 @@ def _drawn(
             for lag in range(1, min(schema.most, _DRAWN_LAGS + 1))
         ]
         lags[column.name] = [
-            None if own.patients < FEWEST or np.isnan(own.values[0]) else float(own.values[0])
+            None if own.patients < FEWEST or np.isnan(own.numbers[0]) else float(own.numbers[0])
             for own in found
         ]
     data = OverTime(

@@ -61,7 +61,8 @@ def fit_mixed(values: Floats, predictors: Floats) -> MixedFit:
     own = Standardised.of(values)
     n, mean, within = own.count.astype(np.float64), own.mean, float((own.count * own.sd**2).sum())
     design = np.column_stack([np.ones(len(mean)), predictors])
-    scale = np.where(np.abs(design).max(axis=0) > 0, np.abs(design).max(axis=0), 1.0)
+    largest = np.abs(design).max(axis=0, initial=0.0)
+    scale = np.where(largest > 0, largest, 1.0)
     design = design / scale
     freedom = n.sum() - design.shape[1]
     if within <= 0 or freedom <= 0 or np.linalg.matrix_rank(design) < design.shape[1]:

@@ -18,7 +18,7 @@ from dpsynth.table.histories import Floats, Standardised, packed
 class Statistic(NamedTuple):
     """A number of a table and of its resamples, shape (1 + resamples,), and how many patients it rests on."""
 
-    values: Floats
+    numbers: Floats
     patients: int
 
 
@@ -74,7 +74,7 @@ def between_sd(table: Resampled, name: str) -> Statistic:
     has = own.count > 0
     centre = own.mean[has].mean() if has.any() else 0.0
     mean = np.where(has, own.mean - centre, 0.0)
-    n, total, squares = table.sums(has.astype(np.float64), mean, mean**2)
+    n, total, squares = table.sums(has.astype(np.float64), mean, mean * mean)
     with np.errstate(all="ignore"):
         return Statistic(np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)), int(has.sum()))
 
@@ -82,7 +82,7 @@ def between_sd(table: Resampled, name: str) -> Statistic:
 def within_sd(table: Resampled, name: str) -> Statistic:
     """Standard deviation around patients' means, with one degree of freedom less for each patient."""
     own = Standardised.of(table.histories.numbers[name])
-    count, has = own.count.astype(np.float64), own.count > 0
+    count, has = (part.astype(np.float64) for part in (own.count, own.count > 0))
     squares, freedom = table.sums(count * own.sd**2, count - has)
     with np.errstate(all="ignore"):
         return Statistic(np.sqrt(squares / freedom), int((own.count > 1).sum()))
