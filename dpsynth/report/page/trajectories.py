@@ -27,7 +27,7 @@ from dpsynth.report.verdicts import trajectories as rules
 
 _RULES = (rules.whole_patients, rules.over_time, rules.rows_and_gaps, rules.mixed_effects)
 #: a number of one table, or the difference of both, of a column or of none
-_SIDE = re.compile(r"(?P<name>.+)_(?P<side>synthetic|train|difference)(?P<of>\[.*\])?", re.DOTALL)
+_SIDE = re.compile(r"(?P<name>[^\[]+)_(?P<side>synthetic|train|difference)(?P<of>\[.*\])?", re.DOTALL)
 
 
 def over_time_section(report: RunReport) -> Section | None:

@@ -32,9 +32,10 @@ def whole_patients(evaluation: Evaluation) -> Iterator[Verdict]:
     given = f". Shuffling lowers it most for {few(map(_of, losses))}" if losses else ""
     worst = max(map(least, found))
     if worst > DISTINGUISHABLE:
-        easily, severity = (" easily", "bad") if worst > OBVIOUS else ("", "caution")
+        easily = " easily" if worst > OBVIOUS else ""
+        severity: Severity = "bad" if worst > OBVIOUS else "caution"
         sentence = f"Synthetic patients can{easily} be separated from real ones. {said}{given}."
-        yield Verdict("patients_distinguishable", _severity(severity), sentence, *basis([*found, *losses]))
+        yield Verdict("patients_distinguishable", severity, sentence, *basis([*found, *losses]))
     elif number_of(best) <= DISTINGUISHABLE:
         sentence = f"Synthetic patients are hard to separate from real ones. {said}."
         yield Verdict("patients_resemble", "good", sentence, *basis(found))
@@ -47,9 +48,9 @@ def rows_and_gaps(evaluation: Evaluation) -> Iterator[Verdict]:
     beyond = {name: m for name, m in known.items() if least(m) > CLOSE}
     said = ", ".join(f"{words[name]} {measured(m)}" for name, m in (beyond or known).items())
     if beyond:
-        severity = "bad" if any(least(m) > FAR for m in beyond.values()) else "caution"
+        severity: Severity = "bad" if any(least(m) > FAR for m in beyond.values()) else "caution"
         sentence = f"Patients have their rows otherwise than real ones. Distances (0 is best): {said}."
-        yield Verdict("rows_differ", _severity(severity), sentence, *basis(beyond.values()))
+        yield Verdict("rows_differ", severity, sentence, *basis(beyond.values()))
     elif known and all(number_of(m) <= CLOSE for m in known.values()):
         sentence = f"Patients have their rows as real ones do. Distances (0 is best): {said}."
         yield Verdict("rows_hold", "good", sentence, *basis(known.values()))
@@ -60,13 +61,13 @@ def over_time(evaluation: Evaluation) -> Iterator[Verdict]:
     known = [m for m in evaluation.measures if m.name.startswith("lag") and "_difference[" in m.name]
     beyond = sorted((m for m in known if _surely(m) > LAG_CLOSE), key=_surely, reverse=True)
     if beyond:
-        severity = "bad" if _surely(beyond[0]) > LAG_FAR else "caution"
+        severity: Severity = "bad" if _surely(beyond[0]) > LAG_FAR else "caution"
         named = few((f"{_lag(m)} {number_of(m):+.2f}" for m in beyond), 3)
         sentence = (
             "The values of a patient go together too little or too much. Differences of correlations with "
             f"later values: {named}."
         )
-        yield Verdict("lags_differ", _severity(severity), sentence, *basis(beyond))
+        yield Verdict("lags_differ", severity, sentence, *basis(beyond))
     elif known and all(abs(number_of(m)) <= LAG_CLOSE for m in known):
         worst = max(known, key=lambda m: abs(number_of(m)))
         sentence = (
@@ -87,7 +88,7 @@ def mixed_effects(evaluation: Evaluation) -> Iterator[Verdict]:
     overlaps = [max(0.0, row.overlap) for row in clear if row.overlap is not None]
     overlap = sum(overlaps) / len(overlaps) if overlaps else 1.0
     agree = same >= SAME_SIGN * len(clear) and overlap >= SAME_SIZE
-    severity = "good" if agree else "caution" if same > len(clear) / 2 else "bad"
+    severity: Severity = "good" if agree else "caution" if same > len(clear) / 2 else "bad"
     sentence = (
         f"{same} of {len(clear)} clear effects of mixed models "
         f"{'has' if same == 1 else 'have'} the same sign in synthetic patients. Intervals overlap by "
@@ -95,11 +96,7 @@ def mixed_effects(evaluation: Evaluation) -> Iterator[Verdict]:
     )
     code = "mixed_effects_agree" if agree else "mixed_effects_differ"
     names = tuple(detail.name for detail in details)
-    yield Verdict(code, _severity(severity), sentence, names, any(detail.internal for detail in details))
-
-
-def _severity(word: str) -> Severity:
-    return "bad" if word == "bad" else "good" if word == "good" else "caution"
+    yield Verdict(code, severity, sentence, names, any(detail.internal for detail in details))
 
 
 def _of(measure: Measure) -> str:
