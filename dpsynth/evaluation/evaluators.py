@@ -172,9 +172,9 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     details = tuple(detail for part in findings for detail in part.details)
     if parts := [asdict(read) for part in findings for read in part.parts]:
         details += (Detail("parts", "parts", True, {"rows": parts}),)
-    if schema.unreviewed:
+    if given.unreviewed:
         # bins, ranges and lists of categories would show what was read off the records
-        public["unreviewed"] = sorted(schema.unreviewed)
+        public["unreviewed"] = sorted(given.unreviewed)
         measures = tuple(replace(measure, internal=True) for measure in measures)
         details = tuple(replace(detail, internal=True) for detail in details)
     return Evaluation(measures, public, details)

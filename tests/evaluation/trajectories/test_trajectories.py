@@ -133,6 +133,15 @@ def test_values_between_steps_are_rounded_and_reported():
     assert {detail.name for detail in result.of_kind("outside_bounds")} == {"outside_bounds.train"}
 
 
+def test_limits_that_nobody_reviewed_make_everything_confidential():
+    """Catches levels of a column that hide that its limits were read off the rows."""
+    lab = SCHEMA.column("lab").model_copy(update={"unreviewed": ("lower", "upper")})
+    columns = tuple(lab if column.name == "lab" else column for column in SCHEMA.columns)
+    schema = SCHEMA.model_copy(update={"columns": columns})
+    result = evaluate_tables(Tables.of(visits(50, seed=4), train=visits(50), schema=schema), Settings.of())
+    assert not result.released().measures and result.settings["unreviewed"] == ["lab"]
+
+
 def test_details_speak_of_patients():
     """Catches measures that call a patient with all rows a record."""
     tables = Tables.of(visits(60, seed=4), train=visits(60), schema=SCHEMA)
@@ -172,3 +181,15 @@ def test_nafld_has_the_numbers_of_the_literature_table():
     assert result["gap_ks"].lower < 0.02 and result["patient_auc_hist_gradient_boosting"].value < 0.55
     (effects,) = (d.data for d in result.details if d.name == "effects[mixed: hdl]")
     assert effects.rows[-1].real.estimate == pytest.approx(-12.1, abs=0.06)
+
+
+def test_every_measure_is_documented():
+    """Catches a measure that the reference does not describe."""
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
+    part = text.split("## Patients over time")[1].split("\n## ")[0]
+    known = {re.sub(r"\[.*", "", name) for name in re.findall(r"`([^`]+)`", part)}
+    ends = (
+        r"(_synthetic|_train|_difference|_baseline|_logistic_regression|_hist_gradient_boosting)?(\[.*\])?$"
+    )
+    names = {re.sub(ends, "", m.name) for m in found(visits(60, seed=4)).measures}
+    assert names and not names - known - {"patient_auc"}
