@@ -8,7 +8,7 @@ numbers of theirs are confidential.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -37,6 +37,10 @@ from dpsynth.table.patients import PatientSchema
 
 GROUP = "Patients over time"
 
+#: the tables that are compared, in this order everywhere
+NAMES: tuple[Table, Table] = ("synthetic", "train")
+Sides = tuple[Resampled, Resampled]
+
 #: values later, of the correlations that are measures
 LAGS = (1, 3, 8)
 #: lags that are drawn
@@ -63,16 +67,17 @@ def trajectories(
     assert schema is not None
     # A generator each: what is drawn of the synthetic table does not depend on the real one.
     resampling, mixing, *drawing = rng.spawn(4)
-    real, made = (Resampled.of(tables.histories[name], resampling) for name in ("train", "synthetic"))
+    synthetic, train = (Resampled.of(tables.histories[name], resampling) for name in NAMES)
+    sides = (synthetic, train)
     test = tables.histories.get("test")
     fresh = None if test is None else Resampled.of(test, resampling, resamples=0)
     level = settings.level
-    measures = [*_rows(real, made, fresh, schema, level), *_gaps(real, made, fresh, schema, level)]
+    measures = [*_rows(sides, fresh, schema, level), *_gaps(sides, fresh, schema, level)]
     progress(0.2)
     for column in schema.variables:
-        measures += _variable(real, made, column, level)
+        measures += _variable(sides, column, schema.most, level)
     progress(0.4)
-    measures += _within_rows(real, made, schema, level)
+    measures += _within_rows(sides, schema, level)
     progress(0.5)
     details: list[Detail] = []
     for column in schema.variables:
@@ -81,37 +86,27 @@ def trajectories(
             measures, details = [*measures, *found.measures], [*details, *found.details]
     progress(0.6)
     apart = _discrimination(tables, schema, settings, mixing)
-    names: tuple[Table, Table] = ("synthetic", "train")
-    for name, table, own in zip(names, (made, real), drawing, strict=True):
-        details += _drawn(name, table.histories, schema, own)
+    for name, own in zip(NAMES, drawing, strict=True):
+        details += _drawn(name, tables.histories[name], schema, own)
     return Findings((*measures, *apart.measures), tuple(details), apart.parts)
 
 
-def _both(
-    name: str,
-    real: Resampled,
-    made: Resampled,
-    number: Callable[[Resampled], Statistic],
-    what: str,
-    level: float,
-    of: str = "",
-) -> Iterator[Measure]:
+def _both(name: str, found: Sequence[Statistic], what: str, level: float, of: str = "") -> Iterator[Measure]:
     """A number of the synthetic and of the training table, and the difference with its interval."""
-    found: list[Floats] = []
-    for table, side in (("synthetic", made), ("train", real)):
-        values, patients = number(side)
+    resampled: list[Floats] = []
+    for table, (numbers, patients) in zip(NAMES, found, strict=True):
         text = f"{what}, {table}"
         if patients < FEWEST:
-            values = np.full(len(values), np.nan)
+            numbers = np.full(len(numbers), np.nan)
             text += f": not defined, as fewer than {FEWEST} patients have such rows"
-        elif np.isnan(values[0]):
+        elif np.isnan(numbers[0]):
             text += ": not defined, as it does not vary"
-        found.append(values)
-        yield Measure(GROUP, f"{name}_{table}{of}", float(values[0]), table != "synthetic", text)
-    if not any(np.isnan(values[0]) for values in found):
+        resampled.append(numbers)
+        yield Measure(GROUP, f"{name}_{table}{of}", float(numbers[0]), table != "synthetic", text)
+    difference = resampled[0] - resampled[1]
+    if not np.isnan(difference[0]):
         text = "synthetic minus train, interval over the patients of both"
-        difference = interval(found[0] - found[1], level)
-        yield Measure.estimated(GROUP, f"{name}_difference{of}", difference, text)
+        yield Measure.estimated(GROUP, f"{name}_difference{of}", interval(difference, level), text)
 
 
 def _distance(
@@ -128,66 +123,42 @@ def _distance(
         yield Measure(GROUP, f"{name}_baseline{of}", float(baseline[0]), True, text)
 
 
-def _rows(
-    real: Resampled, made: Resampled, fresh: Resampled | None, schema: PatientSchema, level: float
-) -> Iterator[Measure]:
-    yield from _both("rows_mean", real, made, row.mean_rows, "mean number of rows a patient", level)
+def _rows(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: float) -> Iterator[Measure]:
+    made, real = sides
+    what = "mean number of rows a patient"
+    yield from _both("rows_mean", [row.mean_rows(side) for side in sides], what, level)
 
     def apart(other: Resampled) -> Floats:
         first, second = (side.histories.rows.astype(np.float64)[:, None] for side in (real, other))
         return Cells.of(first, second)[0].distances(real, other, total_variation)
 
     what = "total variation distance of the number of rows a patient"
-    baseline = None if fresh is None else apart(fresh)
-    yield from _distance("rows_tvd", apart(made), what, level, baseline)
+    yield from _distance("rows_tvd", apart(made), what, level, None if fresh is None else apart(fresh))
     names = [column.name for column in schema.variables]
     if names and all(column.missing for column in schema.variables):
         what = "share of rows without any value"
-        yield from _both("empty_rows", real, made, lambda side: row.empty_share(side, names), what, level)
+        yield from _both("empty_rows", [row.empty_share(side, names) for side in sides], what, level)
 
 
-def _gaps(
-    real: Resampled, made: Resampled, fresh: Resampled | None, schema: PatientSchema, level: float
-) -> Iterator[Measure]:
+def _gaps(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: float) -> Iterator[Measure]:
+    made, real = sides
     order = schema.column(schema.order)
 
-    def gaps(side: Resampled) -> Floats:
-        return row.gaps_of(side.histories.numbers[order.name])
+    def apart(other: Resampled) -> Floats:
+        gaps = (row.gaps_of(side.histories.numbers[order.name]) for side in (real, other))
+        return Cells.of(*gaps)[0].distances(real, other, kolmogorov_smirnov)
 
-    cells, lengths = Cells.of(gaps(real), gaps(made))
-    if not all(map(len, cells.cell)):
-        yield Measure(GROUP, "gap_ks", None, True, "not defined: a table has no patient with two rows")
-        return
-    quantiles: dict[str, list[Floats]] = {"train": [], "synthetic": []}
-    distance = []
-    for shares in cells.shares(real, made):
-        distance.append(kolmogorov_smirnov(*shares))
-        for table, share in zip(("train", "synthetic"), shares, strict=True):
-            quantiles[table].append(_quantiles(share, lengths))
-    baseline = None
-    if fresh is not None:
-        baseline = Cells.of(gaps(real), gaps(fresh))[0].distances(real, fresh, kolmogorov_smirnov)
     what = "Kolmogorov-Smirnov distance of the times between rows"
-    yield from _distance("gap_ks", np.array(distance), what, level, baseline)
-    enough = {
-        table: int((~np.isnan(gaps(side))).any(axis=1).sum())
-        for table, side in (("train", real), ("synthetic", made))
-    }
-    for place, percentile in enumerate(_PERCENTILES):
-
-        def number(side: Resampled, place: int = place) -> Statistic:
-            table = "train" if side is real else "synthetic"
-            return Statistic(np.array(quantiles[table])[:, place], enough[table])
-
-        what = f"{percentile} % of the times between rows are at most this{_in(order)}"
-        yield from _both(f"gap_p{percentile}", real, made, number, what, level)
+    yield from _distance("gap_ks", apart(made), what, level, None if fresh is None else apart(fresh))
+    quantiles = [row.gap_quantiles(side, order.name, [p / 100 for p in _PERCENTILES]) for side in sides]
+    for percentile, *found in zip(_PERCENTILES, *quantiles, strict=True):
+        what = f"{percentile} % of the times between rows are at most this"
+        what += f", in {order.unit}" if order.unit else ""
+        yield from _both(f"gap_p{percentile}", found, what, level)
     if in_days(order):
         what = f"share of rows within {RETURN_DAYS} days after the last"
-
-        def returned(side: Resampled) -> Statistic:
-            return row.short_gaps(side, gaps(side), RETURN_DAYS)
-
-        yield from _both(f"return_{RETURN_DAYS}_days", real, made, returned, what, level)
+        found = [row.short_gaps(side, order.name, RETURN_DAYS) for side in sides]
+        yield from _both(f"return_{RETURN_DAYS}_days", found, what, level)
 
 
 def in_days(order: Column) -> bool:
@@ -195,43 +166,26 @@ def in_days(order: Column) -> bool:
     return (order.unit or "").casefold() in ("d", "day", "days")
 
 
-def _in(column: Column) -> str:
-    return f", in {column.unit}" if column.unit else ""
-
-
-def _quantiles(share: Floats, values: Floats) -> Floats:
-    """Smallest values up to which the shares add to each percentile."""
-    wanted = np.array(_PERCENTILES) / 100
-    place = np.searchsorted(np.cumsum(share), wanted - 1e-12)
-    return values[np.minimum(place, len(values) - 1)]
-
-
-def _variable(real: Resampled, made: Resampled, column: Column, level: float) -> Iterator[Measure]:
-    name = column.name
-    of = f"[{name}]"
+def _variable(sides: Sides, column: Column, most: int, level: float) -> Iterator[Measure]:
+    name, of = column.name, f"[{column.name}]"
     if column.missing:
         what = "share of rows with a value"
-        yield from _both("measured", real, made, lambda side: row.measured_share(side, name), what, level, of)
+        yield from _both("measured", [row.measured_share(side, name) for side in sides], what, level, of)
     if not column.is_numeric:
-        yield from _category(real, made, column, level)
+        yield from _category(sides, column, level)
         return
-    for lag in LAGS:
-        if lag >= real.histories.numbers[name].shape[1]:
-            break
-
-        def later(side: Resampled, lag: int = lag) -> Statistic:
-            return row.lag_correlation(side, name, lag)
-
+    for lag in (lag for lag in LAGS if lag < most):
         what = f"correlation of a patient's values that are {lag} apart"
-        yield from _both(f"lag{lag}", real, made, later, what, level, of)
+        found = [row.lag_correlation(side, name, lag) for side in sides]
+        yield from _both(f"lag{lag}", found, what, level, of)
     what = "standard deviation of patients' means"
-    yield from _both("between_sd", real, made, lambda side: row.between_sd(side, name), what, level, of)
+    yield from _both("between_sd", [row.between_sd(side, name) for side in sides], what, level, of)
     what = "standard deviation around the patient's mean"
-    yield from _both("within_sd", real, made, lambda side: row.within_sd(side, name), what, level, of)
+    yield from _both("within_sd", [row.within_sd(side, name) for side in sides], what, level, of)
 
 
-def _category(real: Resampled, made: Resampled, column: Column, level: float) -> Iterator[Measure]:
-    name, size = column.name, len(column.categories)
+def _category(sides: Sides, column: Column, level: float) -> Iterator[Measure]:
+    name, size, (made, real) = column.name, len(column.categories), sides
     steps = (row.transitions(side.histories.numbers[name], size) for side in (real, made))
     cells, codes = Cells.of(*steps)
     origin = codes.astype(np.int64) // size
@@ -239,24 +193,20 @@ def _category(real: Resampled, made: Resampled, column: Column, level: float) ->
     apart = cells.distances(real, made, lambda p, q: row.transition_distance(origin, p, q))
     yield from _distance("transition_tvd", apart, what, level, None, f"[{name}]")
     what = "share of patients whose category changes, of those with two values"
-    yield from _both(
-        "changed", real, made, lambda side: row.changed_share(side, name), what, level, f"[{name}]"
-    )
+    yield from _both("changed", [row.changed_share(side, name) for side in sides], what, level, f"[{name}]")
 
 
-def _within_rows(real: Resampled, made: Resampled, schema: PatientSchema, level: float) -> Iterator[Measure]:
+def _within_rows(sides: Sides, schema: PatientSchema, level: float) -> Iterator[Measure]:
     numbers = [column.name for column in schema.variables if column.is_numeric]
     errors = {}
     what = "correlation within a row of the distances from the patient's means"
-    for first, second in combinations(numbers, 2):
-
-        def number(side: Resampled, first: str = first, second: str = second) -> Statistic:
-            return row.row_correlation(side, first, second)
-
-        found = list(_both("row_correlation", real, made, number, what, level, f"[{first} | {second}]"))
-        yield from found
-        if len(found) == 3:
-            errors[f"{first} and {second}"] = abs(float(found[-1].value or 0.0))
+    for pair in combinations(numbers, 2):
+        of = f"[{pair[0]} | {pair[1]}]"
+        both = [row.row_correlation(side, *pair) for side in sides]
+        for measure in _both("row_correlation", both, what, level, of):
+            yield measure
+            if measure.name.startswith("row_correlation_difference"):
+                errors[" and ".join(pair)] = abs(float(measure.value or 0.0))
     if errors:
         worst = max(errors, key=lambda pair: errors[pair])
         text = f"mean |difference| of the correlations within a row, largest for {worst}"

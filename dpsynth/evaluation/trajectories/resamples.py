@@ -7,7 +7,7 @@ patients. A resample changes only how often a patient counts in the sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,23 +62,23 @@ class Cells:
         cells = (cell[: len(flat[0])], cell[len(flat[0]) :])
         return cls(cells, patients, len(levels)), levels
 
-    def shares(self, real: Resampled, synthetic: Resampled) -> Iterator[tuple[Floats, Floats]]:
-        """Shares of the events over the cells, of both tables, in each resample that both have."""
-        for pair in zip(real.weights, synthetic.weights, strict=False):
-            counts = [
-                np.bincount(cell, weights=weights[patient], minlength=self.size)
-                for cell, patient, weights in zip(self.cell, self.patient, pair, strict=True)
-            ]
-            first, second = (count / max(count.sum(), 1e-300) for count in counts)
-            yield first, second
-
     def distances(
         self, real: Resampled, synthetic: Resampled, distance: Callable[[Floats, Floats], float]
     ) -> Floats:
-        """A distance of the shares, shape (1 + resamples,). NaN where a table has no event."""
+        """A distance of the shares of events over the cells, in each resample that both tables have.
+
+        NaN where a table has no event.
+        """
         if not all(map(len, self.cell)):
             return np.full(len(real.weights), np.nan)
-        return np.array([distance(first, second) for first, second in self.shares(real, synthetic)])
+        found = []
+        for pair in zip(real.weights, synthetic.weights, strict=False):
+            counts = (
+                np.bincount(cell, weights=weights[patient], minlength=self.size)
+                for cell, patient, weights in zip(self.cell, self.patient, pair, strict=True)
+            )
+            found.append(distance(*(count / max(count.sum(), 1e-300) for count in counts)))
+        return np.array(found)
 
 
 def total_variation(first: Floats, second: Floats) -> float:

@@ -6,6 +6,7 @@ the number of patients that it rests on. A value is NaN where the numbers do not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,10 +43,31 @@ def empty_share(table: Resampled, names: list[str]) -> Statistic:
     return _ratio(table, empty.astype(np.float64), table.histories.rows.astype(np.float64))
 
 
-def short_gaps(table: Resampled, gaps: Floats, longest: float) -> Statistic:
+def short_gaps(table: Resampled, order: str, longest: float) -> Statistic:
     """Share of gaps up to a length."""
+    gaps = gaps_of(table.histories.numbers[order])
     short = (gaps <= longest).sum(axis=1)
     return _ratio(table, short.astype(np.float64), (~np.isnan(gaps)).sum(axis=1).astype(np.float64))
+
+
+def gap_quantiles(table: Resampled, order: str, probabilities: Sequence[float]) -> list[Statistic]:
+    """The smallest gaps up to which so many lie."""
+    gaps = gaps_of(table.histories.numbers[order])
+    patient, place = np.nonzero(~np.isnan(gaps))
+    lengths = gaps[patient, place]
+    if not len(lengths):
+        return [Statistic(np.full(len(table.weights), np.nan), 0) for _ in probabilities]
+    by_length = np.argsort(lengths, kind="stable")
+    patient, lengths = patient[by_length], lengths[by_length]
+    found = []
+    for weights in table.weights:
+        cumulated = np.cumsum(weights[patient])
+        wanted = np.array(probabilities) * cumulated[-1]
+        # Sums of shares lose a digit where a gap ends them exactly.
+        place = np.searchsorted(cumulated, wanted * (1.0 - 1e-12))
+        found.append(lengths[np.minimum(place, len(lengths) - 1)])
+    patients = len(np.unique(patient))
+    return [Statistic(numbers, patients) for numbers in np.array(found).T]
 
 
 def changed_share(table: Resampled, name: str) -> Statistic:

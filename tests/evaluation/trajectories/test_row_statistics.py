@@ -72,8 +72,12 @@ NUMBERS = {
         lambda: FRAME[["lab", "grade"]].isna().all(axis=1).mean(),
     ),
     "returns": (
-        lambda t: row.short_gaps(t, row.gaps_of(t.histories.numbers["day"]), 30),
+        lambda t: row.short_gaps(t, "day", 30),
         lambda: (GROUPED["day"].diff().dropna() <= 30).mean(),
+    ),
+    "median gap": (
+        lambda t: row.gap_quantiles(t, "day", [0.1, 0.5])[1],
+        lambda: np.quantile(GROUPED["day"].diff().dropna(), 0.5, method="inverted_cdf"),
     ),
     "changed": (lambda t: row.changed_share(t, "grade"), changed),
     "lag 1": (lambda t: row.lag_correlation(t, "lab", 1), lambda: lagged(1)),

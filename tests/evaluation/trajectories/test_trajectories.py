@@ -108,7 +108,9 @@ def test_patients_with_one_row_have_no_gaps():
     """Catches a crash where nobody has a second row."""
     lone = REAL.drop_duplicates("id")
     result = found(lone, test=None)
-    assert result["gap_ks"].value is None and "no patient with two rows" in result["gap_ks"].detail
+    assert result["gap_ks"].value is None and "not defined" in result["gap_ks"].detail
+    assert result["gap_p50_synthetic"].value is None and result["gap_p50_train"].value > 0
+    assert found(REAL, lone, None).released() == found(REAL).released()
     assert result["transition_tvd[grade]"].value is None
     assert result["patient_auc_hist_gradient_boosting"].value > 0.9
 
