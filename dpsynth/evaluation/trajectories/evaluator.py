@@ -114,7 +114,7 @@ def _distance(
 ) -> Iterator[Measure]:
     """A distance with its interval, and that of held-out patients."""
     if np.isnan(values[0]):
-        yield Measure(GROUP, f"{name}{of}", None, True, f"{what}: not defined, as a table has none")
+        yield Measure(GROUP, f"{name}{of}", None, True, f"{what}: not defined, as a table has no such rows")
         return
     text = f"{what}, interval over the patients of both tables"
     yield Measure.estimated(GROUP, f"{name}{of}", distance_interval(values, level), text)
