@@ -415,12 +415,21 @@ class Subgroups(Data):
 
 
 @dataclass(frozen=True)
+class Path(Data):
+    """Numbers at times since the first row, of one patient or of all."""
+
+    times: Sequence[float]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
 class OverTime(Data):
     """Rows of the patients of one table.
 
     ``rows`` are the shares of patients with 1, 2 and so on. ``gaps`` are quantiles of the times between rows,
     in equal steps of probability from 0 to 1, and ``clock`` names their unit. ``lags`` has, for each number,
-    its correlation with the value 1, 2 and so on later. None stands for too few patients.
+    its correlation with the value 1, 2 and so on later. None stands for too few patients. ``events`` has, for
+    each terminal event, the share of patients without it at times since the first row.
     """
 
     table: Table
@@ -428,14 +437,7 @@ class OverTime(Data):
     rows: Sequence[float]
     gaps: Sequence[float]
     lags: Mapping[str, Sequence[float | None]]
-
-
-@dataclass(frozen=True)
-class Path(Data):
-    """A number of one patient at times since the patient's first row."""
-
-    times: Sequence[float]
-    values: Sequence[float]
+    events: Mapping[str, Path]
 
 
 @dataclass(frozen=True)

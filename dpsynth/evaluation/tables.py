@@ -69,6 +69,8 @@ class Tables:
         If patients have several rows: the schema of rows. All tables above then hold levels of patients.
     histories : mapping of str to Histories
         The rows of each patient by table, in the order of the levels. Empty if ``patients`` is None.
+    rows : mapping of str to pandas.DataFrame
+        All rows by table, conformed. Empty if ``patients`` is None.
     """
 
     synthetic: pd.DataFrame
@@ -79,6 +81,7 @@ class Tables:
     declared: tuple[Estimates, ...] = ()
     patients: PatientSchema | None = None
     histories: Mapping[str, Histories] = field(default_factory=dict)
+    rows: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -108,11 +111,12 @@ class Tables:
         ([30.0, 40.0], [31.0, 99.0])
         """
         raw = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
-        patients, histories = None, {}
+        patients, histories, rows = None, {}, {}
         described = schema.table if isinstance(schema, PatientSchema) else schema
         frames = raw | {"synthetic": _whole(synthetic, described)}
         if isinstance(schema, PatientSchema):
-            histories = {name: _histories(name, frame, schema) for name, frame in frames.items()}
+            rows = {name: _rows(name, frame, schema) for name, frame in frames.items()}
+            histories = {name: _histories(name, frame, schema) for name, frame in rows.items()}
             frames = {name: levels_of(own, schema) for name, own in histories.items()}
             patients, schema = schema, schema.levels
         frames = {name: _conformed(name, frame, schema) for name, frame in frames.items()}
@@ -125,6 +129,7 @@ class Tables:
             tuple(declared),
             patients,
             histories,
+            rows,
         )
 
     @property
@@ -133,12 +138,18 @@ class Tables:
         return self.schema if self.patients is None else self.patients.table
 
 
-def _histories(name: str, frame: pd.DataFrame, schema: PatientSchema) -> Histories:
-    """Histories of rows rounded to their steps. A fixed seed: an evaluation repeats itself."""
+def _rows(name: str, frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+    """Rows rounded to their steps, with their unit."""
+    if schema.unit not in frame:
+        raise DataError(f"{name} table: it lacks the column {schema.unit!r}, which identifies patients")
+    rows = _conformed(name, frame, schema.table)
+    return rows.assign(**{schema.unit: frame[schema.unit].to_numpy()})
+
+
+def _histories(name: str, rows: pd.DataFrame, schema: PatientSchema) -> Histories:
+    """Histories by a fixed seed: an evaluation repeats itself."""
     try:
-        rows = round_frame(schema.columns, schema.table.conform(frame).frame)
-        unit = {schema.unit: frame[schema.unit].to_numpy()} if schema.unit in frame else {}
-        return Histories.of(rows.assign(**unit), schema, np.random.default_rng(0))
+        return Histories.of(rows, schema, np.random.default_rng(0))
     except DataError as problem:
         raise DataError(f"{name} table: {problem}") from None
 

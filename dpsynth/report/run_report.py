@@ -230,7 +230,7 @@ class RunReport:
             ``estimates[STUDY]``, ``survival[STUDY]``. An evaluation has ``auc``, ``r2``, ``roc[MODEL]``,
             ``calibration[MODEL]``, ``effects…``, ``marginal[COLUMN]``, ``associations[TABLE]``,
             ``nn_accuracy``, ``distances``. If patients have several rows, it has ``paths[COLUMN]``, ``rows``,
-            ``gaps`` and ``lags[COLUMN]``.
+            ``gaps``, ``lags[COLUMN]`` and ``events[COLUMN]``.
 
         Returns
         -------

@@ -291,6 +291,9 @@ def patient_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Deta
 
         data: dict[str, Any] = {"table": table, "clock": columns[0], "rows": told([0.5, 0.3, 0.2])}
         data |= {"gaps": told([1.0, 30.0, 900.0])}
+        data |= {
+            "events": {name: {"times": told([0.0, 90.0]), "values": told([0.9, 0.4])} for name in columns[:2]}
+        }
         data |= {"lags": {name: [*told([0.8, 0.7]), None] for name in columns[:4]}}
         yield detail("over_time", f"over_time.{table}", internal, data)
         for place, name in enumerate(columns[:4]):

@@ -9,6 +9,7 @@ numbers of theirs are confidential.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +18,7 @@ from dpsynth.checks import few
 from dpsynth.evaluation.details import OverTime, Path, Paths, Table
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.conformity import violations
 from dpsynth.evaluation.similarity.discriminator import FOLDS, discriminate
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 from dpsynth.evaluation.trajectories import row_statistics as row
@@ -31,6 +33,7 @@ from dpsynth.evaluation.trajectories.resamples import (
     total_variation,
 )
 from dpsynth.evaluation.trajectories.row_statistics import Statistic
+from dpsynth.evaluation.trajectories.survival import follow_up, kaplan_meier, survival_distance
 from dpsynth.table.column import Column
 from dpsynth.table.histories import Floats, Histories
 from dpsynth.table.patients import PatientSchema
@@ -77,7 +80,8 @@ def trajectories(
     for column in schema.variables:
         measures += _variable(sides, column, schema.most, level)
     progress(0.4)
-    measures += _within_rows(sides, schema, level)
+    measures += [*_within_rows(sides, schema, level), *_courses(sides, schema, level)]
+    measures += _broken_rules(tables, schema)
     progress(0.5)
     details: list[Detail] = []
     for column in schema.variables:
@@ -134,10 +138,6 @@ def _rows(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: f
 
     what = "total variation distance of the number of rows a patient"
     yield from _distance("rows_tvd", apart(made), what, level, None if fresh is None else apart(fresh))
-    names = [column.name for column in schema.variables]
-    if names and all(column.missing for column in schema.variables):
-        what = "share of rows without any value"
-        yield from _both("empty_rows", [row.empty_share(side, names) for side in sides], what, level)
 
 
 def _gaps(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: float) -> Iterator[Measure]:
@@ -211,6 +211,26 @@ def _within_rows(sides: Sides, schema: PatientSchema, level: float) -> Iterator[
         worst = max(errors, key=lambda pair: errors[pair])
         text = f"mean |difference| of the correlations within a row, largest for {worst}"
         yield Measure(GROUP, "row_correlation_error", float(np.mean([*errors.values()])), True, text)
+
+
+def _courses(sides: Sides, schema: PatientSchema, level: float) -> Iterator[Measure]:
+    """Columns that should never fall, and terminal events."""
+    made, real = sides
+    for name in schema.increasing:
+        what = "share of steps to the next value that fall"
+        yield from _both("falls", [row.falling_share(side, name) for side in sides], what, level, f"[{name}]")
+    for name in schema.terminal:
+        apart = survival_distance(real, made, schema.order, name, FEWEST)
+        what = "largest difference of the shares of patients without the event over time (Kaplan-Meier)"
+        yield from _distance("survival_distance", apart, what, level, None, f"[{name}]")
+
+
+def _broken_rules(tables: Tables, schema: PatientSchema) -> Iterator[Measure]:
+    """Shares of rows that break each rule."""
+    rules = Settings().rules(schema.table)
+    frames = [tables.rows[name] for name in NAMES] if rules else []
+    for measure in violations(rules, *frames) if rules else ():
+        yield replace(measure, detail=measure.detail.replace("records", "rows"))
 
 
 def _mixed(tables: Tables, name: str, level: float) -> Findings:
@@ -287,12 +307,14 @@ def _drawn(
             None if own.patients < FEWEST or np.isnan(own.numbers[0]) else float(own.numbers[0])
             for own in found
         ]
+    curves = {name: _curve(histories, order.name, name) for name in schema.terminal}
     data = OverTime(
         table,
         clock,
         (counts / len(histories.rows)).tolist(),
         np.quantile(gaps, np.linspace(0, 1, 101)).tolist() if len(gaps) else [],
         lags,
+        curves,
     )
     internal = table != "synthetic"
     yield Detail("over_time", f"over_time.{table}", internal, data)
@@ -307,3 +329,12 @@ def _drawn(
         ]
         of_column = Paths(column.name, table, column.unit, clock, paths)
         yield Detail("paths", f"paths[{column.name}].{table}", internal, of_column)
+
+
+def _curve(histories: Histories, order: str, event: str) -> Path:
+    """Share of patients without the event, at most 200 steps of it."""
+    follow, ended = follow_up(histories, order, event)
+    times, place = np.unique(follow, return_inverse=True)
+    share, _ = kaplan_meier(place, ended, np.ones(len(follow)), len(times))
+    kept = np.unique(np.linspace(0, len(times) - 1, 200).astype(np.int64))
+    return Path(times[kept].tolist(), share[kept].tolist())

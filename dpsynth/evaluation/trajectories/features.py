@@ -27,7 +27,7 @@ def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.Da
         columns.append(Column(name=f"{of} ({what})", kind="continuous", missing=True, **bounds))
         values[columns[-1].name] = numbers
 
-    for name in schema.per_patient:
+    for name in map(str, histories.patients):
         columns.append(schema.column(name).model_copy(update={"name": f"{name} (patient)"}))
         values[columns[-1].name] = histories.patients[name]
     order = schema.column(schema.order)

@@ -123,8 +123,10 @@ def mixed(tables: Tables, table: str, name: str, terms: Sequence[Term], level: f
 def mixed_models(tables: Tables, name: str, level: float) -> tuple[Mixed, Mixed, Effects | None]:
     """The model of one number on both tables, real first, and a comparison of its effects if it has some."""
     assert tables.patients is not None
-    model = EffectsModel("linear", f"{name} mean", tables.patients.per_patient)
-    terms = model_terms(tables.schema, model) if tables.patients.per_patient else ()
+    predictors = tuple(map(str, tables.histories["train"].patients))
+    # The outcome's name only has to differ from those of the predictors.
+    model = EffectsModel("linear", f"{name} mean", predictors)
+    terms = model_terms(tables.schema, model) if predictors else ()
     terms = terms if len(terms) <= MAX_TERMS else ()
     real, made = (mixed(tables, table, name, terms, level) for table in ("train", "synthetic"))
     if not terms:
@@ -135,7 +137,7 @@ def mixed_models(tables: Tables, name: str, level: float) -> tuple[Mixed, Mixed,
         rows.append(EffectRow(term.name, _effect(first), _effect(second), **compared(first, second, level)))
     effects = Effects(
         model="mixed",
-        formula=f"mixed: {name} ~ {' + '.join(tables.patients.per_patient)} + (1 | {tables.patients.unit})",
+        formula=f"mixed: {name} ~ {' + '.join(predictors)} + (1 | {tables.patients.unit})",
         outcome=name,
         event=None,
         measure="difference",

@@ -35,12 +35,11 @@ def measured_share(table: Resampled, name: str) -> Statistic:
     return _ratio(table, measured.astype(np.float64), table.histories.rows.astype(np.float64))
 
 
-def empty_share(table: Resampled, names: list[str]) -> Statistic:
-    """Share of rows without a value of any of these columns."""
-    here = np.arange(next(iter(table.histories.numbers.values())).shape[1]) < table.histories.rows[:, None]
-    absent = [np.isnan(table.histories.numbers[name]) for name in names]
-    empty = (np.all(absent, axis=0) & here).sum(axis=1)
-    return _ratio(table, empty.astype(np.float64), table.histories.rows.astype(np.float64))
+def falling_share(table: Resampled, name: str) -> Statistic:
+    """Share of steps from one value to the next that fall."""
+    steps = np.diff(packed(table.histories.numbers[name])[0], axis=1)
+    known = (~np.isnan(steps)).sum(axis=1)
+    return _ratio(table, (steps < 0).sum(axis=1).astype(np.float64), known.astype(np.float64))
 
 
 def short_gaps(table: Resampled, order: str, longest: float) -> Statistic:

@@ -24,7 +24,7 @@ _ORDER = ("train", "test", "synthetic")
 
 
 def plots_over_time(evaluation: Evaluation) -> dict[str, Plot]:
-    """Every plot by name: ``paths[COLUMN]``, ``rows``, ``gaps`` and ``lags[COLUMN]``."""
+    """Every plot by name: ``paths[COLUMN]``, ``rows``, ``gaps``, ``lags[COLUMN]`` and ``events[COLUMN]``."""
     drawn: dict[str, Plot] = {}
     by_column: dict[str, list[Detail[Paths]]] = {}
     for detail in _ordered(evaluation.of(Paths)):
@@ -41,7 +41,8 @@ def plots_over_time(evaluation: Evaluation) -> dict[str, Plot]:
         known = [d for d in tables if any(value is not None for value in d.data.lags.get(column, ()))]
         if known:
             drawn[f"lags[{column}]"] = plot_lags(known, column)
-    return drawn
+    events = dict.fromkeys(column for detail in tables for column in detail.data.events)
+    return drawn | {f"events[{column}]": plot_event(tables, column) for column in events}
 
 
 def _ordered(details: Iterable[Detail]) -> list[Detail]:
@@ -150,6 +151,26 @@ def plot_lags(details: Sequence[Detail[OverTime]], column: str) -> Plot:
     ]
     caption = f"{column}: correlation with the patient's later values"
     return Plot(draw, f"{caption}. {'. '.join(said)}.", caption, internal=any_internal(details))
+
+
+def plot_event(details: Sequence[Detail[OverTime]], column: str) -> Plot:
+    """Draw the share of patients without a terminal event over the time since their first row."""
+    tables = [(detail.data, detail.data.events[column]) for detail in details]
+
+    def draw() -> Figure:
+        figure, (axis,) = style.panels(height=2.1)
+        for data, curve in tables:
+            times, values = [0.0, *curve.times], [1.0, *curve.values]
+            axis.step(times, values, where="post", label=_name(data), **style.TABLES[data.table])
+        axis.set_ylim(-0.02, 1.02)
+        axis.set_xlabel(style.clipped(f"{tables[0][0].clock}, since the first row", 44))
+        axis.set_ylabel("share without the event")
+        style.legend_of_curves(figure, axis, len(tables))
+        return figure
+
+    said = [f"{_name(data)} {in_percent(curve.values[-1])}" for data, curve in tables]
+    caption = f"{column}: share of patients without the event (Kaplan-Meier)"
+    return Plot(draw, f"{caption}. At the end: {', '.join(said)}.", caption, internal=any_internal(details))
 
 
 def _name(data: OverTime) -> str:

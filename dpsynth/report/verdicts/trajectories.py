@@ -49,7 +49,9 @@ def rows_and_gaps(evaluation: Evaluation) -> Iterator[Verdict]:
     said = ", ".join(f"{words[name]} {measured(m)}" for name, m in (beyond or known).items())
     if beyond:
         severity: Severity = "bad" if any(least(m) > FAR for m in beyond.values()) else "caution"
-        sentence = f"The rows of patients differ from real ones in number or in time. Distances (0 is best): {said}."
+        sentence = (
+            f"The rows of patients differ from real ones in number or in time. Distances (0 is best): {said}."
+        )
         yield Verdict("rows_differ", severity, sentence, *basis(beyond.values()))
     elif known and all(number_of(m) <= CLOSE for m in known.values()):
         sentence = f"Patients have as many rows as real ones, as far apart. Distances (0 is best): {said}."

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ks_2samp
+from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.regression.mixed_linear_model import MixedLM
-from visits import VISITS, visits
+from visits import STAYS, VISITS, stays, visits
 
 from dpsynth.evaluation.trajectories import row_statistics as row
 from dpsynth.evaluation.trajectories.features import patient_features
@@ -19,6 +20,7 @@ from dpsynth.evaluation.trajectories.resamples import (
     kolmogorov_smirnov,
     total_variation,
 )
+from dpsynth.evaluation.trajectories.survival import follow_up, kaplan_meier, survival_distance
 from dpsynth.table.histories import Histories
 
 FRAME = visits(150, seed=3, most=6).sort_values(["id", "day"], kind="stable")
@@ -67,9 +69,9 @@ GAPS = row.gaps_of(TABLE.histories.numbers["day"])
 NUMBERS = {
     "rows": (row.mean_rows, lambda: GROUPED.size().mean()),
     "measured": (lambda t: row.measured_share(t, "lab"), lambda: FRAME["lab"].notna().mean()),
-    "empty": (
-        lambda t: row.empty_share(t, ["lab", "grade"]),
-        lambda: FRAME[["lab", "grade"]].isna().all(axis=1).mean(),
+    "falls": (
+        lambda t: row.falling_share(t, "lab"),
+        lambda: (FRAME.dropna(subset="lab").groupby("id")["lab"].diff().dropna() < 0).mean(),
     ),
     "returns": (
         lambda t: row.short_gaps(t, "day", 30),
@@ -218,3 +220,39 @@ def _slope(rows: pd.DataFrame) -> float:
     if len(rows) < 2:
         return np.nan
     return 0.0 if rows["day"].std(ddof=0) < 1 else float(np.polyfit(rows["day"], rows["weight"], 1)[0])
+
+
+def test_survival_is_that_of_statsmodels():
+    """Catches patients who count at risk after their last row, and ties of events and last rows."""
+    real, made = (
+        Resampled.of(
+            Histories.of(stays(n, seed=n), STAYS, np.random.default_rng(0)), np.random.default_rng(0), 2
+        )
+        for n in (160, 120)
+    )
+    curves = []
+    for side in (real, made):
+        follow, ended = follow_up(side.histories, "day", "died")
+        follow = follow // 100  # many ties
+        theirs = SurvfuncRight(follow, ended)
+        times, place = np.unique(follow, return_inverse=True)
+        share, at_risk = kaplan_meier(place, ended, np.ones(len(follow)), len(times))
+        at = np.searchsorted(times, theirs.surv_times)
+        assert share[at] == pytest.approx(theirs.surv_prob) and at_risk[at].tolist() == theirs.n_risk.tolist()
+        again = side.weights[2].astype(int)
+        theirs = SurvfuncRight(np.repeat(follow, again), np.repeat(ended, again))
+        share, _ = kaplan_meier(place, ended, side.weights[2], len(times))
+        assert share[np.searchsorted(times, theirs.surv_times)] == pytest.approx(theirs.surv_prob)
+        curves.append(SurvfuncRight(*follow_up(side.histories, "day", "died")))
+    found = survival_distance(real, made, "day", "died", fewest=30)
+
+    def at_time(curve: SurvfuncRight, time: float) -> float:
+        place = np.searchsorted(curve.surv_times, time, side="right")
+        return float(curve.surv_prob[place - 1]) if place else 1.0
+
+    follow = [np.sort(follow_up(side.histories, "day", "died")[0]) for side in (real, made)]
+    last = min(own[-30] for own in follow)
+    times = [time for time in np.concatenate(follow) if time <= last]
+    expected = max(abs(at_time(curves[0], time) - at_time(curves[1], time)) for time in times)
+    assert found[0] == pytest.approx(expected) and len(found) == 3
+    assert np.isnan(survival_distance(real, made, "day", "died", fewest=130)).all()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from visits import VISITS, visits
+from visits import STAYS, VISITS, stays, visits
 
 from dpsynth.errors import DataError
 from dpsynth.evaluation import Evaluation, Settings, Tables
@@ -106,18 +106,34 @@ def test_few_patients_have_no_numbers():
 
 def test_patients_with_one_row_have_no_gaps():
     """Catches a crash where nobody has a second row."""
-    lone = REAL.drop_duplicates("id")
-    result = found(lone, test=None)
+    real = REAL[REAL["id"] < 100]
+    lone = real.drop_duplicates("id")
+    result = found(lone, real, None)
     assert result["gap_ks"].value is None and "not defined" in result["gap_ks"].detail
     assert result["gap_p50_synthetic"].value is None and result["gap_p50_train"].value > 0
-    assert found(REAL, lone, None).released() == found(REAL).released()
+    assert found(real, lone, None).released() == found(real, real, None).released()
     assert result["transition_tvd[grade]"].value is None
     assert result["patient_auc_hist_gradient_boosting"].value > 0.9
 
 
+def test_rules_of_rows_are_looked_at():
+    """Catches falling stages, broken rules and early deaths that no number shows, and a derived column."""
+    good, real = stays(120, seed=2), stays(150, seed=1)
+    broken = good.assign(stage=good["stage"].iloc[::-1].to_numpy(), dbp=good["dbp"] + 60, died="no")
+    broken.loc[broken.groupby("id").cumcount() == 1, "died"] = "yes"
+    fine, bad = (found(made, real, None, STAYS) for made in (good, broken))
+    assert fine["falls_synthetic[stage]"].value == fine["falls_train[stage]"].value == 0
+    assert bad["falls_synthetic[stage]"].value > 0.1
+    assert fine["survival_distance[died]"].lower < 0.1 < 0.3 < bad["survival_distance[died]"].lower
+    rule = "constraint_violations_synthetic[dbp < sbp]"
+    assert fine[rule].value == 0 and bad[rule].value > 0.5 and "violates_constraints" in codes(bad)
+    assert bad[rule.replace("synthetic", "train")].internal
+    assert bad[rule].detail.endswith(f"of {len(good)}") and "synthetic rows" in bad[rule].detail
+
+
 def test_a_wrong_table_is_named():
     """Catches an error that does not say which of the tables is wrong."""
-    with pytest.raises(DataError, match="synthetic table: the table lacks the column 'id'"):
+    with pytest.raises(DataError, match="synthetic table: it lacks the column 'id'"):
         found(REAL.drop(columns="id"))
     with pytest.raises(DataError, match=r"test table: column 'sex'"):
         found(REAL, test=TEST.assign(sex="?"))

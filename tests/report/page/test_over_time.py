@@ -19,7 +19,16 @@ def details(*names: str) -> Evaluation:
 def test_paths_of_both_tables_have_one_scale():
     """Catches panels with scales of their own, in which a narrow table looks as wide as the real one."""
     found = plots_over_time(details("day", "hdl"))
-    assert set(found) == {"paths[day]", "paths[hdl]", "rows", "gaps", "lags[day]", "lags[hdl]"}
+    assert set(found) == {
+        "paths[day]",
+        "paths[hdl]",
+        "rows",
+        "gaps",
+        "lags[day]",
+        "lags[hdl]",
+        "events[day]",
+        "events[hdl]",
+    }
     plot = found["paths[hdl]"]
     real, synthetic = plot.figure().axes
     assert (real.get_title(), synthetic.get_title()) == ("3 real patients", "3 synthetic patients")
