@@ -164,7 +164,7 @@ def plot_event(details: Sequence[Detail[OverTime]], column: str) -> Plot:
             axis.step(times, values, where="post", label=_name(data), **style.TABLES[data.table])
         axis.set_ylim(-0.02, 1.02)
         axis.set_xlabel(style.clipped(f"{tables[0][0].clock}, since the first row", 44))
-        axis.set_ylabel("share without the event")
+        axis.set_ylabel("share, no event")
         style.legend_of_curves(figure, axis, len(tables))
         return figure
 
