@@ -139,11 +139,12 @@ class Tables:
 
 
 def _rows(name: str, frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
-    """Rows rounded to their steps, with their unit."""
-    if schema.unit not in frame:
-        raise DataError(f"{name} table: it lacks the column {schema.unit!r}, which identifies patients")
+    """Rows rounded to their steps, with what is not modelled: their unit, and perhaps their order."""
     rows = _conformed(name, frame, schema.table)
-    return rows.assign(**{schema.unit: frame[schema.unit].to_numpy()})
+    apart = {column: frame[column].to_numpy() for column in schema.table.ignored if column in frame}
+    if name == "synthetic" and schema.order not in frame and not schema.timed:
+        apart[schema.order] = np.arange(len(rows))  # as they stand
+    return rows.assign(**apart)
 
 
 def _histories(name: str, rows: pd.DataFrame, schema: PatientSchema) -> Histories:

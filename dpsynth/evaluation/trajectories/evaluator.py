@@ -75,7 +75,9 @@ def trajectories(
     test = tables.histories.get("test")
     fresh = None if test is None else Resampled.of(test, resampling, resamples=0)
     level = settings.level
-    measures = [*_rows(sides, fresh, schema, level), *_gaps(sides, fresh, schema, level)]
+    measures = [*_rows(sides, fresh, schema, level)]
+    if schema.timed:
+        measures += _gaps(sides, fresh, schema, level)
     progress(0.2)
     for column in schema.variables:
         measures += _variable(sides, column, schema.most, level)
@@ -290,12 +292,12 @@ def _drawn(
     table: Table, histories: Histories, schema: PatientSchema, rng: np.random.Generator
 ) -> Iterator[Detail]:
     """Rows a patient, gaps and lags of one table, and a few random patients."""
-    order = schema.column(schema.order)
-    clock = f"{order.name}, {order.unit}" if order.unit not in (None, order.name) else order.name
+    unit = schema.column(schema.order).unit if schema.timed else "number of the row"
+    clock = f"{schema.order}, {unit}" if unit not in (None, schema.order) else schema.order
     alone = Resampled.of(histories, rng, resamples=0)
     counts = np.bincount(histories.rows, minlength=schema.most + 1)[1:]
-    gaps = row.gaps_of(histories.numbers[order.name])
-    gaps = gaps[~np.isnan(gaps)]
+    gaps = row.gaps_of(histories.numbers[schema.order])
+    gaps = gaps[~np.isnan(gaps) & schema.timed]
     numbers = [column for column in schema.variables if column.is_numeric][:NUMBERS_DRAWN]
     lags = {}
     for column in numbers:
@@ -307,7 +309,7 @@ def _drawn(
             None if own.patients < FEWEST or np.isnan(own.numbers[0]) else float(own.numbers[0])
             for own in found
         ]
-    curves = {name: _curve(histories, order.name, name) for name in schema.terminal}
+    curves = {name: _curve(histories, schema.order, name) for name in schema.terminal}
     data = OverTime(
         table,
         clock,
@@ -318,7 +320,7 @@ def _drawn(
     )
     internal = table != "synthetic"
     yield Detail("over_time", f"over_time.{table}", internal, data)
-    times, shuffled = histories.numbers[order.name], rng.permutation(len(histories.rows))
+    times, shuffled = histories.numbers[schema.order], rng.permutation(len(histories.rows))
     for column in numbers:
         values = histories.numbers[column.name]
         chosen = [who for who in shuffled.tolist() if not np.isnan(values[who]).all()][:PATIENTS_DRAWN]

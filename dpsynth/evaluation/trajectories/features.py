@@ -30,13 +30,18 @@ def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.Da
     for name in map(str, histories.patients):
         columns.append(schema.column(name).model_copy(update={"name": f"{name} (patient)"}))
         values[columns[-1].name] = histories.patients[name]
-    order = schema.column(schema.order)
     times, rows = histories.numbers[schema.order], histories.rows
-    length = order.bounds[1] - order.bounds[0]
-    span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
-    add(order.name, "rows", rows.astype(np.float64), 1, schema.most)
-    add(order.name, "span", span, 0, length)
-    add(order.name, "mean gap", np.where(rows > 1, span / np.maximum(rows - 1, 1), np.nan), 0, length)
+    add(schema.order, "rows", rows.astype(np.float64), 1, schema.most)
+    # A clock that hardly moves would give slopes without a bound.
+    least = 1.0
+    if schema.timed:
+        order = schema.column(schema.order)
+        length = order.bounds[1] - order.bounds[0]
+        least = order.resolution or length / 1000
+        span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
+        gap = np.where(rows > 1, span / np.maximum(rows - 1, 1), np.nan)
+        add(schema.order, "span", span, 0, length)
+        add(schema.order, "mean gap", gap, 0, length)
     for column in schema.variables:
         name, (packed_values, at) = column.name, packed(histories.numbers[column.name], times)
         own, clock = Standardised.of(packed_values), Standardised.of(at)
@@ -55,8 +60,6 @@ def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.Da
         lower, upper = column.bounds
         high = upper - lower
         ends = [np.where(np.isnan(packed_values), end, packed_values) for end in (np.inf, -np.inf)]
-        # A clock that hardly moves would give slopes without a bound.
-        least = order.resolution or length / 1000
         slope = trend(own, clock) * own.sd / np.maximum(clock.sd, least)
         step = np.nansum(np.abs(changes), axis=1) / steps
         for what, numbers, fewest, low, top in (

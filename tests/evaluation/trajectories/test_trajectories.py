@@ -131,9 +131,22 @@ def test_rules_of_rows_are_looked_at():
     assert bad[rule].detail.endswith(f"of {len(good)}") and "synthetic rows" in bad[rule].detail
 
 
+def test_an_order_that_is_not_released_has_no_gaps():
+    """Catches a synthetic table that is refused, or gaps between numbers of rows."""
+    schema = SCHEMA.model_copy(update={"columns": SCHEMA.columns[1:]})
+    made = visits(200, seed=4).sort_values(["id", "day"])
+    result, timed = found(made.drop(columns="day"), REAL, None, schema), found(made, REAL, None)
+    for name in ("rows_tvd", "lag1_synthetic[lab]", "lag1_train[lab]", "transition_tvd[grade]"):
+        assert result[name].value == pytest.approx(timed[name].value, abs=0.01)
+    assert not any("gap" in measure.name or "span" in measure.name for measure in result.measures)
+    assert all(not detail.data.gaps for detail in result.of_kind("over_time"))
+    with pytest.raises(DataError, match="train table: the table lacks the column 'day', which orders"):
+        found(made, REAL.drop(columns="day"), None, schema)
+
+
 def test_a_wrong_table_is_named():
     """Catches an error that does not say which of the tables is wrong."""
-    with pytest.raises(DataError, match="synthetic table: it lacks the column 'id'"):
+    with pytest.raises(DataError, match="synthetic table: the table lacks the column 'id'"):
         found(REAL.drop(columns="id"))
     with pytest.raises(DataError, match=r"test table: column 'sex'"):
         found(REAL, test=TEST.assign(sex="?"))
