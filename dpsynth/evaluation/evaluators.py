@@ -138,7 +138,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     entropy = secrets.randbits(128) if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
     findings = [Findings(tuple(_sizes(tables)))]
-    given = tables.raw_schema
+    given, described = tables.raw_schema, tables.patients or schema
     findings += [finer_than_declared(frame, given, name) for name, frame in tables.raw.items()]
     findings += [
         outside_bounds(frame, given, name) for name, frame in tables.raw.items() if name != "synthetic"
@@ -172,9 +172,9 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     details = tuple(detail for part in findings for detail in part.details)
     if parts := [asdict(read) for part in findings for read in part.parts]:
         details += (Detail("parts", "parts", True, {"rows": parts}),)
-    if given.unreviewed:
+    if described.unreviewed:
         # bins, ranges and lists of categories would show what was read off the records
-        public["unreviewed"] = sorted(given.unreviewed)
+        public["unreviewed"] = sorted(described.unreviewed)
         measures = tuple(replace(measure, internal=True) for measure in measures)
         details = tuple(replace(detail, internal=True) for detail in details)
     return Evaluation(measures, public, details)

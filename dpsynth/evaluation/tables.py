@@ -141,7 +141,8 @@ class Tables:
 def _rows(name: str, frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
     """Rows rounded to their steps, with what is not modelled: their unit, and perhaps their order."""
     rows = _conformed(name, frame, schema.table)
-    apart = {column: frame[column].to_numpy() for column in schema.table.ignored if column in frame}
+    own = [column for column in (schema.unit, schema.order) if column in frame and column not in rows]
+    apart = {column: frame[column].to_numpy() for column in own}
     if name == "synthetic" and schema.order not in frame and not schema.timed:
         apart[schema.order] = np.arange(len(rows))  # as they stand
     return rows.assign(**apart)

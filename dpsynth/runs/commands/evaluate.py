@@ -177,8 +177,7 @@ def _known(
     origin, visits = None, None
     if model is not None:
         fitted = RunFolder(model).load_model()
-        origin, rows = Origin.of_model(fitted), fitted.model_.trajectories
-        visits = None if rows is None else rows.schema
+        origin, visits = Origin.of_model(fitted), fitted.patients_
     elif ledger is not None:
         origin = Origin.of_ledger(ledger, delta)
     if schema is None:

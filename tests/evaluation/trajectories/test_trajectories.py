@@ -131,7 +131,7 @@ def test_rules_of_rows_are_looked_at():
     assert bad[rule].detail.endswith(f"of {len(good)}") and "synthetic rows" in bad[rule].detail
 
 
-def test_an_order_that_is_not_released_has_no_gaps():
+def test_an_order_that_is_no_column_has_no_gaps():
     """Catches a synthetic table that is refused, or gaps between numbers of rows."""
     schema = SCHEMA.model_copy(update={"columns": SCHEMA.columns[1:]})
     made = visits(200, seed=4).sort_values(["id", "day"])
