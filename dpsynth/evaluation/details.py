@@ -414,6 +414,43 @@ class Subgroups(Data):
     rows: tuple[SubgroupRow, ...]
 
 
+@dataclass(frozen=True)
+class Path(Data):
+    """Numbers at times since the first row, of one patient or of all."""
+
+    times: Sequence[float]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class OverTime(Data):
+    """Rows of the patients of one table.
+
+    ``rows`` are the shares of patients with 1, 2 and so on. ``gaps`` are quantiles of the times between rows,
+    in equal steps of probability from 0 to 1, and ``clock`` names their unit. ``lags`` has, for each number,
+    its correlation with the value 1, 2 and so on later. None stands for too few patients. ``events`` has, for
+    each terminal event, the share of patients without it at times since the first row.
+    """
+
+    table: Table
+    clock: str
+    rows: Sequence[float]
+    gaps: Sequence[float]
+    lags: Mapping[str, Sequence[float | None]]
+    events: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Paths(Data):
+    """A number of a few random patients of one table. ``clock`` names the unit of time."""
+
+    column: str
+    table: Table
+    unit: str | None
+    clock: str
+    paths: Sequence[Path]
+
+
 _KINDS: dict[str, type[Data]] = {
     "marginal": Marginal,
     "association": Associations,
@@ -429,6 +466,8 @@ _KINDS: dict[str, type[Data]] = {
     "table_one": TableOne,
     "table_one_differences": Differences,
     "subgroups": Subgroups,
+    "over_time": OverTime,
+    "paths": Paths,
 }
 
 

@@ -6,6 +6,7 @@ each number may be shared. Real records are read without noise, so nearly every 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -23,11 +24,11 @@ from dpsynth.evaluation.similarity.evaluator import similarity
 from dpsynth.evaluation.similarity.table_one import summarise_tables
 from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Progress, Tables
+from dpsynth.evaluation.trajectories.evaluator import trajectories
 from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.subgroups import compare_subgroups
 from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
-from dpsynth.table.histories import patient_table
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
@@ -50,6 +51,7 @@ EVALUATORS: tuple[tuple[str, Evaluator, int], ...] = (
     ("disclosure", disclosure, 4),
     ("Table 1", summarise_tables, 6),
     ("subgroups", compare_subgroups, 7),
+    ("patients over time", trajectories, 8),
 )
 
 
@@ -77,7 +79,8 @@ def evaluate(
         The real records the synthetic ones were made from.
     schema : Schema or PatientSchema
         Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata. If patients
-        have several rows, their levels are compared (:func:`dpsynth.table.patient_table`).
+        have several rows, the tables hold rows. Both levels (:func:`dpsynth.table.patient_table`) and rows
+        are compared. A record is then a patient.
     test : pandas.DataFrame of shape (k, columns), optional
         Real records that had no part in the synthetic table. Without them, utility is not measured, and
         memorisation cannot be distinguished from coincidence.
@@ -121,11 +124,7 @@ def evaluate(
     (3, True)
     """
     settings = Settings.of(**options)
-    if isinstance(schema, PatientSchema):
-        synthetic, train = patient_table(synthetic, schema), patient_table(train, schema)
-        test = None if test is None else patient_table(test, schema)
-        schema = schema.levels
-    settings.check(schema)
+    settings.check(schema.levels if isinstance(schema, PatientSchema) else schema)
     tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
     with shown(progress, stage_bar) as stages:
         return evaluate_tables(tables, settings, stages)
@@ -139,11 +138,14 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     entropy = secrets.randbits(128) if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
     findings = [Findings(tuple(_sizes(tables)))]
-    findings += [finer_than_declared(frame, schema, name) for name, frame in tables.raw.items()]
+    given, described = tables.raw_schema, tables.patients or schema
+    findings += [finer_than_declared(frame, given, name) for name, frame in tables.raw.items()]
     findings += [
-        outside_bounds(frame, schema, name) for name, frame in tables.raw.items() if name != "synthetic"
+        outside_bounds(frame, given, name) for name, frame in tables.raw.items() if name != "synthetic"
     ]
     for question, evaluator, stream in EVALUATORS:
+        if evaluator is trajectories and tables.patients is None:
+            continue
 
         def told(done: float, question: str = question) -> None:
             tell(question, done)
@@ -162,19 +164,26 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
         "records": settings.records,
     }
     measures = tuple(measure for part in findings for measure in part.measures)
+    if tables.patients is not None:  # a record is then a patient's levels
+        measures = tuple(
+            replace(measure, detail=re.sub(r"\brecord(s?)\b", r"patient\1", measure.detail))
+            for measure in measures
+        )
     details = tuple(detail for part in findings for detail in part.details)
     if parts := [asdict(read) for part in findings for read in part.parts]:
         details += (Detail("parts", "parts", True, {"rows": parts}),)
-    if schema.unreviewed:
+    if described.unreviewed:
         # bins, ranges and lists of categories would show what was read off the records
-        public["unreviewed"] = sorted(schema.unreviewed)
+        public["unreviewed"] = sorted(described.unreviewed)
         measures = tuple(replace(measure, internal=True) for measure in measures)
         details = tuple(replace(detail, internal=True) for detail in details)
     return Evaluation(measures, public, details)
 
 
 def _sizes(tables: Tables) -> Iterator[Measure]:
-    yield Measure("Records", "synthetic_records", len(tables.synthetic), False, "rows of the synthetic table")
-    yield Measure("Records", "train_records", len(tables.train), True, "real rows it was made from")
+    what = "rows" if tables.patients is None else "patients"
+    made = f"{what} of the synthetic table"
+    yield Measure("Records", "synthetic_records", len(tables.synthetic), False, made)
+    yield Measure("Records", "train_records", len(tables.train), True, f"real {what} it was made from")
     if tables.test is not None:
-        yield Measure("Records", "test_records", len(tables.test), True, "real rows held out")
+        yield Measure("Records", "test_records", len(tables.test), True, f"real {what} held out")

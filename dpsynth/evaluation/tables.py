@@ -4,13 +4,15 @@ Every table is brought to the schema once: clipped to its bounds and rounded to 
 part represents a table that is too large, and the added error is stated. A rule on the schema sets how many
 records a step reads. An evaluation then takes about two minutes on two cores. The rule uses no clock: the
 same seed gives the same numbers everywhere.
+
+If patients have several rows, a record is a patient's levels. The rows are kept beside them as histories.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,8 @@ from dpsynth.errors import DataError, of_records
 from dpsynth.evaluation.records import Evaluation, Findings, Measure, Part, shown
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.conform import round_frame
+from dpsynth.table.histories import Histories, levels_of
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
 #: receives the part of the work that is done, in [0, 1]
@@ -57,9 +61,16 @@ class Tables:
     schema : Schema
         Columns of all tables.
     raw : mapping of str to pandas.DataFrame
-        The tables as they came, ``"synthetic"``, ``"train"`` and, if given, ``"test"``.
+        The tables as they came, ``"synthetic"``, ``"train"`` and, if given, ``"test"``: of rows, if patients
+        have several.
     declared : tuple of Estimates
         Private estimates of pre-specified regressions. These have used privacy budget.
+    patients : PatientSchema or None
+        If patients have several rows: the schema of rows. All tables above then hold levels of patients.
+    histories : mapping of str to Histories
+        The rows of each patient by table, in the order of the levels. Empty if ``patients`` is None.
+    rows : mapping of str to pandas.DataFrame
+        All rows by table, conformed. Empty if ``patients`` is None.
     """
 
     synthetic: pd.DataFrame
@@ -68,6 +79,9 @@ class Tables:
     schema: Schema
     raw: Mapping[str, pd.DataFrame]
     declared: tuple[Estimates, ...] = ()
+    patients: PatientSchema | None = None
+    histories: Mapping[str, Histories] = field(default_factory=dict)
+    rows: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -76,10 +90,10 @@ class Tables:
         *,
         train: pd.DataFrame,
         test: pd.DataFrame | None = None,
-        schema: Schema,
+        schema: Schema | PatientSchema,
         declared: Sequence[Estimates] = (),
     ) -> Tables:
-        """Conform tables as they came.
+        """Conform tables as they came, of rows if ``schema`` says that patients have several.
 
         Raises
         ------
@@ -97,9 +111,49 @@ class Tables:
         ([30.0, 40.0], [31.0, 99.0])
         """
         raw = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
-        frames = raw | {"synthetic": _whole(synthetic, schema)}
+        patients, histories, rows = None, {}, {}
+        described = schema.table if isinstance(schema, PatientSchema) else schema
+        frames = raw | {"synthetic": _whole(synthetic, described)}
+        if isinstance(schema, PatientSchema):
+            rows = {name: _rows(name, frame, schema) for name, frame in frames.items()}
+            histories = {name: _histories(name, frame, schema) for name, frame in rows.items()}
+            frames = {name: levels_of(own, schema) for name, own in histories.items()}
+            patients, schema = schema, schema.levels
         frames = {name: _conformed(name, frame, schema) for name, frame in frames.items()}
-        return cls(frames["synthetic"], frames["train"], frames.get("test"), schema, raw, tuple(declared))
+        return cls(
+            frames["synthetic"],
+            frames["train"],
+            frames.get("test"),
+            schema,
+            raw,
+            tuple(declared),
+            patients,
+            histories,
+            rows,
+        )
+
+    @property
+    def raw_schema(self) -> Schema:
+        """The schema of ``raw``."""
+        return self.schema if self.patients is None else self.patients.table
+
+
+def _rows(name: str, frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+    """Rows rounded to their steps, with what is not modelled: their unit, and perhaps their order."""
+    rows = _conformed(name, frame, schema.table)
+    own = [column for column in (schema.unit, schema.order) if column in frame and column not in rows]
+    apart = {column: frame[column].to_numpy() for column in own}
+    if name == "synthetic" and schema.order not in frame and not schema.timed:
+        apart[schema.order] = np.arange(len(rows))  # as they stand
+    return rows.assign(**apart)
+
+
+def _histories(name: str, rows: pd.DataFrame, schema: PatientSchema) -> Histories:
+    """Histories by a fixed seed: an evaluation repeats itself."""
+    try:
+        return Histories.of(rows, schema, np.random.default_rng(0))
+    except DataError as problem:
+        raise DataError(f"{name} table: {problem}") from None
 
 
 def _whole(synthetic: pd.DataFrame, schema: Schema) -> pd.DataFrame:

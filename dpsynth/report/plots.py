@@ -22,6 +22,7 @@ from dpsynth.report.drawing.curves import (
 from dpsynth.report.drawing.distributions import plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.drawing.forest import plot_effects, plot_estimates
 from dpsynth.report.drawing.style import Plot
+from dpsynth.report.drawing.trajectories import plots_over_time
 from dpsynth.report.wording import WORDS, grouped
 from dpsynth.studies.estimates import Estimates
 
@@ -82,7 +83,7 @@ def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
                 detail.data.matrix, detail.data.columns, what=what, caption=what, internal=detail.internal
             )
     found = [plot_distances(detail) for detail in evaluation.of(Distances) if detail.data.edges]
-    return drawn | _numbered("distances", found)
+    return drawn | _numbered("distances", found) | plots_over_time(evaluation)
 
 
 def summarised(names: Iterable[str]) -> list[str]:

@@ -229,7 +229,8 @@ class RunReport:
             ``privacy_profile``. Attacks have ``attempts[MEASURE]``. Pre-specified regressions have
             ``estimates[STUDY]``, ``survival[STUDY]``. An evaluation has ``auc``, ``r2``, ``roc[MODEL]``,
             ``calibration[MODEL]``, ``effects…``, ``marginal[COLUMN]``, ``associations[TABLE]``,
-            ``nn_accuracy``, ``distances``.
+            ``nn_accuracy``, ``distances``. If patients have several rows, it has ``paths[COLUMN]``, ``rows``,
+            ``gaps``, ``lags[COLUMN]`` and ``events[COLUMN]``.
 
         Returns
         -------

@@ -174,6 +174,7 @@ def details_of(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
     yield from believable_details(columns, numbers)
     yield from table_one_details(columns, numbers)
     yield subgroup_detail(columns, numbers)
+    yield from patient_details(columns, numbers)
     data = {"space": "euclidean", "edges": [numbers(e) for e in np.linspace(0.01, 2, 21)]}
     data |= {"synthetic_to_train": [numbers(0.05) for _ in range(20)]}
     data |= {"test_to_train": [numbers(0.04) for _ in range(20)]}
@@ -278,6 +279,28 @@ def _summary(place: int, name: str, numbers: Numbers | None) -> dict[str, Any]:
     if place % 3 == 1:
         return told | {"form": "mean"} | dict(zip(("center", "spread"), values, strict=False))
     return told | {"form": "median"} | dict(zip(("center", "spread", "low", "high"), values, strict=True))
+
+
+def patient_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[Detail]:
+    """Rows over time and a few patients of both tables; those of the real one are planted."""
+    for table in ("synthetic", "train"):
+        internal = table == "train"
+
+        def told(nears: list[float], internal: bool = internal) -> list[float]:
+            return [numbers(near) for near in nears] if internal else nears
+
+        data: dict[str, Any] = {"table": table, "clock": columns[0], "rows": told([0.5, 0.3, 0.2])}
+        data |= {"gaps": told([1.0, 30.0, 900.0])}
+        data |= {
+            "events": {name: {"times": told([0.0, 90.0]), "values": told([0.9, 0.4])} for name in columns[:2]}
+        }
+        data |= {"lags": {name: [*told([0.8, 0.7]), None] for name in columns[:4]}}
+        yield detail("over_time", f"over_time.{table}", internal, data)
+        for place, name in enumerate(columns[:4]):
+            paths = [{"times": told([0.0, 10.0, 400.0]), "values": told([5.0, 6.0, 7.0])} for _ in range(3)]
+            data = {"column": name, "table": table, "unit": "<i>mg</i>" if place % 2 else None}
+            data |= {"clock": columns[0], "paths": paths}
+            yield detail("paths", f"paths[{name}].{table}", internal, data)
 
 
 def subgroup_detail(columns: tuple[str, ...], numbers: Numbers) -> Detail:

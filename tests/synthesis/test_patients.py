@@ -119,10 +119,10 @@ def test_the_shell_takes_a_file_of_rows(tmp_path):
     out = tmp_path / "synthetic.csv"
     assert main(["sample", model, "-n", "30", "--out", str(out)]) == 0
     assert pd.read_csv(out)["id"].nunique() == 30
-    asked = ["evaluate", "--synthetic", str(out), "--train", table, "--schema", schema, "--model", model]
-    assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0
+    asked = ["evaluate", "--synthetic", str(out), "--train", table, "--model", model]
+    assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0  # the model holds the schema of rows
     page = (tmp_path / "evaluation" / "report.html").read_text()
-    assert "one patient (id) with all rows" in page
+    assert "one patient (id) with all rows" in page and "Rows of patients" in page
     described = json.loads((tmp_path / "synthetic.csv.croissant.json").read_text())
     fields = described["recordSet"][0]["field"]
     assert [field["name"] for field in fields] == ["id", *VISITS.names]

@@ -74,7 +74,7 @@ def similarity(
     measures += told.measures
     measures += _coverage(synthetic, train, test, schema)
     measures += _per_column(columns)
-    measures += conformity_measures(tables.raw["synthetic"], schema)
+    measures += conformity_measures(tables.raw["synthetic"], tables.raw_schema)
     measures += violations(settings.rules(schema), synthetic, train)
     measures += derived_differences(schema, synthetic, train)
 

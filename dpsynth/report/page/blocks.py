@@ -232,6 +232,7 @@ HOMES = {
     "columns": ("tails", "single"),
     "closeness": ("nearest", "disclosure"),
     "records": ("records",),
+    "patients": ("patients",),
 }
 # What is shown of a long table without unfolding.
 _MAIN = re.compile(

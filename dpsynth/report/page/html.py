@@ -21,6 +21,7 @@ from dpsynth.report.page.blocks import Section, column_tables, divided, home, me
 from dpsynth.report.page.subgroups import subgroup_section
 from dpsynth.report.page.summary import verdict
 from dpsynth.report.page.table_one import table_one_section
+from dpsynth.report.page.trajectories import over_time_section
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.wording import REPEATED
 
@@ -163,6 +164,7 @@ PARTS: dict[str, Callable[[RunReport], Section | None]] = {
     "attempts": risks.attempts_section,
     "table-one": lambda report: divided(table_one_section(report))[0],
     "utility": utility.section,
+    "over-time": lambda report: divided(over_time_section(report))[0],
     "subgroups": lambda report: divided(subgroup_section(report))[0],
     "limits": checklist.limits_section,
 }
@@ -188,6 +190,7 @@ def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
         divided(table_one_section(report))[1],
         utility.findings_section(report),
         utility.prediction_section(measured),
+        divided(over_time_section(report))[1],
         divided(subgroup_section(report))[1],
         utility.replication_section(report),
         similarity.section(measured),

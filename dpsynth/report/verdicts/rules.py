@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.formats import shown
-from dpsynth.report.verdicts import privacy, similarity, utility
+from dpsynth.report.verdicts import privacy, similarity, trajectories, utility
 from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of
 
 #: below so many records of a table, intervals are too wide for most verdicts
@@ -73,5 +73,9 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     similarity.associations,
     similarity.constraints,
     similarity.finer_than_declared,
+    trajectories.whole_patients,
+    trajectories.over_time,
+    trajectories.rows_and_gaps,
+    trajectories.mixed_effects,
     _few,
 )

@@ -212,7 +212,8 @@ def effects(evaluation: Evaluation) -> Iterator[Verdict]:
         sentence = "No study was replicated: none was named, and none fits the outcome by itself."
         yield Verdict("no_study", "caution", sentence, (), True)
     for detail in evaluation.of(Effects):
-        yield _replicated(detail)
+        if detail.data.model != "mixed":  # which have one verdict for all numbers
+            yield _replicated(detail)
 
 
 def _replicated(detail: Detail[Effects]) -> Verdict:

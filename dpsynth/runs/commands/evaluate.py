@@ -85,7 +85,6 @@ def evaluate_table(
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
     from dpsynth.runs.run_folder import RunFolder
-    from dpsynth.table.histories import patient_table
 
     asked: dict[str, object] = {
         "seed": seed,
@@ -122,16 +121,15 @@ def evaluate_table(
         start = time.perf_counter()
 
         def table(path: Path, form: CsvFormat) -> pd.DataFrame:
-            if visits is None:
-                return read_named(path, known, form)
-            return patient_table(visits.read(path, form), visits, random_state=0)
+            return read_named(path, known, form) if visits is None else visits.read(path, form)
 
         made, real = table(synthetic, CsvFormat()), table(train, csv_format)
         held_out = None if test is None else table(test, csv_format)
         loaded = time.perf_counter()
         with progress.stage_bar() as stages:
             declared = () if origin is None else origin.studies
-            tables = Tables.of(made, train=real, test=held_out, schema=known, declared=declared)
+            described = visits or known
+            tables = Tables.of(made, train=real, test=held_out, schema=described, declared=declared)
             result = evaluate_tables(tables, settings, stages)
         seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
         report = RunReport.of_evaluation(result)
@@ -148,7 +146,7 @@ def evaluate_table(
                 of_table,
                 name=of_table.name or train.stem,
                 outcome=result.settings.get("outcome"),
-                synthetic_records=len(made),
+                synthetic_records=len(tables.synthetic),
                 config=config,
                 seconds=seconds,
                 evaluation=result,
@@ -176,15 +174,16 @@ def _known(
     from dpsynth.runs.run_folder import RunFolder
     from dpsynth.table.patients import PatientSchema, read_schema
 
-    origin = None
+    origin, visits = None, None
     if model is not None:
-        origin = Origin.of_model(RunFolder(model).load_model())
+        fitted = RunFolder(model).load_model()
+        origin, visits = Origin.of_model(fitted), fitted.patients_
     elif ledger is not None:
         origin = Origin.of_ledger(ledger, delta)
     if schema is None:
         if origin is None or origin.schema is None:
             raise InputError("--schema is needed, or --model, which holds it")
-        return origin.schema, None, origin
+        return origin.schema, visits, origin
     described = read_schema(schema)
     visits = described if isinstance(described, PatientSchema) else None
     known = described.levels if isinstance(described, PatientSchema) else described

@@ -66,7 +66,10 @@ def test_structure(pages, mode):
 
 
 #: parts of the page before the folds, and folds that compare records
-ORDER = ["verdict", "guarantee", "attempts", "table-one", "utility", "subgroups", "limits", "checklist"]
+ORDER = [
+    "verdict", "guarantee", "attempts", "table-one", "utility", "over-time", "subgroups", "limits",
+    "checklist",
+]  # fmt: skip
 OF_RECORDS = ["prediction", "replication", "resemblance", "closeness"]
 
 
