@@ -40,7 +40,11 @@ def nafld() -> tuple[pd.DataFrame, PatientSchema]:
     rows = pd.read_csv(_file("nafld_visits_odd.csv.gz")).dropna(subset=["hdl", "sbp"], how="all")
     people = pd.read_csv(_file("nafld_patients_odd.csv"))[["id", "age", "male", "bmi"]]
     rows["day"] = rows["days"] - rows.groupby("id")["days"].transform("min")
-    rows = rows.drop(columns="days").round({"day": 0, "hdl": 0, "sbp": 0}).merge(people.round({"bmi": 1}), on="id")
+    rows = (
+        rows.drop(columns="days")
+        .round({"day": 0, "hdl": 0, "sbp": 0})
+        .merge(people.round({"bmi": 1}), on="id")
+    )
     columns: Columns = [
         {"name": "age", "kind": "integer", "lower": 18, "upper": 100, "per": "patient"},
         {"name": "male", "kind": "binary", "categories": [0, 1], "per": "patient"},
