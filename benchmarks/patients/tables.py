@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth import PatientSchema
+from dpsynth import Column, PatientSchema
 
 Columns = list[dict[str, Any]]
 NO_YES = {"kind": "binary", "categories": ["no", "yes"]}
@@ -55,6 +55,24 @@ def nafld() -> tuple[pd.DataFrame, PatientSchema]:
         {"name": "sbp", "kind": "integer", "lower": 60, "upper": 260, "missing": True},
     ]
     return rows, _schema("day", 20, columns)
+
+
+def followed() -> tuple[pd.DataFrame, PatientSchema]:
+    """The same visits by days since the diagnosis, and time to death or the end of follow-up."""
+    rows = pd.read_csv(_file("nafld_visits_odd.csv.gz")).dropna(subset=["hdl", "sbp"], how="all")
+    people = pd.read_csv(_file("nafld_patients_odd.csv"))[["id", "age", "male", "futime", "status"]]
+    rows = rows.round({"days": 0, "hdl": 0, "sbp": 0}).merge(people, on="id")
+    _, schema = nafld()
+    known = {column.name: column for column in schema.columns}
+    columns = [known["age"], known["male"]]
+    columns.append(Column(name="futime", kind="integer", lower=0, upper=8000, unit="days"))
+    columns.append(Column(name="status", kind="binary", categories=(0, 1)))
+    columns.append(Column(name="days", kind="integer", lower=-8000, upper=8000, unit="days"))
+    own = tuple(column.name for column in columns[:4])
+    columns += [known["hdl"], known["sbp"]]
+    fields = {"unit": "id", "order": "days", "most": 20, "per_patient": own, "columns": tuple(columns)}
+    fields["outcome"] = "status"
+    return rows, PatientSchema(**fields, keep="last", constraints=("days <= futime",))
 
 
 def diabetes() -> tuple[pd.DataFrame, PatientSchema]:
@@ -142,7 +160,7 @@ def mimic() -> tuple[pd.DataFrame, PatientSchema]:
 
 
 TABLES: dict[str, Callable[[], tuple[pd.DataFrame, PatientSchema]]] = {
-    table.__name__: table for table in (nafld, diabetes, pbcseq, mimic)
+    table.__name__: table for table in (nafld, diabetes, pbcseq, mimic, followed)
 }
 
 

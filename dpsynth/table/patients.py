@@ -63,6 +63,8 @@ class PatientSchema(BaseModel):
         Rules that every row obeys, see :mod:`dpsynth.table.rules`.
     n_public : int, optional
         The number of patients, if that is public knowledge.
+    outcome : str, optional
+        A category per patient, or a terminal column, that analyses predict. It gets more of the model.
     name, description : str, optional
         For readers.
     files : tuple of PatientFile
@@ -92,6 +94,7 @@ class PatientSchema(BaseModel):
     terminal: tuple[StrictStr, ...] = ()
     constraints: tuple[StrictStr, ...] = ()
     n_public: int | None = None
+    outcome: StrictStr | None = None
     name: str | None = None
     description: str | None = None
     files: tuple[PatientFile, ...] = ()
@@ -140,6 +143,8 @@ class PatientSchema(BaseModel):
                     f"column {name!r}: only binary columns that change from row to row and are never missing "
                     "can be terminal"
                 )
+        if self.outcome is not None and self.outcome not in (*self.per_patient, *self.terminal):
+            raise ValueError(f"the outcome {self.outcome!r} must be a column per patient, or terminal")
         for column in self.rows.columns:
             if column.special:
                 raise ValueError(f"column {column.name!r}: special codes need one value per patient")
@@ -183,6 +188,7 @@ class PatientSchema(BaseModel):
         facts: dict[str, Any] = {"name": self.name, "description": self.description, "unit": self.unit}
         facts |= {
             "n_public": self.n_public,
+            "outcome": self.outcome,
             "rows": {"most": self.most, "order": self.order, "keep": self.keep},
         }
         if self.rows_unreviewed:
@@ -365,6 +371,7 @@ class PatientSchema(BaseModel):
         return Schema(
             columns=tuple(columns),
             n_public=self.n_public,
+            outcome=self.outcome,
             name=self.name,
             unit=f"one patient ({self.unit}) with all rows, of which at most {self.most} are used",
         )

@@ -126,7 +126,8 @@ def test_a_schema_survives_its_file(tmp_path):
     """Catches a field that is lost on the way to YAML and back."""
     from dpsynth.files.yaml_text import dump_yaml
 
-    schema = STAYS.model_copy(update={"keep": "last", "n_public": 500, "name": "visits"})
+    changes = {"keep": "last", "n_public": 500, "name": "visits", "outcome": "died"}
+    schema = STAYS.model_copy(update=changes)
     path = tmp_path / "visits.yaml"
     path.write_text(dump_yaml(schema.to_dict()))
     assert PatientSchema.from_yaml(path) == schema
@@ -142,6 +143,7 @@ def test_a_schema_survives_its_file(tmp_path):
         ({"most": 1}, "most"),
         ({"increasing": ("day",)}, "'day': only numeric and ordinal"),
         ({"terminal": ("lab",)}, "'lab': only binary"),
+        ({"outcome": "lab"}, "outcome 'lab' must be a column per patient"),
         ({"constraints": ("lab < age",)}, "age"),
         ({"columns": (DAY, LAB.model_copy(update={"special": (-1.0,)}))}, "special codes"),
         ({"columns": (DAY, LAB.model_copy(update={"name": "rows"}))}, "'rows'"),
