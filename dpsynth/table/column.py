@@ -28,11 +28,12 @@ from dpsynth.checks import few
 from dpsynth.errors import SchemaError
 from dpsynth.files.yaml_text import one_sentence
 from dpsynth.table.cells import escape
+from dpsynth.table.dates import DATE_DTYPE, SECONDS, moment, moment_text, pattern_problem
 
 # no control characters, line separators or halves of surrogate pairs; no blanks at either end
 _PLAIN_TEXT = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+(?<!\s)\Z")
 
-Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]
+Kind = Literal["continuous", "integer", "date", "datetime", "ordinal", "categorical", "binary"]
 Scale = Literal["linear", "log"]
 
 
@@ -59,14 +60,15 @@ class Column(BaseModel):
     ----------
     name : str
         As in the table's header.
-    kind : {"continuous", "integer", "ordinal", "categorical", "binary"}
-        The first two are numeric. Ordinal categories have an order.
+    kind : {"continuous", "integer", "date", "datetime", "ordinal", "categorical", "binary"}
+        The first four are numeric. Ordinal categories have an order.
     lower, upper : float
-        Public bounds, in the column's unit. Required for continuous and integer columns, refused for others.
-        Values outside are clipped.
+        Public bounds, in the column's unit. Required for numeric columns, refused for others. Values outside
+        are clipped. Those of dates are given as dates or ISO text. They are kept as days since 1970-01-01,
+        those of a datetime as seconds.
     step : float, optional
-        Released values lie on ``lower + k * step``. Integers have step 1 by default. ``upper - lower`` must
-        be a whole number of steps.
+        Released values lie on ``lower + k * step``. Integers have step 1 by default, dates 1 day, datetimes
+        60 seconds. ``upper - lower`` must be a whole number of steps.
     decimals : int, optional
         The same as ``step = 10**-decimals``. Give one or the other.
     scale : {"linear", "log"}
@@ -74,6 +76,8 @@ class Column(BaseModel):
         ``lower = 0`` and a step. Zeros then have a cell of their own, and the scale begins at the first step.
     cells : int, optional
         Public number of histogram cells of a numeric column.
+    format : str, optional
+        How a table writes the dates of a column, as in ``"%d/%m/%Y"``. ISO text is read as well.
     categories : tuple of str, int, bool or float
         Every value that can occur, all of one type: two for binary columns, ascending for ordinal ones.
     unit, description : str, optional
@@ -85,7 +89,7 @@ class Column(BaseModel):
         of its own and is left out of means and regressions.
     missing_codes : tuple of int, float or str
         Values that stand for a missing one, such as -9 or 999: numbers, however written, in a numeric column,
-        text elsewhere. Needs ``missing``.
+        text elsewhere, dates in a column of dates. Needs ``missing``.
     derived : str, optional
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
@@ -118,6 +122,7 @@ class Column(BaseModel):
     decimals: int | None = None
     scale: Scale = "linear"
     cells: int | None = None
+    format: StrictStr | None = None
     categories: tuple[Category, ...] = ()
     unit: str | None = None
     description: str | None = None
@@ -135,6 +140,25 @@ class Column(BaseModel):
                 f"column {fields.get('name', '?')!r}: {one_sentence(problem, tuple(type(self).model_fields))}"
             ) from None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _dates_as_numbers(cls, data: Any) -> Any:
+        kind = data.get("kind")
+        if kind not in SECONDS:
+            return data
+        read = dict(data)
+        for field in ("lower", "upper"):
+            if read.get(field) is not None:
+                try:
+                    read[field] = moment(read[field], kind)
+                except ValueError as problem:
+                    raise ValueError(f"{field} {problem}") from None
+        try:
+            codes = [moment(code, kind) for code in read.get("missing_codes", ())]
+        except ValueError as problem:
+            raise ValueError(f"a code in missing_codes {problem}") from None
+        return read | {"missing_codes": tuple(moment_text(code, kind) for code in codes)}
+
     @model_validator(mode="after")
     def _fields_fit(self) -> Column:
         if not self.name.strip():
@@ -145,11 +169,25 @@ class Column(BaseModel):
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
         if self.derived is not None and not self.is_numeric:
             raise ValueError(f"derived is not allowed for kind {self.kind!r}. A formula gives numbers")
+        if self.is_date:
+            self._check_date()
+        elif self.format is not None:
+            raise ValueError(f"format is not allowed for kind {self.kind!r}")
         if self.is_numeric:
             self._check_numeric()
         else:
             self._check_categories()
         return self
+
+    def _check_date(self) -> None:
+        if self.decimals is not None or self.special or self.scale == "log":
+            field = "decimals" if self.decimals is not None else "special" if self.special else "scale"
+            raise ValueError(f"{field} is not allowed for kind {self.kind!r}")
+        if self.step is not None and self.step != math.floor(self.step):
+            unit = "days" if self.kind == "date" else "seconds"
+            raise ValueError(f"step must be a whole number of {unit}, got {self.step:g}")
+        if self.format is not None and (problem := pattern_problem(self.format)) is not None:
+            raise ValueError(f"format {self.format!r} {problem}")
 
     def _check_numeric(self) -> None:
         if self.categories:
@@ -158,7 +196,8 @@ class Column(BaseModel):
             absent = "lower" if self.lower is None else "upper"
             raise ValueError(f"{absent} is required for kind {self.kind!r}")
         if not self.lower < self.upper:
-            raise ValueError(f"lower must be less than upper, got {self.lower:g} and {self.upper:g}")
+            ends = f"{self.shown(self.lower)} and {self.shown(self.upper)}"
+            raise ValueError(f"lower must be less than upper, got {ends}")
         if self.scale == "log" and self.lower < 0:
             raise ValueError(
                 f"lower must be greater than 0 on the log scale, got {self.lower:g}. Use the "
@@ -193,11 +232,12 @@ class Column(BaseModel):
             if round(steps) < 1 or abs(steps - round(steps)) > 1e-6 * max(1.0, steps * 1e-6):
                 raise ValueError(
                     f"upper must lie a whole number of steps of {resolution:g} above lower, "
-                    f"got {self.lower:g} and {self.upper:g}"
+                    f"got {self.shown(self.lower)} and {self.shown(self.upper)}"
                 )
             if steps > EXACT_INTEGERS:
                 raise ValueError(
-                    f"a step of {resolution:g} is too fine for {self.lower:g} to {self.upper:g}, which may "
+                    f"a step of {resolution:g} is too fine for {self.shown(self.lower)} to "
+                    f"{self.shown(self.upper)}, which may "
                     "have at most 2**53 steps. Write the step in which it is measured as step or decimals"
                 )
 
@@ -205,7 +245,11 @@ class Column(BaseModel):
         if self.missing_codes and not self.missing:
             raise ValueError("missing_codes needs missing: true")
         for code in self.missing_codes:
-            if self.is_numeric and (isinstance(code, bool) or not isinstance(code, int | float)):
+            if (
+                self.is_numeric
+                and not self.is_date
+                and (isinstance(code, bool) or not isinstance(code, int | float))
+            ):
                 raise ValueError(f"missing_codes must hold numbers for kind {self.kind!r}, got {code!r}")
             field = "special" if self.is_numeric else "categories"
             if str(code) in map(str, self.categories) or code in self.special:
@@ -265,8 +309,13 @@ class Column(BaseModel):
 
     @property
     def is_numeric(self) -> bool:
-        """Whether values are numbers between bounds (continuous, integer)."""
-        return self.kind in ("continuous", "integer")
+        """Whether values are numbers or dates between bounds (continuous, integer, date, datetime)."""
+        return self.kind in ("continuous", "integer") or self.is_date
+
+    @property
+    def is_date(self) -> bool:
+        """Whether values are dates, with or without a time of day."""
+        return self.kind in SECONDS
 
     @property
     def is_categorical(self) -> bool:
@@ -292,7 +341,17 @@ class Column(BaseModel):
         if self.decimals is not None:
             # 1 / 10**d is correctly rounded, 10.0**-d is not for every d
             return 1.0 / 10**self.decimals
-        return 1.0 if self.kind == "integer" else None
+        return {"integer": 1.0, "date": 1.0, "datetime": 60.0}.get(self.kind)
+
+    def shown(self, number: float, figures: int = 6) -> str:
+        """Write a number of the column for people: a date in ISO form, others in so many figures.
+
+        Examples
+        --------
+        >>> Column(name="born", kind="date", lower="1900-01-01", upper="2020-12-31").shown(0)
+        '1970-01-01'
+        """
+        return moment_text(number, self.kind) if self.is_date else f"{number:.{figures}g}"
 
     @property
     def allowed(self) -> str:
@@ -309,9 +368,11 @@ class Column(BaseModel):
             mark = " < " if self.is_ordinal else ", "
             return few(map(str, self.categories), separator=mark)
         lower, upper = self.bounds
-        words = f"{lower:.10g} to {upper:.10g}"
-        if self.resolution is not None and (self.kind, self.resolution) != ("integer", 1.0):
-            words += f" in steps of {self.resolution:.10g}"
+        words = f"{self.shown(lower, 10)} to {self.shown(upper, 10)}"
+        usual = {("integer", 1.0), ("date", 1.0), ("datetime", 60.0)}
+        if self.resolution is not None and (self.kind, self.resolution) not in usual:
+            unit = {"date": " days", "datetime": " seconds"}.get(self.kind, "")
+            words += f" in steps of {self.resolution:.10g}{unit}"
         words += ", log scale" if self.scale == "log" else ""
         words += f", or {few(f'{code:.10g}' for code in self.special)}" if self.special else ""
         return words + (f", computed as {self.derived}" if self.derived else "")
@@ -341,11 +402,14 @@ class Column(BaseModel):
 
         - ``float64`` (NaN missing): continuous columns and decimal categories.
         - ``int64``, or ``Int64`` if values may be missing: integers and whole-number categories.
+        - ``datetime64[ms]`` (NaT missing): dates, with or without a time of day.
         - ``bool``, or ``boolean`` if values may be missing: true/false categories.
         - pandas' text dtype: the rest.
         """
         if self.kind == "continuous":
             return "float64"
+        if self.is_date:
+            return DATE_DTYPE
         if self.kind == "integer" or all(type(c) is int for c in self.categories):
             return "Int64" if self.missing else "int64"
         if all(isinstance(c, bool) for c in self.categories):

@@ -167,9 +167,10 @@ def default_values(n: float, noise_std: float) -> int:
 
 
 def intervals(column: Column, cells: int) -> Grid:
-    """Public intervals of a numeric column: ``cells`` of equal width, cut further around 0."""
+    """Public intervals of a numeric column: ``cells`` of equal width, cut further around 0 but for dates."""
     grid = Grid.from_column(column, 1, cells)
-    return grid if column.cells or (grid.edges is not None and column.scale == "log") else grid.refined(cells)
+    logarithmic = grid.edges is not None and column.scale == "log"
+    return grid if column.cells or column.is_date or logarithmic else grid.refined(cells)
 
 
 def make_grids(schema: Schema, counting: Counting | None = None) -> tuple[Grid, ...]:

@@ -303,7 +303,9 @@ class Schema(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
         kept = self.model_dump(mode="json", exclude_defaults=True)
-        for column in kept["columns"]:
+        for column, own in zip(kept["columns"], self.columns, strict=True):
+            if own.is_date:
+                column |= {"lower": own.shown(column["lower"]), "upper": own.shown(column["upper"])}
             column |= {key: _plain(value) for key, value in column.items()}
             if "special" in column:
                 column["special"] = [_plain(code) for code in column["special"]]
