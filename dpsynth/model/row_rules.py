@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpsynth.table.derived import add_derived, derived_values, inputs_of
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.rules import Rule, Truth
-from dpsynth.table.values import cast
+from dpsynth.table.values import cast, days, stored_numbers
 
 Ints = NDArray[np.int64]
 #: Looks at the rules. After the first, values come from a row of the same patient, then from any.
@@ -55,7 +55,10 @@ def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
         first, several = levels[f"{order} first"], levels["rows"] > 1
         span = levels[f"{order} span"].where(several, 0)
         open_end = span.isna().to_numpy()  # a level that the model gave wrongly
-        (a_true, a_false), (b_true, b_false) = at(levels, first), at(levels, first + span.fillna(0))
+        column = table.column(order)
+        end = cast(column, stored_numbers(column, first) + span.fillna(0).to_numpy(float) / days(column))
+        end.index = levels.index
+        (a_true, a_false), (b_true, b_false) = at(levels, first), at(levels, end)
         return a_true & b_true & ~open_end, a_false | b_false | open_end
 
     return Rule(rule.text, truth, rule.columns)

@@ -169,6 +169,8 @@ class Column(BaseModel):
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
         if self.derived is not None and not self.is_numeric:
             raise ValueError(f"derived is not allowed for kind {self.kind!r}. A formula gives numbers")
+        if self.unit in SECONDS:
+            raise ValueError(f"unit must not be {self.unit!r}, which is a kind of columns")
         if self.is_date:
             self._check_date()
         elif self.format is not None:
@@ -180,9 +182,9 @@ class Column(BaseModel):
         return self
 
     def _check_date(self) -> None:
-        if self.decimals is not None or self.special or self.scale == "log":
-            field = "decimals" if self.decimals is not None else "special" if self.special else "scale"
-            raise ValueError(f"{field} is not allowed for kind {self.kind!r}")
+        for field in ("decimals", "special", "scale", "unit"):
+            if getattr(self, field) != type(self).model_fields[field].default:
+                raise ValueError(f"{field} is not allowed for kind {self.kind!r}")
         if self.step is not None and self.step != math.floor(self.step):
             unit = "days" if self.kind == "date" else "seconds"
             raise ValueError(f"step must be a whole number of {unit}, got {self.step:g}")
@@ -342,6 +344,11 @@ class Column(BaseModel):
             # 1 / 10**d is correctly rounded, 10.0**-d is not for every d
             return 1.0 / 10**self.decimals
         return {"integer": 1.0, "date": 1.0, "datetime": 60.0}.get(self.kind)
+
+    @property
+    def shown_unit(self) -> str | None:
+        """The unit for readers. Of dates it is the kind, since their numbers are shown as dates."""
+        return self.kind if self.is_date else self.unit
 
     def shown(self, number: float, figures: int = 6) -> str:
         """Write a number of the column for people: a date in ISO form, others in so many figures.

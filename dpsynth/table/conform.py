@@ -223,21 +223,25 @@ def _numbers(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarr
 
 def _dates(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarray:
     """Return a column of dates as numbers, NaN where missing, or raise _BadCells where it is no date."""
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        numbers = series_moments(values, column.kind)
-    else:
-        codes, uniques = _distinct(values)
-        texts = pd.Series([_spoken(cell).strip() for cell in uniques], dtype=object)
-        numbers = np.append(text_moments(texts, column.kind, column.format), np.nan)[codes]
-        how = f"the format {column.format}" if column.format else "the form 2010-01-31"
-        why = f"is no date in {how}. Say in the schema how dates are written, such as format: '%d/%m/%Y'"
-        _refuse(column, present & np.isnan(numbers), values, why)
+    numbers = date_numbers(column, values)
+    how = f"the format {column.format}" if column.format else "the form 2010-01-31"
+    why = f"is no date in {how}. Say in the schema how dates are written, such as format: '%d/%m/%Y'"
+    _refuse(column, present & np.isnan(numbers), values, why)
     if column.missing_codes:
         codes_of_dates = [moment(code, column.kind) for code in column.missing_codes]
         numbers = np.where(np.isin(numbers, codes_of_dates), np.nan, numbers)
     if column.kind == "date":
         _refuse(column, numbers % 1 > 0, values, "has a time of day. Its kind is datetime")
     return numbers
+
+
+def date_numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    """Numbers of dates as a table writes them, in the bounds' unit, NaN where there is none."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return series_moments(values, column.kind)
+    codes, uniques = _distinct(values)
+    texts = pd.Series([_spoken(cell).strip() for cell in uniques], dtype=object)
+    return np.append(text_moments(texts, column.kind, column.format), np.nan)[codes]
 
 
 def _refuse(column: Column, bad: NDArray[np.bool_], values: pd.Series, why: str) -> None:

@@ -2,7 +2,7 @@
 
 A formula is arithmetic over columns of numbers (and of categories that are numbers or true/false)::
 
-    +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  log  max  min  sqrt
+    +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  floor  log  max  min  sqrt
     (column == 'category')  (column != 'category')
 
 A comparison is 1 where it holds and 0 elsewhere. Dates are days: a date less a date is a number of days, and
@@ -62,6 +62,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], bool]] = {  # function, whether it takes several numbers
     "abs": (np.abs, False),
     "exp": (np.exp, False),
+    "floor": (np.floor, False),
     "log": (np.log, False),
     "max": (np.maximum, True),
     "min": (np.minimum, True),

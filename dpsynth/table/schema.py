@@ -52,7 +52,7 @@ class Schema(BaseModel):
         Privacy unit: the meaning of one row, such as ``one patient: the first encounter``. The ledger of a
         fit states it, since a guarantee is about one row. The table's owner is responsible for it.
     ignored : tuple of str
-        Columns that a table may have and that are not read: identifiers, dates, free text.
+        Columns that a table may have and that are not read: identifiers, free text.
     other_columns : {"refuse", "ignore"}
         Treatment of columns of a table that the schema does not name.
     missing_words : tuple of str
@@ -362,12 +362,12 @@ class Schema(BaseModel):
     ) -> Schema:
         """Read metadata of the Synthetic Data Vault (SDV), of a single table, as a schema.
 
-        The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. Their kinds
-        count as public. All other columns (``id``, ``datetime``, ``unknown``, personal data), and keys,
-        become ``ignored``. Give bounds and categories that are public in ``known``. Those that come from
-        ``frame`` instead are marked as unreviewed, as :func:`dpsynth.infer_schema` marks them. So are those
-        in the metadata itself, since SDV 2 reads them off the records. A fit refuses them until they are
-        reviewed.
+        The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. So does
+        ``datetime`` if its bounds are known or a frame is given. Their kinds count as public. All other
+        columns (``id``, ``unknown``, personal data), and keys, become ``ignored``. Give bounds and categories
+        that are public in ``known``. Those that come from ``frame`` instead are marked as unreviewed, as
+        :func:`dpsynth.infer_schema` marks them. So are those in the metadata itself, since SDV 2 reads them
+        off the records. A fit refuses them until they are reviewed.
 
         Parameters
         ----------

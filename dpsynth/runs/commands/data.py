@@ -155,7 +155,7 @@ def _wrapped(text: str, label: str) -> Iterator[str]:
 
 def _column(column: Column) -> tuple[str, str, str]:
     if column.is_numeric:
-        what = f"{column.lower:g} to {column.upper:g}"
+        what = " to ".join(map(column.shown, column.bounds))
         what += f" {column.unit}" if column.unit else ""
         what += f", step {column.resolution:g}" if column.resolution and column.kind != "integer" else ""
         what += ", logarithmic" if column.scale == "log" else ""
