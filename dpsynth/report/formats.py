@@ -111,7 +111,7 @@ def column_value(value: float | None, unit: str | None = None) -> str:
     if value is None:
         return "n/a"
     if unit in SECONDS:
-        return moment_text(value, unit)
+        return moment_text(value // 1 if unit == "date" else value // 60 * 60, unit)
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 

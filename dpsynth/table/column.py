@@ -93,6 +93,10 @@ class Column(BaseModel):
     derived : str, optional
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
+    read_as : str, optional
+        The formula that computes a numeric column from others where a table lacks it. The others may be
+        derived, such as a discharge date that is ``admitted + stay`` while ``stay`` is read as
+        ``discharged - admitted``.
     unreviewed : tuple of str
         Fields that were read from the data and that nobody has reviewed yet.
 
@@ -130,6 +134,7 @@ class Column(BaseModel):
     special: tuple[float, ...] = ()
     missing_codes: tuple[Category, ...] = ()
     derived: StrictStr | None = None
+    read_as: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
@@ -167,8 +172,11 @@ class Column(BaseModel):
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
-        if self.derived is not None and not self.is_numeric:
-            raise ValueError(f"derived is not allowed for kind {self.kind!r}. A formula gives numbers")
+        for field in ("derived", "read_as"):
+            if getattr(self, field) is not None and not self.is_numeric:
+                raise ValueError(f"{field} is not allowed for kind {self.kind!r}. A formula gives numbers")
+        if self.derived is not None and self.read_as is not None:
+            raise ValueError("derived and read_as cannot stand in one column")
         if self.unit in SECONDS:
             raise ValueError(f"unit must not be {self.unit!r}, which is a kind of columns")
         if self.is_date:

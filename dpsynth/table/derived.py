@@ -18,6 +18,7 @@ or a wrong unit is found when the schema is read.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import keyword
 import math
@@ -241,11 +242,9 @@ def _check(
         _check(left, quoted, names, {}, found)
         return
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
+        with contextlib.suppress(ValueError):
             moment_days(node.value)
-        except ValueError as problem:
-            raise ValueError(f"text in it {problem}") from None
-        return
+            return
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         try:
             finite = math.isfinite(float(node.value))  # type: ignore[arg-type]
@@ -325,20 +324,8 @@ def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
     numbers, or needs itself. A formula must have a value everywhere within the declared bounds, unless the
     column may be missing. Some value must lie within the column's own bounds.
     """
+    waiting = _parsed(columns, "derived")
     known = {column.name: column for column in columns}
-    words = {column.name: column.categories for column in columns if _holds_text(column)}
-    dates = [column.name for column in columns if column.is_date]
-    waiting = {}
-    for column in columns:
-        if column.derived is None:
-            continue
-        try:
-            waiting[column.name] = parse_formula(column.derived, list(known), words)
-            if waiting[column.name].dates(dates) != column.is_date:
-                gives = "a number" if column.is_date else "a date"
-                raise ValueError(f"it gives {gives}, but the column's kind is {column.kind}")
-        except ValueError as problem:
-            raise ValueError(f"column {column.name!r}: derived {column.derived!r}: {problem}") from None
     ordered: list[tuple[Column, Formula]] = []
     while waiting:
         ready = [name for name, formula in waiting.items() if not set(formula.inputs) & waiting.keys()]
@@ -347,8 +334,38 @@ def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
             raise ValueError(f"column {next(iter(waiting))!r}: derived columns need one another: {circle}")
         ordered += [(known[name], waiting.pop(name)) for name in ready]
     for column, formula in ordered:
-        _check_bounds(column, formula, known)
+        _check_bounds(column, formula, known, "derived")
     return tuple(ordered)
+
+
+def readings(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
+    """Columns that are read as a formula of others, with their formulas, or ValueError as of `formulas`."""
+    known, parsed = {column.name: column for column in columns}, _parsed(columns, "read_as")
+    for name, formula in parsed.items():
+        if other := parsed.keys() & {*formula.inputs}:
+            raise ValueError(f"column {name!r}: read_as names {min(other)!r}, which is read as a formula too")
+        _check_bounds(known[name], formula, known, "read_as")
+    return tuple((known[name], formula) for name, formula in parsed.items())
+
+
+def _parsed(columns: Sequence[Column], field: str) -> dict[str, Formula]:
+    """Formulas of one field, by column."""
+    names = [column.name for column in columns]
+    words = {column.name: column.categories for column in columns if _holds_text(column)}
+    dates = [column.name for column in columns if column.is_date]
+    found = {}
+    for column in columns:
+        text = getattr(column, field)
+        if text is None:
+            continue
+        try:
+            found[column.name] = parse_formula(text, names, words)
+            if found[column.name].dates(dates) != column.is_date:
+                gives = "a number" if column.is_date else "a date"
+                raise ValueError(f"it gives {gives}, but the column's kind is {column.kind}")
+        except ValueError as problem:
+            raise ValueError(f"column {column.name!r}: {field} {text!r}: {problem}") from None
+    return found
 
 
 def add_derived(
@@ -424,8 +441,8 @@ def _holds_text(column: Column) -> bool:
     return not column.is_numeric and isinstance(column.categories[0], str)
 
 
-def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column]) -> None:
-    label = f"column {column.name!r}: derived {formula.text!r}"
+def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column], field: str) -> None:
+    label = f"column {column.name!r}: {field} {formula.text!r}"
     absent = [name for name in formula.inputs if known[name].incomplete]
     if absent and not column.missing:
         raise ValueError(
@@ -442,9 +459,10 @@ def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column])
         ) from None
     low, high = low / days(column), high / days(column)
     if high < lower or low > upper:
-        gives, declared = (" to ".join(map(column.shown, ends)) for ends in ((low, high), (lower, upper)))
+        gives, declared = map(column.shown, (low, high)), map(column.shown, (lower, upper))
         raise ValueError(
-            f"{label}: it gives {gives}, but the declared bounds are {declared}. Are the units right?"
+            f"{label}: it gives {' to '.join(gives)}, but the declared bounds are {' and '.join(declared)}. "
+            "Are the units right?"
         )
 
 

@@ -23,17 +23,10 @@ _FINE_DECIMALS = 3  # more than a bedside or a laboratory reports
 _MOST_CATEGORIES = 50
 _LOG_RATIO = 50.0
 _LISTED = 5
-_DAYS: tuple[str, ...] = (
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%Y",
-    "%d-%m-%Y",
-    "%m-%d-%Y",
-    "%Y/%m/%d",
-    "%d-%b-%Y",
-    "%d %b %Y",
+_DAYS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y"),
+    *("%d %B %Y", "%d%b%Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y"),
 )
-_DAYS += ("%d %B %Y", "%d%b%Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y")
 #: forms of dates, the one that people use most first
 _PATTERNS = (None, *(day + time for day in _DAYS for time in ("", " %H:%M", " %H:%M:%S")))
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
@@ -315,11 +308,13 @@ def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
         return None
     best = [(pattern, moments) for pattern, moments in found if (~np.isnan(moments)).sum() == most]
     pattern, moments = best[0]
-    if len(best) > 1:
+    # A pattern reads ISO dates too, and then as the same dates.
+    other = next((p for p, m in best if not np.array_equal(m, moments, equal_nan=True)), None)
+    if other is not None:
         said.question(
-            "is the day or the month written first? As drafted it is the form below, and another form reads "
+            "is the day or the month written first? As drafted it is the format below, and another one reads "
             "the dates as well",
-            f"{pattern} or {best[1][0]}",
+            f"{pattern} or {other}",
         )
     if most < len(words):
         unread = set(words[np.isnan(moments)])

@@ -24,7 +24,7 @@ from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yam
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.derived import Formula, add_derived, formulas, readings
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.sdv import sdv_fields
 from dpsynth.table.where import combinations
@@ -118,7 +118,7 @@ class Schema(BaseModel):
                 raise ValueError(f"the outcome {self.outcome!r} must be categorical, binary or ordinal")
         if not any(column.derived is None for column in self.columns):
             raise ValueError("every column is derived. At least one must be of its own")
-        _ = self.formulas  # read once, so that what is wrong with one is said here
+        _ = self.formulas, self.readings  # read once, so that what is wrong with one is said here
         for rule in self.rules:
             every = combinations(rule, self)
             if every is not None and rule.broken(every).all():
@@ -136,12 +136,18 @@ class Schema(BaseModel):
         return formulas(self.columns)
 
     @property
+    def readings(self) -> tuple[tuple[Column, Formula], ...]:
+        """The columns that a table may give by others instead, with their formulas."""
+        return readings(self.columns)
+
+    @property
     def modelled(self) -> Schema:
-        """The part that is counted and modelled: without derived columns and constraints."""
-        if not self.constraints and not any(column.derived for column in self.columns):
+        """The part that is counted and modelled: without derived columns, constraints and readings."""
+        if not self.constraints and not any(column.derived or column.read_as for column in self.columns):
             return self
-        own = tuple(column for column in self.columns if column.derived is None)
-        return self._with(columns=own, constraints=())
+        own = (column for column in self.columns if column.derived is None)
+        plain = tuple(column.model_copy(update={"read_as": None}) for column in own)
+        return self._with(columns=plain, constraints=())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -231,9 +237,10 @@ class Schema(BaseModel):
         a column like any other.
         """
         chosen = tuple(names)
-        whole = {column.name for column, formula in self.formulas if set(formula.inputs) <= set(chosen)}
+        both = (*self.formulas, *self.readings)
+        whole = {column.name for column, formula in both if set(formula.inputs) <= set(chosen)}
         columns = tuple(
-            column if column.name in whole else column.model_copy(update={"derived": None})
+            column if column.name in whole else column.model_copy(update={"derived": None, "read_as": None})
             for column in map(self.column, chosen)
         )
         kept = tuple(rule.text for rule in self.rules if rule.columns <= set(chosen))
@@ -275,6 +282,24 @@ class Schema(BaseModel):
         """
         return self._conformed(frame, None, clip=True)
 
+    def read_names(self, names: Iterable[str]) -> list[str]:
+        """Those of a table's columns that are read for a fit.
+
+        Derived columns are not, unless another column is read as a formula of them.
+        """
+        has = [str(name) for name in names]
+        needed = {part for column, of in self.readings if column.name not in has for part in of.inputs}
+        derived = {column.name for column, _ in self.formulas} - needed
+        return [name for name in has if name not in derived]
+
+    def conform_modelled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Do what :meth:`conform` does, with the modelled columns alone, and return the frame."""
+        own = self.read_names(frame.columns)
+        columns = (column for column in self.columns if column.derived is None or column.name in own)
+        plain = tuple(column.model_copy(update={"derived": None}) for column in columns)
+        part = self._with(columns=plain, constraints=())
+        return part.conform(frame[own]).frame[list(self.modelled.names)]
+
     def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
         """Do what :meth:`conform` does, but leave values outside the bounds as they are.
 
@@ -284,7 +309,10 @@ class Schema(BaseModel):
 
     def _conformed(self, frame: pd.DataFrame, path: str | Path | CsvFile | None, *, clip: bool) -> Conformed:
         has = {str(name) for name in frame.columns}
-        computed = [(column, formula) for column, formula in self.formulas if column.name not in has]
+        read = [(column, formula) for column, formula in self.readings if has >= {*formula.inputs}]
+        computed = [
+            (column, formula) for column, formula in (*read, *self.formulas) if column.name not in has
+        ]
         absent = [column for column, _ in computed]
         given = [column for column in self.columns if column not in absent]
         ignored = None if self.other_columns == "ignore" else self.ignored

@@ -55,8 +55,9 @@ def values_not_allowed(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity,
     >>> values_not_allowed(pd.DataFrame({"age": [17, 40.5, "x", 60]}), schema)
     (Conformity(column='age', outside=1, off_step=1, undeclared=1, missing=0),)
     """
-    # A derived column that a table lacks is computed from the others.
-    absent = [c.name for c in schema.columns if c.name not in frame.columns and c.derived is None]
+    # Columns with a formula that a table lacks are computed from the others.
+    plain = [column.name for column in schema.columns if not (column.derived or column.read_as)]
+    absent = [name for name in plain if name not in frame.columns]
     if absent:
         raise InputError(f"the table lacks the column {absent[0]!r} that the schema declares")
     given = (column for column in schema.columns if column.name in frame.columns)
