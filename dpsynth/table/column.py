@@ -35,6 +35,7 @@ _PLAIN_TEXT = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+
 
 Kind = Literal["continuous", "integer", "date", "datetime", "ordinal", "categorical", "binary"]
 Scale = Literal["linear", "log"]
+Cycle = Literal["weekday", "month", "hour"]
 
 
 def _category(value: Any) -> bool | int | float | str:
@@ -51,6 +52,8 @@ TEXT_DTYPE = pd.Series(["text"]).dtype
 
 #: beyond this float64, in which bounds are kept, skips whole numbers
 EXACT_INTEGERS = 2.0**53
+#: values of a column of dates that is counted by weekday, month or hour, at most
+MOST_CYCLED = 20_000_000
 
 
 class Column(BaseModel):
@@ -78,6 +81,8 @@ class Column(BaseModel):
         Public number of histogram cells of a numeric column.
     format : str, optional
         How a table writes the dates of a column, as in ``"%d/%m/%Y"``. ISO text is read as well.
+    cycles : tuple of {"weekday", "month", "hour"}
+        What a column of dates is counted by besides its histogram. Samples then have the noisy shares.
     categories : tuple of str, int, bool or float
         Every value that can occur, all of one type: two for binary columns, ascending for ordinal ones.
     unit, description : str, optional
@@ -127,6 +132,7 @@ class Column(BaseModel):
     scale: Scale = "linear"
     cells: int | None = None
     format: StrictStr | None = None
+    cycles: tuple[Cycle, ...] = ()
     categories: tuple[Category, ...] = ()
     unit: str | None = None
     description: str | None = None
@@ -181,8 +187,9 @@ class Column(BaseModel):
             raise ValueError(f"unit must not be {self.unit!r}, which is a kind of columns")
         if self.is_date:
             self._check_date()
-        elif self.format is not None:
-            raise ValueError(f"format is not allowed for kind {self.kind!r}")
+        elif self.format is not None or self.cycles:
+            field = "cycles" if self.cycles else "format"
+            raise ValueError(f"{field} is not allowed for kind {self.kind!r}")
         if self.is_numeric:
             self._check_numeric()
         else:
@@ -196,6 +203,15 @@ class Column(BaseModel):
         if self.step is not None and self.step != math.floor(self.step):
             unit = "days" if self.kind == "date" else "seconds"
             raise ValueError(f"step must be a whole number of {unit}, got {self.step:g}")
+        step = (self.resolution or 0.0) * SECONDS[self.kind]
+        for cycle in self.cycles:
+            least, words = (3_600, "an hour") if cycle == "hour" else (86_400, "a day")
+            if self.cycles.count(cycle) > 1:
+                raise ValueError(f"cycles names {cycle!r} twice")
+            if self.derived is not None:
+                raise ValueError("cycles are not allowed for a derived column, which is not counted")
+            if step <= 0 or least % step:
+                raise ValueError(f"cycles may name {cycle!r} if a whole number of steps is {words}")
         if self.format is not None and (problem := pattern_problem(self.format)) is not None:
             raise ValueError(f"format {self.format!r} {problem}")
 
@@ -243,6 +259,10 @@ class Column(BaseModel):
                 raise ValueError(
                     f"upper must lie a whole number of steps of {resolution:g} above lower, "
                     f"got {self.shown(self.lower)} and {self.shown(self.upper)}"
+                )
+            if self.cycles and steps > MOST_CYCLED:
+                raise ValueError(
+                    f"cycles need at most {MOST_CYCLED:,} steps from lower to upper, got {steps:,.0f}"
                 )
             if steps > EXACT_INTEGERS:
                 raise ValueError(

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 #: Seconds in the unit of each kind's numbers.
 SECONDS = {"date": 86_400, "datetime": 1}
+#: Number of places of each cycle: Monday to Sunday, January to December, hours from midnight.
+CYCLES = {"weekday": 7, "month": 12, "hour": 24}
 #: The dtype of dates and times in frames. Parquet files keep its unit.
 DATE_DTYPE = "datetime64[ms]"
 
@@ -101,6 +103,20 @@ def text_moments(texts: pd.Series, kind: str, pattern: str | None) -> NDArray[np
         plain = texts.iloc[left[iso]].str.replace(_ISO, r"\1", regex=True)
         found[left[iso]] = series_moments(pd.to_datetime(plain, format="ISO8601", errors="coerce"), kind)
     return found
+
+
+def cycle_places(numbers: NDArray[np.float64], kind: str, cycle: str) -> NDArray[np.int64]:
+    """Place of each number's date in a cycle, from 0.
+
+    Examples
+    --------
+    >>> cycle_places(np.array([0.0, 40.0]), "date", "weekday").tolist()  # a Thursday and a Tuesday
+    [3, 1]
+    """
+    seconds = np.floor(numbers * SECONDS[kind]).astype(np.int64)
+    if cycle == "month":
+        return seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64) % 12
+    return seconds // 3_600 % 24 if cycle == "hour" else (seconds // 86_400 + 3) % 7
 
 
 def pattern_problem(pattern: str) -> str | None:
