@@ -82,7 +82,7 @@ class Column(BaseModel):
     format : str, optional
         How a table writes the dates of a column, as in ``"%d/%m/%Y"``. ISO text is read as well.
     cycles : tuple of {"weekday", "month", "hour"}
-        What a column of dates is counted by besides its histogram. Samples then have the noisy shares.
+        Noisy counts of a column of dates, besides its histogram. Samples have the same shares.
     categories : tuple of str, int, bool or float
         Every value that can occur, all of one type: two for binary columns, ascending for ordinal ones.
     unit, description : str, optional
@@ -93,8 +93,8 @@ class Column(BaseModel):
         Codes of a numeric column that are no numbers, such as -1 or 999, outside its bounds. Each has a count
         of its own and is left out of means and regressions.
     missing_codes : tuple of int, float or str
-        Values that stand for a missing one, such as -9 or 999: numbers, however written, in a numeric column,
-        text elsewhere, dates in a column of dates. Needs ``missing``.
+        Values that stand for a missing one, such as -9 or 999. They are numbers, however written, in a
+        numeric column, dates in a column of dates, and text elsewhere. Needs ``missing``.
     derived : str, optional
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
@@ -164,11 +164,13 @@ class Column(BaseModel):
                     read[field] = moment(read[field], kind)
                 except ValueError as problem:
                     raise ValueError(f"{field} {problem}") from None
-        try:
-            codes = [moment(code, kind) for code in read.get("missing_codes", ())]
-        except ValueError as problem:
-            raise ValueError(f"a code in missing_codes {problem}") from None
-        return read | {"missing_codes": tuple(moment_text(code, kind) for code in codes)}
+        if "missing_codes" in read:
+            try:
+                codes = [moment(code, kind) for code in read["missing_codes"]]
+            except ValueError as problem:
+                raise ValueError(f"missing_codes {problem}") from None
+            read["missing_codes"] = tuple(moment_text(code, kind) for code in codes)
+        return read
 
     @model_validator(mode="after")
     def _fields_fit(self) -> Column:
@@ -375,7 +377,7 @@ class Column(BaseModel):
 
     @property
     def shown_unit(self) -> str | None:
-        """The unit for readers. Of dates it is the kind, since their numbers are shown as dates."""
+        """The unit for readers. Dates have their kind here, since their numbers are shown as dates."""
         return self.kind if self.is_date else self.unit
 
     def shown(self, number: float, figures: int = 6) -> str:

@@ -372,7 +372,7 @@ def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]], what: str
     more = f", … {count:,} cells in all" if count > len(rows) else ""
     said.question(
         f"not every cell is a {what}. Correct or empty these in the table, or name a word for no value in "
-        "missing_words or --missing-word. A fit stops at a cell that is no {what}",
+        f"missing_words or --missing-word. A fit stops at a cell that is no {what}",
         listed + more,
     )
 

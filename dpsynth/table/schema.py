@@ -296,7 +296,8 @@ class Schema(BaseModel):
         """Do what :meth:`conform` does, with the modelled columns alone, and return the frame."""
         own = self.read_names(frame.columns)
         columns = (column for column in self.columns if column.derived is None or column.name in own)
-        plain = tuple(column.model_copy(update={"derived": None}) for column in columns)
+        given = {"derived": None, "read_as": None}
+        plain = tuple(column.model_copy(update=given) if column.name in own else column for column in columns)
         part = self._with(columns=plain, constraints=())
         return part.conform(frame[own]).frame[list(self.modelled.names)]
 

@@ -137,8 +137,8 @@ def test_a_schema_survives_its_file(tmp_path):
     [
         ({"unit": "day"}, "the unit 'day' identifies patients"),
         ({"order": "id"}, "cannot be the order"),
-        ({"order": "lab"}, "order 'lab' must be a numeric column"),
-        ({"per_patient": ("day",)}, "order 'day' must be a numeric column that changes"),
+        ({"order": "lab"}, "order 'lab' must be a column of dates or numbers"),
+        ({"per_patient": ("day",)}, "order 'day' must be a column of dates or numbers that changes"),
         ({"most": 1}, "most"),
         ({"increasing": ("day",)}, "'day': only numeric and ordinal"),
         ({"terminal": ("lab",)}, "'lab': only binary"),

@@ -1,9 +1,9 @@
 """Weekdays, months and hours of dates, from their noisy counts (post-processing).
 
-The distribution of a column of dates is raked: its values are weighted until weekdays, months and hours have
-their released shares (iterative proportional fitting, Deming and Stephan 1940). Each share is first moved
-towards what the distribution gives, by the part of the difference that is noise. Cells of several values are
-cut where months begin. Weekdays and hours become a habit within the cells (:mod:`dpsynth.table.grid`).
+The distribution of a column of dates is raked (Deming and Stephan 1940). Its values are weighted until
+weekdays, months and hours have their released shares. Each share is first moved towards what the distribution
+gives, by the part of the difference that is noise. Cells of several values are cut where months begin.
+Weekdays and hours become a habit within the cells (:mod:`dpsynth.table.grid`).
 """
 
 from __future__ import annotations
