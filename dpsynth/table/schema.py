@@ -31,6 +31,8 @@ from dpsynth.table.where import combinations
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
 
+_NO_FORMULA = {"derived": None, "read_as": None}
+
 
 class Schema(BaseModel):
     """The frozen, public description of a table.
@@ -146,7 +148,7 @@ class Schema(BaseModel):
         if not self.constraints and not any(column.derived or column.read_as for column in self.columns):
             return self
         own = (column for column in self.columns if column.derived is None)
-        plain = tuple(column.model_copy(update={"read_as": None}) for column in own)
+        plain = tuple(column.model_copy(update=_NO_FORMULA) for column in own)
         return self._with(columns=plain, constraints=())
 
     @property
@@ -240,7 +242,7 @@ class Schema(BaseModel):
         both = (*self.formulas, *self.readings)
         whole = {column.name for column, formula in both if set(formula.inputs) <= set(chosen)}
         columns = tuple(
-            column if column.name in whole else column.model_copy(update={"derived": None, "read_as": None})
+            column if column.name in whole else column.model_copy(update=_NO_FORMULA)
             for column in map(self.column, chosen)
         )
         kept = tuple(rule.text for rule in self.rules if rule.columns <= set(chosen))
@@ -295,9 +297,12 @@ class Schema(BaseModel):
     def conform_modelled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Do what :meth:`conform` does, with the modelled columns alone, and return the frame."""
         own = self.read_names(frame.columns)
-        columns = (column for column in self.columns if column.derived is None or column.name in own)
-        given = {"derived": None, "read_as": None}
-        plain = tuple(column.model_copy(update=given) if column.name in own else column for column in columns)
+        read = {column.name for column, of in self.readings if {*of.inputs} <= {*own}} - {*own}
+        plain = tuple(
+            column.model_copy(update={"derived": None} if column.name in read else _NO_FORMULA)
+            for column in self.columns
+            if column.derived is None or column.name in own
+        )
         part = self._with(columns=plain, constraints=())
         return part.conform(frame[own]).frame[list(self.modelled.names)]
 

@@ -202,3 +202,27 @@ def test_a_wrong_table_is_refused(change, message):
     """Catches a row without a patient, or a table of other columns."""
     with pytest.raises(DataError, match=message):
         patient_table(change(visits(5)), VISITS)
+
+
+def test_a_date_orders_rows_as_its_number_of_days_does():
+    """Catches dates that are sorted as text, gaps in other units than days, and a first day as a number."""
+    numbers = visits(60, seed=3)
+    dates = numbers.assign(day=pd.Timestamp("2010-01-01") + pd.to_timedelta(numbers["day"], unit="D"))
+    others = VISITS.columns[1:]
+    for kind, upper in (("date", "2011-01-01"), ("datetime", "2011-01-01 00:00")):
+        day = Column(name="day", kind=kind, lower="2010-01-01", upper=upper)
+        found = patient_table(dates, VISITS.model_copy(update={"columns": (day, *others)}))
+        plain = patient_table(numbers, VISITS)
+        assert ((found["day first"] - pd.Timestamp("2010-01-01")).dt.days == plain["day first"]).all()
+        np.testing.assert_allclose(found["day span"].astype(float), plain["day span"].astype(float))
+        pd.testing.assert_frame_equal(found[list(plain.columns[4:])], plain[list(plain.columns[4:])])
+
+
+def test_other_dates_that_change_from_row_to_row_are_refused():
+    """Catches a discharge date that is modelled as days since 1970."""
+    left = Column(name="left", kind="date", lower="2010-01-01", upper="2011-01-01")
+    born = Column(name="born", kind="date", lower="1910-01-01", upper="2011-01-01")
+    with pytest.raises(SchemaError, match="Give this one as a number of days since 'day'"):
+        PatientSchema(unit="id", order="day", most=3, columns=(DAY, left))
+    own = PatientSchema(unit="id", order="day", most=3, columns=(DAY, born), per_patient=("born",))
+    assert own.levels["born"].kind == "date"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.evaluation.details import Marginal, Table
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
@@ -193,13 +193,13 @@ def category_coverage(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schem
     return Covered(value, expected, int(counted.sum()))
 
 
-def range_coverage(real: pd.Series, synthetic: pd.Series, column: Column) -> float | None:
+def range_coverage(real: ArrayLike, synthetic: ArrayLike) -> float | None:
     """Share of the real range of numbers that lies within the synthetic range, in [0, 1].
 
     Missing numbers are left out. For a single real value, whether the synthetic range holds it. None where a
     table has no value at all.
     """
-    a, b = (stored_numbers(column, series) for series in (real, synthetic))
+    a, b = (np.asarray(numbers, dtype=np.float64) for numbers in (real, synthetic))
     a, b = a[~np.isnan(a)], b[~np.isnan(b)]
     if not len(a) or not len(b):
         return None
@@ -211,8 +211,13 @@ def range_coverage(real: pd.Series, synthetic: pd.Series, column: Column) -> flo
 
 def ranges_covered(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
     """Return :func:`range_coverage` of every numeric column where it is defined."""
-    numeric = (column for column in schema.columns if column.is_numeric)
-    pairs = {c.name: range_coverage(real[c.name], synthetic[c.name], c) for c in numeric}
+    pairs = {
+        column.name: range_coverage(
+            *(stored_numbers(column, frame[column.name]) for frame in (real, synthetic))
+        )
+        for column in schema.columns
+        if column.is_numeric
+    }
     return {name: value for name, value in pairs.items() if value is not None}
 
 
