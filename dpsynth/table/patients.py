@@ -145,7 +145,7 @@ class PatientSchema(BaseModel):
             if column.is_date and column.name != self.order:
                 raise ValueError(
                     f"column {column.name!r}: of the dates that change from row to row, only the order is "
-                    "modelled. Compute this one (derived) from a number of days that is read_as a difference"
+                    "modelled. Declare this one as derived, from the order and a number of days"
                 )
             if column.special:
                 raise ValueError(f"column {column.name!r}: special codes need one value per patient")

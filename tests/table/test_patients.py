@@ -222,7 +222,7 @@ def test_other_dates_that_change_from_row_to_row_are_refused():
     """Catches a discharge date that is modelled as days since 1970."""
     left = Column(name="left", kind="date", lower="2010-01-01", upper="2011-01-01")
     born = Column(name="born", kind="date", lower="1910-01-01", upper="2011-01-01")
-    with pytest.raises(SchemaError, match="Give this one as a number of days since 'day'"):
+    with pytest.raises(SchemaError, match="Declare this one as derived, from the order"):
         PatientSchema(unit="id", order="day", most=3, columns=(DAY, left))
     own = PatientSchema(unit="id", order="day", most=3, columns=(DAY, born), per_patient=("born",))
     assert own.levels["born"].kind == "date"

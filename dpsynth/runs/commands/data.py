@@ -261,7 +261,7 @@ def infer(
 ) -> None:
     """Draft a schema. Every field that is read off the data is marked as unreviewed.
 
-    It lists what it leaves out (identifiers, dates, free text). Its questions for the table's owner stand
+    It lists what it leaves out (identifiers, free text). Its questions for the table's owner stand
     beside the columns in the YAML file. The draft is private.
 
     If a column such as patient_id repeats its values, it drafts a schema of patients with several rows.
