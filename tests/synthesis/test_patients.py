@@ -172,6 +172,6 @@ def test_dates_order_synthetic_rows():
     sample = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(frame, schema=schema).sample(200)
     assert sample["day"].between("2010-01-01", "2011-01-01").all()
     assert sample.groupby("id")["day"].apply(lambda own: own.is_monotonic_increasing).all()
-    assert sample["day"].nunique() > 50 and (sample.groupby("id")["born"].nunique() == 1).all()
+    assert sample["day"].nunique() > 50 and len(sample[["id", "born"]].drop_duplicates()) == 200
     found = dpsynth.evaluate(sample, train=frame, schema=schema, seed=0, reference=False)
     assert found["synthetic_records"].value == 200
