@@ -52,13 +52,15 @@ def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
     def truth(levels: pd.DataFrame) -> Truth:
         if not schema.timed:
             return at(levels, pd.Series(0, levels.index))
-        first, several = levels[f"{order} first"], levels["rows"] > 1
+        several, column = levels["rows"] > 1, table.column(order)
         span = levels[f"{order} span"].where(several, 0)
         open_end = span.isna().to_numpy()  # a level that the model gave wrongly
-        column = table.column(order)
-        end = cast(column, stored_numbers(column, first) + span.fillna(0).to_numpy(float) / days(column))
-        end.index = levels.index
-        (a_true, a_false), (b_true, b_false) = at(levels, first), at(levels, end)
+        gone = span.fillna(0).to_numpy(dtype=np.float64) / days(column)
+        # Rows begin earlier where the span would lead beyond the bounds.
+        start = np.minimum(stored_numbers(column, levels[f"{order} first"]), column.bounds[1] - gone)
+        (a_true, a_false), (b_true, b_false) = (
+            at(levels, cast(column, time, levels.index)) for time in (start, start + gone)
+        )
         return a_true & b_true & ~open_end, a_false | b_false | open_end
 
     return Rule(rule.text, truth, rule.columns)

@@ -166,12 +166,22 @@ def test_dates_order_synthetic_rows():
     frame = FRAME.assign(day=start + pd.to_timedelta(FRAME["day"], unit="D"), born=start)
     day = dpsynth.Column(name="day", kind="date", lower="2010-01-01", upper="2011-01-01", cycles=("weekday",))
     born = dpsynth.Column(name="born", kind="date", lower="1910-01-01", upper="2010-12-31")
-    schema = VISITS.model_copy(
-        update={"columns": (day, born, *VISITS.columns[1:]), "per_patient": ("sex", "born")}
+    left = dpsynth.Column(
+        name="left", kind="date", lower="2010-01-01", upper="2011-12-31", derived="day + lab", missing=True
     )
+    changes = {
+        "columns": (day, born, left, *VISITS.columns[1:]),
+        "per_patient": ("sex", "born"),
+        "constraints": ("born <= day", "left >= day"),
+    }
+    schema = VISITS.model_copy(update=changes)
     sample = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(frame, schema=schema).sample(200)
     assert sample["day"].between("2010-01-01", "2011-01-01").all()
     assert sample.groupby("id")["day"].apply(lambda own: own.is_monotonic_increasing).all()
     assert sample["day"].nunique() > 50 and len(sample[["id", "born"]].drop_duplicates()) == 200
+    given = sample[sample["lab"].notna()]
+    assert ((given["left"] - given["day"]).dt.days == given["lab"]).all() and (
+        sample["born"] <= sample["day"]
+    ).all()
     found = dpsynth.evaluate(sample, train=frame, schema=schema, seed=0, reference=False)
     assert found["synthetic_records"].value == 200

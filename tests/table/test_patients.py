@@ -224,5 +224,25 @@ def test_other_dates_that_change_from_row_to_row_are_refused():
     born = Column(name="born", kind="date", lower="1910-01-01", upper="2011-01-01")
     with pytest.raises(SchemaError, match="Declare this one as derived, from the order"):
         PatientSchema(unit="id", order="day", most=3, columns=(DAY, left))
-    own = PatientSchema(unit="id", order="day", most=3, columns=(DAY, born), per_patient=("born",))
+    own = PatientSchema(unit="id", order="day", most=3, columns=(DAY, born, LAB), per_patient=("born",))
     assert own.levels["born"].kind == "date"
+
+
+def test_a_discharge_follows_from_the_order_and_a_stay():
+    """Catches a stay that is not read from two dates, and a discharge that is a level."""
+    day = Column(name="day", kind="date", lower="2010-01-01", upper="2011-01-01")
+    stay = Column(name="stay", kind="integer", lower=0, upper=99, read_as="left - day")
+    left = Column(name="left", kind="date", lower="2010-01-01", upper="2012-01-01", derived="day + stay")
+    own = PatientSchema(
+        unit="id", order="day", most=3, columns=(day, stay, left), constraints=("day <= left",)
+    )
+    rows = pd.DataFrame(
+        {
+            "id": [1, 1, 2],
+            "day": ["2010-03-01", "2010-02-01", "2010-05-05"],
+            "left": ["2010-03-04", "2010-02-02", "2010-05-25"],
+        }
+    )
+    found = patient_table(rows, own)
+    assert found["stay mean"].tolist() == [2.0, 20.0] and found["day span"].tolist()[0] == 28
+    assert not [name for name in found if name.startswith("left")]
