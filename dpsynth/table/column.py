@@ -277,11 +277,8 @@ class Column(BaseModel):
         if self.missing_codes and not self.missing:
             raise ValueError("missing_codes needs missing: true")
         for code in self.missing_codes:
-            if (
-                self.is_numeric
-                and not self.is_date
-                and (isinstance(code, bool) or not isinstance(code, int | float))
-            ):
+            is_number = isinstance(code, int | float) and not isinstance(code, bool)
+            if self.is_numeric and not (is_number or self.is_date):
                 raise ValueError(f"missing_codes must hold numbers for kind {self.kind!r}, got {code!r}")
             field = "special" if self.is_numeric else "categories"
             if str(code) in map(str, self.categories) or code in self.special:

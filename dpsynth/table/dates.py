@@ -123,6 +123,8 @@ def pattern_problem(pattern: str) -> str | None:
     """Why a form of dates cannot be used, in one clause, or None."""
     if "%z" in pattern.lower():
         return "may not hold a time zone"
+    if "%y" in pattern:
+        return "must hold years of four digits (%Y), since those of two may be of either century"
     whole = pd.Series(["2003-04-05", "2003-04-05 06:07", "2003-04-05 06:07:08"], dtype=object)
     try:
         read = pd.to_datetime(whole, format=pattern, errors="coerce")

@@ -25,10 +25,12 @@ _LOG_RATIO = 50.0
 _LISTED = 5
 _DAYS = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y"),
-    *("%d %B %Y", "%d%b%Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y"),
+    *("%d %B %Y", "%d%b%Y"),
 )
-#: forms of dates, the one that people use most first
-_PATTERNS = (None, *(day + time for day in _DAYS for time in ("", " %H:%M", " %H:%M:%S")))
+#: forms of dates besides the ISO form, the one that people use most first
+_PATTERNS = tuple(day + time for day in _DAYS for time in ("", " %H:%M", " %H:%M:%S"))
+#: words by which a form is chosen, and the part of them that it must read
+_TRIED, _MOST_WORDS = 1000, 0.9
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
 _ADVICE = {
     "dates": "Write them all alike, such as 2010-01-31",
@@ -302,25 +304,32 @@ def _date_fields(said: Remarks, seconds: np.ndarray) -> dict[str, Any]:
 def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
     """Fields of a column of text that holds dates in one form, None where no form reads nine in ten words."""
     words = pd.Series(list(cells.others), dtype=object)
-    found = [(pattern, text_moments(words, "datetime", pattern)) for pattern in _PATTERNS]
-    most = max(int((~np.isnan(moments)).sum()) for _, moments in found)
-    if 10 * most < 9 * len(words):
+    if _part_read(words.iloc[:_TRIED], None) >= _MOST_WORDS:
+        patterns: list[str | None] = [None]
+    else:
+        patterns = [
+            pattern for pattern in _PATTERNS if _part_read(words.iloc[:_TRIED], pattern) >= _MOST_WORDS
+        ]
+    found = [(pattern, text_moments(words, "datetime", pattern)) for pattern in patterns]
+    most = max((int((~np.isnan(moments)).sum()) for _, moments in found), default=0)
+    if most < _MOST_WORDS * len(words):
         return None
-    best = [(pattern, moments) for pattern, moments in found if (~np.isnan(moments)).sum() == most]
-    pattern, moments = best[0]
-    # A pattern reads ISO dates too, and then as the same dates.
-    other = next((p for p, m in best if not np.array_equal(m, moments, equal_nan=True)), None)
-    if other is not None:
+    (pattern, moments), *others = [(p, m) for p, m in found if (~np.isnan(m)).sum() == most]
+    if others:
         said.question(
             "is the day or the month written first? As drafted it is the format below, and another one reads "
             "the dates as well",
-            f"{pattern} or {other}",
+            f"{pattern} or {others[0][0]}",
         )
     if most < len(words):
         unread = set(words[np.isnan(moments)])
         _say_slips(said, sum(cells.others[w] for w in unread), cells.rows(unread, _LISTED), "date")
     fields = _date_fields(said, moments[~np.isnan(moments)])
     return fields if pattern is None else {**fields, "format": pattern}
+
+
+def _part_read(words: pd.Series, pattern: str | None) -> float:
+    return float(np.mean(~np.isnan(text_moments(words, "datetime", pattern))))
 
 
 def _decimals(distinct: np.ndarray) -> int | None:

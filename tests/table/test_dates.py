@@ -133,6 +133,7 @@ def test_a_cell_that_is_no_date_is_one_sentence(cells, sentence):
         ({"format": "%d/%m"}, "must hold year, month and day"),
         ({"format": "%Y-%d-%m"}, "reads ISO dates as other dates"),
         ({"format": "%d/%m/%Y %z"}, "may not hold a time zone"),
+        ({"format": "%d/%m/%y"}, "must hold years of four digits"),
         ({"cycles": ("hour",)}, "cycles may name 'hour' if a whole number of steps is an hour"),
         ({"cycles": ("month", "month")}, "cycles names 'month' twice"),
         ({"missing": True, "missing_codes": (9,)}, "missing_codes must be a date such as 2010-01-31, got 9"),
@@ -275,6 +276,7 @@ def test_a_draft_finds_dates_and_their_format():
             "stamp": table["seen"].dt.strftime("%d.%m.%Y %H:%M"),
             "whole": table["came"].dt.strftime("%Y%m%d").astype(int),
             "typed": table["born"],
+            "short": table["came"].dt.strftime("%d/%m/%y"),
             "x": np.arange(n) % 7,
         }
     )
@@ -289,6 +291,7 @@ def test_a_draft_finds_dates_and_their_format():
         "typed": ("date", None),
         "x": ("categorical", None),
     }
+    assert draft.schema.ignored == ("short",)  # of either century
     asked = [remark.column for remark in draft.questions if "month written first" in remark.text]
     assert asked == ["vague"]
     assert draft.schema["us"].bounds == draft.schema["iso"].bounds == draft.schema["whole"].bounds
