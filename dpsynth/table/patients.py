@@ -341,6 +341,18 @@ class PatientSchema(BaseModel):
         return {**rows, **self.table.unreviewed}
 
     @property
+    def clock(self) -> Column:
+        """The order of rows as a number, of days where it is a date. Histories hold its values."""
+        order = self.column(self.order)
+        if not order.is_date:
+            return order
+        (lower, upper), step = order.bounds, float(order.resolution or 1.0) * days(order)
+        ends: dict[str, Any] = {"lower": lower * days(order), "upper": upper * days(order), "step": step}
+        return Column(
+            name=order.name, kind="integer" if step.is_integer() else "continuous", unit="days", **ends
+        )
+
+    @property
     def rows(self) -> Schema:
         """The columns that may change from row to row, without derived ones."""
         own = Schema(columns=self.columns).modelled
@@ -363,12 +375,9 @@ class PatientSchema(BaseModel):
         columns = [own.column(name) for name in own.names if name in self.per_patient]
         columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most))
         if self.timed:
-            order = self.column(self.order)
-            columns.append(order.model_copy(update={"name": f"{order.name} first"}))
-            lower, upper = (bound * days(order) for bound in order.bounds)
-            step = None if order.resolution is None else order.resolution * days(order)
-            unit = "days" if order.is_date else order.unit
-            columns.append(_length(f"{order.name} span", lower, upper, step, unit))
+            clock = self.clock
+            columns.append(self.column(self.order).model_copy(update={"name": f"{clock.name} first"}))
+            columns.append(_length(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit))
         for column in self.variables:
             columns += self._levels_of(column)
         return Schema(

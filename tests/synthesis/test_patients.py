@@ -185,3 +185,6 @@ def test_dates_order_synthetic_rows():
     ).all()
     found = dpsynth.evaluate(sample, train=frame, schema=schema, seed=0, reference=False)
     assert found["synthetic_records"].value == 200
+    gaps = sample.sort_values(["id", "day"]).groupby("id")["day"].diff().dt.days.dropna()
+    assert found["return_30_days_synthetic"].value == pytest.approx((gaps <= 30).mean(), abs=0.1)
+    assert "in days" in found["gap_p50_synthetic"].detail

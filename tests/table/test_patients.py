@@ -216,6 +216,11 @@ def test_a_date_orders_rows_as_its_number_of_days_does():
         assert ((found["day first"] - pd.Timestamp("2010-01-01")).dt.days == plain["day first"]).all()
         np.testing.assert_allclose(found["day span"].astype(float), plain["day span"].astype(float))
         pd.testing.assert_frame_equal(found[list(plain.columns[4:])], plain[list(plain.columns[4:])])
+        own = VISITS.model_copy(update={"columns": (day, *others)})
+        histories = Histories.of(dates, own, np.random.default_rng(0)).numbers["day"]
+        same = Histories.of(numbers, VISITS, np.random.default_rng(0)).numbers["day"]
+        np.testing.assert_allclose(np.diff(histories, axis=1), np.diff(same, axis=1))
+        assert own.clock.unit == "days" and own.clock.bounds[1] - own.clock.bounds[0] == 365
 
 
 def test_other_dates_that_change_from_row_to_row_are_refused():
