@@ -22,7 +22,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.histories import Floats, Standardised, packed, share_class
 from dpsynth.table.patients import SHARE_CLASSES
-from dpsynth.table.values import category_codes
+from dpsynth.table.values import cast, category_codes, days, stored_numbers
 from dpsynth.table.visits import (
     RATIOS,
     RESIDUALS,
@@ -128,7 +128,7 @@ class _Drawing:
 
     def number(self, name: str, beside: Floats | None = None) -> Floats:
         """A level. A patient nearby in ``beside``, or any patient, lends one that is not defined."""
-        values = np.array(self.levels[name].to_numpy(dtype=np.float64, na_value=np.nan))
+        values = stored_numbers(self.of_levels[name], self.levels[name]).copy()
         known = np.flatnonzero(~np.isnan(values))
         if not len(known):
             return np.zeros(len(values))
@@ -180,7 +180,7 @@ class _Drawing:
         lower, upper = column.bounds
         if column.resolution is not None:
             flat = lower + np.rint((flat - lower) / column.resolution) * column.resolution
-        return np.clip(flat, lower, upper)
+        return cast(column, np.clip(flat, lower, upper))
 
     def measured(self) -> dict[str, Any]:
         """Which rows have a value of each variable that may be missing."""
@@ -224,7 +224,7 @@ class _Drawing:
             return np.where(self.here, np.arange(self.schema.most), np.nan)
         order = self.schema.column(self.schema.order)
         lower, upper = order.bounds
-        span = np.where(self.count > 1, self.number(f"{order.name} span"), 0.0)
+        span = np.where(self.count > 1, self.number(f"{order.name} span") / days(order), 0.0)
         first = np.minimum(self.number(f"{order.name} first"), upper - span)
         pair = (
             both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)

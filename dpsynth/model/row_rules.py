@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpsynth.table.derived import add_derived, derived_values, inputs_of
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.rules import Rule, Truth
-from dpsynth.table.values import cast
+from dpsynth.table.values import cast, days, stored_numbers
 
 Ints = NDArray[np.int64]
 #: Looks at the rules. After the first, values come from a row of the same patient, then from any.
@@ -52,10 +52,15 @@ def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
     def truth(levels: pd.DataFrame) -> Truth:
         if not schema.timed:
             return at(levels, pd.Series(0, levels.index))
-        first, several = levels[f"{order} first"], levels["rows"] > 1
+        several, column = levels["rows"] > 1, table.column(order)
         span = levels[f"{order} span"].where(several, 0)
         open_end = span.isna().to_numpy()  # a level that the model gave wrongly
-        (a_true, a_false), (b_true, b_false) = at(levels, first), at(levels, first + span.fillna(0))
+        gone = span.fillna(0).to_numpy(dtype=np.float64) / days(column)
+        # Rows begin earlier where the span would lead beyond the bounds.
+        start = np.minimum(stored_numbers(column, levels[f"{order} first"]), column.bounds[1] - gone)
+        (a_true, a_false), (b_true, b_false) = (
+            at(levels, cast(column, time, levels.index)) for time in (start, start + gone)
+        )
         return a_true & b_true & ~open_end, a_false | b_false | open_end
 
     return Rule(rule.text, truth, rule.columns)

@@ -19,8 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.table.column import Column
+from dpsynth.table.dates import CYCLES, cycle_places
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
+from dpsynth.table.values import stored_numbers
 
 #: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
 _RARE = 0.25
@@ -195,5 +198,25 @@ class MissingAxis:
         return frame[list(self.columns)].isna().to_numpy().sum(axis=1).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class CycleAxis:
+    """Weekday, month or hour of a column of dates, missing values last."""
+
+    column: Column
+    cycle: str
+
+    @property
+    def size(self) -> int:
+        """Places of the cycle, and one for missing values."""
+        return CYCLES[self.cycle] + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Place of each record."""
+        numbers = stored_numbers(self.column, frame[self.column.name])
+        absent = np.isnan(numbers)
+        places = cycle_places(np.where(absent, 0.0, numbers), self.column.kind, self.cycle)
+        return np.where(absent, self.size - 1, places)
+
+
 #: A partition of records into cells from 0 to ``size - 1``, picklable and compared by identity.
-Axis = GridAxis | MissingAxis
+Axis = GridAxis | CycleAxis | MissingAxis

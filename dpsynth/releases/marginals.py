@@ -1,6 +1,7 @@
 """Noisy counts of every column's values: the first statistic of a run, used by all others.
 
 Every column is counted on its public grid (`dpsynth.table.grid`), and one of many values also value by value.
+A column of dates is also counted by weekday, month and hour, where its schema asks for that.
 If three columns or more may be missing, the number of missing values a record is one more histogram.
 Adjacency is add/remove one record throughout. A record lies in exactly one cell of each histogram, so all
 counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian mechanism covers them.
@@ -16,9 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.bins import GridAxis, MissingAxis
+from dpsynth.releases.bins import CycleAxis, GridAxis, MissingAxis
 from dpsynth.releases.gaussian import Array, GaussianRelease
-from dpsynth.releases.records import Records
+from dpsynth.releases.records import Axes, Records
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Counting, make_grids
 from dpsynth.table.schema import Schema
@@ -97,6 +98,11 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         )
 
     @property
+    def cycles(self) -> tuple[CycleAxis, ...]:
+        """Weekdays, months and hours of columns of dates that are counted."""
+        return tuple(CycleAxis(column, cycle) for column in self.schema.columns for cycle in column.cycles)
+
+    @property
     def panel(self) -> tuple[int, ...]:
         """Columns whose missing values are counted together."""
         return panel_of(self.grids)
@@ -116,7 +122,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         >>> release.sensitivity
         'sqrt(3) (a record is in 3 counts: 1 in each of 2 columns, 1 more where 1 column has many values)'
         """
-        return len(self.schema) + sum(grid is not None for grid in self.by_value) + bool(self.panel)
+        twice = sum(grid is not None for grid in self.by_value)
+        return len(self.schema) + twice + len(self.cycles) + bool(self.panel)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -131,6 +138,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         twice = sum(grid is not None for grid in self.by_value)
         many = "1 column has" if twice == 1 else f"{twice} columns have"
         parts += [f"1 more where {many} many values"] if twice else []
+        parts += [f"{len(self.cycles)} for weekdays, months or hours"] if self.cycles else []
         parts += ["1 for its number of missing values"] if self.panel else []
         number = self.sensitivity_squared
         counts = "1 count" if number == 1 else f"{number} counts"
@@ -151,9 +159,11 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         """Exact counts: a private quantity, never to be shown.
 
         Returns list of arrays: first, for each column, the counts of its cells. Then the counts of the values
-        of those that are counted twice. Last, with a panel, the records with 0, 1, 2, ... missing values.
+        of those that are counted twice, and those of weekdays, months and hours. Last, with a panel, the
+        records with 0, 1, 2, ... missing values.
         """
-        axes = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
+        axes: list[Axes] = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
+        axes += [(axis,) for axis in self.cycles]
         names = tuple(self.schema.names[j] for j in self.panel)
         return list(records.counts([*axes, (MissingAxis(names),)] if self.panel else axes))
 

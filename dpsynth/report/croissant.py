@@ -115,6 +115,8 @@ def _described(column: Column) -> str:
 def _type(column: Column) -> str:
     if column.kind == "continuous":
         return "sc:Float"
+    if column.is_date:
+        return "sc:Date" if column.kind == "date" else "sc:DateTime"
     if column.kind == "integer" or all(type(category) is int for category in column.categories):
         return "sc:Integer"
     if all(isinstance(category, bool) for category in column.categories):

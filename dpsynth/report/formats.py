@@ -16,6 +16,7 @@ from dpsynth.evaluation.records import Measure, shown
 from dpsynth.evaluation.records import shown_interval as shown_interval
 from dpsynth.evaluation.records import shown_with_interval as shown_with_interval
 from dpsynth.studies.digits import interval_texts
+from dpsynth.table.dates import SECONDS, moment_text
 
 
 def bound(value: float) -> str:
@@ -97,17 +98,34 @@ def effect_text(effect: Effect | None) -> str:
     return f"{estimate} ({lower} to {upper})"
 
 
-def column_value(value: float | None) -> str:
-    """A value of a column: three significant digits, no exponent where it can be.
+def column_value(value: float | None, unit: str | None = None) -> str:
+    """A value of a column: three significant digits, no exponent where it can be. Dates in ISO form.
 
     Examples
     --------
     >>> column_value(11.873), column_value(0.0123), column_value(180.0), column_value(12345.6)
     ('11.9', '0.0123', '180', '12,346')
+    >>> column_value(14610.0, "date")
+    '2010-01-01'
     """
     if value is None:
         return "n/a"
+    if unit in SECONDS:
+        return moment_text(value // 1 if unit == "date" else value // 60 * 60, unit)
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def column_width(value: float | None, unit: str | None) -> str:
+    """A difference of values of a column. Differences of dates are days.
+
+    Examples
+    --------
+    >>> column_width(11.873, "mg"), column_width(129_600, "datetime")
+    ('11.9 mg', '1.5 days')
+    """
+    if value is not None and unit in SECONDS:
+        value, unit = value * SECONDS[unit] / SECONDS["date"], "days"
+    return column_value(value) + (f" {unit}" if unit and value is not None else "")
 
 
 def hundredths(share: float) -> str:

@@ -128,11 +128,17 @@ class EffectsModel:
         None for other outcomes, which have no single coefficient a predictor, or if there is no other column.
         """
         kind = _kind_for(schema.column(outcome))
-        return None if kind is None or len(schema) < 2 else cls(kind, outcome, sparing=True)
+        model = None if kind is None else cls(kind, outcome, sparing=True)
+        return model if model is not None and model.columns(schema) else None
 
     def columns(self, schema: Schema) -> tuple[Column, ...]:
-        """Return the columns of the predictors. The default has no derived ones, which repeat others."""
-        names: Sequence[str] = schema.modelled.names if self.predictors is None else self.predictors
+        """Return the columns of the predictors. The default has no dates and no derived ones.
+
+        Derived columns repeat others.
+        """
+        names: Sequence[str] | None = self.predictors
+        if names is None:
+            names = [column.name for column in schema.modelled.columns if not column.is_date]
         return tuple(schema.column(name) for name in names if name not in (self.outcome, self.duration))
 
     def formula(self, schema: Schema) -> str:
@@ -146,6 +152,12 @@ class EffectsModel:
     def check(self, schema: Schema) -> None:
         """Raise InputError if a column, logarithm or unit does not fit the schema."""
         outcome = schema.column(self.outcome)
+        for name in filter(None, (self.outcome, self.duration, *(self.predictors or ()))):
+            if schema.column(name).is_date:
+                raise InputError(
+                    f"{name!r} is a date and cannot stand in a regression. Declare an age or a number of "
+                    "days as a derived column, and name that"
+                )
         if self.kind == "linear":
             if not outcome.is_numeric:
                 raise InputError(

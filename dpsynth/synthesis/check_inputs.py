@@ -30,10 +30,8 @@ _MOST_NOISE = 0.1
 
 
 def conformed(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
-    """The modelled part of a private table. Derived columns are never read."""
-    derived = {column.name for column, _ in schema.formulas}
-    own = frame[[name for name in frame.columns if str(name) not in derived]] if derived else frame
-    return schema.modelled.conform(own).frame
+    """The modelled part of a private table."""
+    return schema.conform_modelled(frame)
 
 
 def records_of(

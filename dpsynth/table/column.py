@@ -28,12 +28,14 @@ from dpsynth.checks import few
 from dpsynth.errors import SchemaError
 from dpsynth.files.yaml_text import one_sentence
 from dpsynth.table.cells import escape
+from dpsynth.table.dates import DATE_DTYPE, SECONDS, moment, moment_text, pattern_problem
 
 # no control characters, line separators or halves of surrogate pairs; no blanks at either end
 _PLAIN_TEXT = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+(?<!\s)\Z")
 
-Kind = Literal["continuous", "integer", "ordinal", "categorical", "binary"]
+Kind = Literal["continuous", "integer", "date", "datetime", "ordinal", "categorical", "binary"]
 Scale = Literal["linear", "log"]
+Cycle = Literal["weekday", "month", "hour"]
 
 
 def _category(value: Any) -> bool | int | float | str:
@@ -50,6 +52,8 @@ TEXT_DTYPE = pd.Series(["text"]).dtype
 
 #: beyond this float64, in which bounds are kept, skips whole numbers
 EXACT_INTEGERS = 2.0**53
+#: values of a column of dates that is counted by weekday, month or hour, at most
+MOST_CYCLED = 20_000_000
 
 
 class Column(BaseModel):
@@ -59,14 +63,15 @@ class Column(BaseModel):
     ----------
     name : str
         As in the table's header.
-    kind : {"continuous", "integer", "ordinal", "categorical", "binary"}
-        The first two are numeric. Ordinal categories have an order.
+    kind : {"continuous", "integer", "date", "datetime", "ordinal", "categorical", "binary"}
+        The first four are numeric. Ordinal categories have an order.
     lower, upper : float
-        Public bounds, in the column's unit. Required for continuous and integer columns, refused for others.
-        Values outside are clipped.
+        Public bounds, in the column's unit. Required for numeric columns, refused for others. Values outside
+        are clipped. Those of dates are given as dates or ISO text. They are kept as days since 1970-01-01,
+        those of a datetime as seconds.
     step : float, optional
-        Released values lie on ``lower + k * step``. Integers have step 1 by default. ``upper - lower`` must
-        be a whole number of steps.
+        Released values lie on ``lower + k * step``. Integers have step 1 by default, dates 1 day, datetimes
+        60 seconds. ``upper - lower`` must be a whole number of steps.
     decimals : int, optional
         The same as ``step = 10**-decimals``. Give one or the other.
     scale : {"linear", "log"}
@@ -74,6 +79,10 @@ class Column(BaseModel):
         ``lower = 0`` and a step. Zeros then have a cell of their own, and the scale begins at the first step.
     cells : int, optional
         Public number of histogram cells of a numeric column.
+    format : str, optional
+        How a table writes the dates of a column, as in ``"%d/%m/%Y"``. ISO text is read as well.
+    cycles : tuple of {"weekday", "month", "hour"}
+        Noisy counts of a column of dates, besides its histogram. Samples have the same shares.
     categories : tuple of str, int, bool or float
         Every value that can occur, all of one type: two for binary columns, ascending for ordinal ones.
     unit, description : str, optional
@@ -84,11 +93,15 @@ class Column(BaseModel):
         Codes of a numeric column that are no numbers, such as -1 or 999, outside its bounds. Each has a count
         of its own and is left out of means and regressions.
     missing_codes : tuple of int, float or str
-        Values that stand for a missing one, such as -9 or 999: numbers, however written, in a numeric column,
-        text elsewhere. Needs ``missing``.
+        Values that stand for a missing one, such as -9 or 999. They are numbers, however written, in a
+        numeric column, dates in a column of dates, and text elsewhere. Needs ``missing``.
     derived : str, optional
         The formula of a numeric column that is computed from others (:mod:`dpsynth.table.derived`) and so is
         neither counted nor modelled.
+    read_as : str, optional
+        The formula that computes a numeric column from others where a table lacks it. The others may be
+        derived, such as a discharge date that is ``admitted + stay`` while ``stay`` is read as
+        ``discharged - admitted``.
     unreviewed : tuple of str
         Fields that were read from the data and that nobody has reviewed yet.
 
@@ -118,6 +131,8 @@ class Column(BaseModel):
     decimals: int | None = None
     scale: Scale = "linear"
     cells: int | None = None
+    format: StrictStr | None = None
+    cycles: tuple[Cycle, ...] = ()
     categories: tuple[Category, ...] = ()
     unit: str | None = None
     description: str | None = None
@@ -125,6 +140,7 @@ class Column(BaseModel):
     special: tuple[float, ...] = ()
     missing_codes: tuple[Category, ...] = ()
     derived: StrictStr | None = None
+    read_as: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
@@ -135,6 +151,27 @@ class Column(BaseModel):
                 f"column {fields.get('name', '?')!r}: {one_sentence(problem, tuple(type(self).model_fields))}"
             ) from None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _dates_as_numbers(cls, data: Any) -> Any:
+        kind = data.get("kind")
+        if kind not in SECONDS:
+            return data
+        read = dict(data)
+        for field in ("lower", "upper"):
+            if read.get(field) is not None:
+                try:
+                    read[field] = moment(read[field], kind)
+                except ValueError as problem:
+                    raise ValueError(f"{field} {problem}") from None
+        if "missing_codes" in read:
+            try:
+                codes = [moment(code, kind) for code in read["missing_codes"]]
+            except ValueError as problem:
+                raise ValueError(f"missing_codes {problem}") from None
+            read["missing_codes"] = tuple(moment_text(code, kind) for code in codes)
+        return read
+
     @model_validator(mode="after")
     def _fields_fit(self) -> Column:
         if not self.name.strip():
@@ -143,13 +180,42 @@ class Column(BaseModel):
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
-        if self.derived is not None and not self.is_numeric:
-            raise ValueError(f"derived is not allowed for kind {self.kind!r}. A formula gives numbers")
+        for field in ("derived", "read_as"):
+            if getattr(self, field) is not None and not self.is_numeric:
+                raise ValueError(f"{field} is not allowed for kind {self.kind!r}. A formula gives numbers")
+        if self.derived is not None and self.read_as is not None:
+            raise ValueError("derived and read_as cannot stand in one column")
+        if self.unit in SECONDS:
+            raise ValueError(f"unit must not be {self.unit!r}, which is a kind of columns")
+        if self.is_date:
+            self._check_date()
+        elif self.format is not None or self.cycles:
+            field = "cycles" if self.cycles else "format"
+            raise ValueError(f"{field} is not allowed for kind {self.kind!r}")
         if self.is_numeric:
             self._check_numeric()
         else:
             self._check_categories()
         return self
+
+    def _check_date(self) -> None:
+        for field in ("decimals", "special", "scale", "unit"):
+            if getattr(self, field) != type(self).model_fields[field].default:
+                raise ValueError(f"{field} is not allowed for kind {self.kind!r}")
+        if self.step is not None and self.step != math.floor(self.step):
+            unit = "days" if self.kind == "date" else "seconds"
+            raise ValueError(f"step must be a whole number of {unit}, got {self.step:g}")
+        step = (self.resolution or 0.0) * SECONDS[self.kind]
+        for cycle in self.cycles:
+            least, words = (3_600, "an hour") if cycle == "hour" else (86_400, "a day")
+            if self.cycles.count(cycle) > 1:
+                raise ValueError(f"cycles names {cycle!r} twice")
+            if self.derived is not None:
+                raise ValueError("cycles are not allowed for a derived column, which is not counted")
+            if step <= 0 or least % step:
+                raise ValueError(f"cycles may name {cycle!r} if a whole number of steps is {words}")
+        if self.format is not None and (problem := pattern_problem(self.format)) is not None:
+            raise ValueError(f"format {self.format!r} {problem}")
 
     def _check_numeric(self) -> None:
         if self.categories:
@@ -158,7 +224,8 @@ class Column(BaseModel):
             absent = "lower" if self.lower is None else "upper"
             raise ValueError(f"{absent} is required for kind {self.kind!r}")
         if not self.lower < self.upper:
-            raise ValueError(f"lower must be less than upper, got {self.lower:g} and {self.upper:g}")
+            ends = f"{self.shown(self.lower)} and {self.shown(self.upper)}"
+            raise ValueError(f"lower must be less than upper, got {ends}")
         if self.scale == "log" and self.lower < 0:
             raise ValueError(
                 f"lower must be greater than 0 on the log scale, got {self.lower:g}. Use the "
@@ -193,11 +260,16 @@ class Column(BaseModel):
             if round(steps) < 1 or abs(steps - round(steps)) > 1e-6 * max(1.0, steps * 1e-6):
                 raise ValueError(
                     f"upper must lie a whole number of steps of {resolution:g} above lower, "
-                    f"got {self.lower:g} and {self.upper:g}"
+                    f"got {self.shown(self.lower)} and {self.shown(self.upper)}"
+                )
+            if self.cycles and steps > MOST_CYCLED:
+                raise ValueError(
+                    f"cycles need at most {MOST_CYCLED:,} steps from lower to upper, got {steps:,.0f}"
                 )
             if steps > EXACT_INTEGERS:
                 raise ValueError(
-                    f"a step of {resolution:g} is too fine for {self.lower:g} to {self.upper:g}, which may "
+                    f"a step of {resolution:g} is too fine for {self.shown(self.lower)} to "
+                    f"{self.shown(self.upper)}, which may "
                     "have at most 2**53 steps. Write the step in which it is measured as step or decimals"
                 )
 
@@ -205,7 +277,8 @@ class Column(BaseModel):
         if self.missing_codes and not self.missing:
             raise ValueError("missing_codes needs missing: true")
         for code in self.missing_codes:
-            if self.is_numeric and (isinstance(code, bool) or not isinstance(code, int | float)):
+            is_number = isinstance(code, int | float) and not isinstance(code, bool)
+            if self.is_numeric and not (is_number or self.is_date):
                 raise ValueError(f"missing_codes must hold numbers for kind {self.kind!r}, got {code!r}")
             field = "special" if self.is_numeric else "categories"
             if str(code) in map(str, self.categories) or code in self.special:
@@ -265,8 +338,13 @@ class Column(BaseModel):
 
     @property
     def is_numeric(self) -> bool:
-        """Whether values are numbers between bounds (continuous, integer)."""
-        return self.kind in ("continuous", "integer")
+        """Whether values are numbers or dates between bounds (continuous, integer, date, datetime)."""
+        return self.kind in ("continuous", "integer") or self.is_date
+
+    @property
+    def is_date(self) -> bool:
+        """Whether values are dates, with or without a time of day."""
+        return self.kind in SECONDS
 
     @property
     def is_categorical(self) -> bool:
@@ -292,7 +370,22 @@ class Column(BaseModel):
         if self.decimals is not None:
             # 1 / 10**d is correctly rounded, 10.0**-d is not for every d
             return 1.0 / 10**self.decimals
-        return 1.0 if self.kind == "integer" else None
+        return {"integer": 1.0, "date": 1.0, "datetime": 60.0}.get(self.kind)
+
+    @property
+    def shown_unit(self) -> str | None:
+        """The unit for readers. Dates have their kind here, since their numbers are shown as dates."""
+        return self.kind if self.is_date else self.unit
+
+    def shown(self, number: float, figures: int = 6) -> str:
+        """Write a number of the column for people: a date in ISO form, others in so many figures.
+
+        Examples
+        --------
+        >>> Column(name="born", kind="date", lower="1900-01-01", upper="2020-12-31").shown(0)
+        '1970-01-01'
+        """
+        return moment_text(number, self.kind) if self.is_date else f"{number:.{figures}g}"
 
     @property
     def allowed(self) -> str:
@@ -309,9 +402,11 @@ class Column(BaseModel):
             mark = " < " if self.is_ordinal else ", "
             return few(map(str, self.categories), separator=mark)
         lower, upper = self.bounds
-        words = f"{lower:.10g} to {upper:.10g}"
-        if self.resolution is not None and (self.kind, self.resolution) != ("integer", 1.0):
-            words += f" in steps of {self.resolution:.10g}"
+        words = f"{self.shown(lower, 10)} to {self.shown(upper, 10)}"
+        usual = {("integer", 1.0), ("date", 1.0), ("datetime", 60.0)}
+        if self.resolution is not None and (self.kind, self.resolution) not in usual:
+            unit = {"date": " days", "datetime": " seconds"}.get(self.kind, "")
+            words += f" in steps of {self.resolution:.10g}{unit}"
         words += ", log scale" if self.scale == "log" else ""
         words += f", or {few(f'{code:.10g}' for code in self.special)}" if self.special else ""
         return words + (f", computed as {self.derived}" if self.derived else "")
@@ -341,11 +436,14 @@ class Column(BaseModel):
 
         - ``float64`` (NaN missing): continuous columns and decimal categories.
         - ``int64``, or ``Int64`` if values may be missing: integers and whole-number categories.
+        - ``datetime64[ms]`` (NaT missing): dates, with or without a time of day.
         - ``bool``, or ``boolean`` if values may be missing: true/false categories.
         - pandas' text dtype: the rest.
         """
         if self.kind == "continuous":
             return "float64"
+        if self.is_date:
+            return DATE_DTYPE
         if self.kind == "integer" or all(type(c) is int for c in self.categories):
             return "Int64" if self.missing else "int64"
         if all(isinstance(c, bool) for c in self.categories):

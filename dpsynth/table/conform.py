@@ -24,7 +24,8 @@ from dpsynth.table.cells import unescape
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.csv_cells import csv_line
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.values import cast, is_special, step_numbers, step_values
+from dpsynth.table.dates import moment, series_moments, text_moments
+from dpsynth.table.values import cast, is_special, step_numbers, step_values, stored_numbers
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ def conform_columns(
 
 def _clipped(column: Column, values: pd.Series) -> tuple[pd.Series, int]:
     """Numbers within the bounds, and how many were not."""
-    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers, (lower, upper) = stored_numbers(column, values), column.bounds
     # comparisons with NaN are false: a missing value is never clipped
-    outside = ((numbers < column.lower) | (numbers > column.upper)) & ~is_special(column, numbers)
+    outside = ((numbers < lower) | (numbers > upper)) & ~is_special(column, numbers)
     if not outside.any():
         return values, 0
-    within = np.where(outside, np.clip(numbers, column.lower, column.upper), numbers)
+    within = np.where(outside, np.clip(numbers, lower, upper), numbers)
     return cast(column, within, values.index), int(outside.sum())
 
 
@@ -90,7 +91,7 @@ def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
     rounded = {}
     for column in columns:
         if column.is_numeric and column.resolution is not None:
-            numbers = frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+            numbers = stored_numbers(column, frame[column.name])
             apart = np.isnan(numbers) | is_special(column, numbers)
             filled = np.where(apart, float(column.lower or 0.0), numbers)
             on_steps = step_values(column, step_numbers(column, filled))
@@ -144,7 +145,8 @@ def _checked(column: Column, given: pd.Series, missing_words: Sequence[str]) -> 
     present = values.notna().to_numpy()
     if not column.missing and not present.all():
         raise _BadCells(column, ~present, None, "is missing, and the schema does not allow that")
-    found = _numbers(column, values, present) if column.is_numeric else _categories(column, values)
+    read = _dates if column.is_date else _numbers
+    found = read(column, values, present) if column.is_numeric else _categories(column, values)
     return cast(column, found, given.index)
 
 
@@ -155,7 +157,7 @@ def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Seri
     numbers or text, and one record must not decide how the others are read.
     """
     absent = set(words) - {_spoken(value) for value in (*column.categories, *column.special)}
-    if not absent:
+    if not absent or pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
     numbers = {number for word in absent if (number := _as_number(word)) is not None} - {*column.special}
     codes, uniques = _distinct(values)
@@ -217,6 +219,29 @@ def _numbers(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarr
         _refuse(column, present & (numbers != np.rint(numbers)), values, "is not a whole number")
         _refuse(column, np.abs(numbers) > EXACT_INTEGERS, values, "is too large for an exact whole number")
     return numbers
+
+
+def _dates(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarray:
+    """Return a column of dates as numbers, NaN where missing, or raise _BadCells where it is no date."""
+    numbers = date_numbers(column, values)
+    how = f"the format {column.format}" if column.format else "the form 2010-01-31"
+    why = f"is no date in {how}. Say in the schema how dates are written, such as format: '%d/%m/%Y'"
+    _refuse(column, present & np.isnan(numbers), values, why)
+    if column.missing_codes:
+        codes_of_dates = [moment(code, column.kind) for code in column.missing_codes]
+        numbers = np.where(np.isin(numbers, codes_of_dates), np.nan, numbers)
+    if column.kind == "date":
+        _refuse(column, numbers % 1 > 0, values, "has a time of day. Its kind is datetime")
+    return numbers
+
+
+def date_numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    """Numbers of dates as a table writes them, in the bounds' unit, NaN where there is none."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return series_moments(values, column.kind)
+    codes, uniques = _distinct(values)
+    texts = pd.Series([_spoken(cell).strip() for cell in uniques], dtype=object)
+    return np.append(text_moments(texts, column.kind, column.format), np.nan)[codes]
 
 
 def _refuse(column: Column, bad: NDArray[np.bool_], values: pd.Series, why: str) -> None:

@@ -67,7 +67,9 @@ def _numbers_with_points(
 
 
 def _of_numbers(column: Column | None) -> bool:
-    return column is not None and (column.is_numeric or not isinstance(column.categories[0], str | bool))
+    if column is None or column.is_date:
+        return False
+    return column.is_numeric or not isinstance(column.categories[0], str | bool)
 
 
 def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[list[str]]]:

@@ -2,12 +2,14 @@
 
 A formula is arithmetic over columns of numbers (and of categories that are numbers or true/false)::
 
-    +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  log  max  min  sqrt
+    +  -  *  /  **  ( )  numbers  column  `column`  abs  exp  floor  log  max  min  sqrt
     (column == 'category')  (column != 'category')
 
-A comparison is 1 where it holds and 0 elsewhere. Python's own parser reads formulas, and all but these parts
-is refused. Nothing is run as code. Units are the user's. The result is clipped to the column's declared
-bounds and rounded to its nearest declared step. It is missing where an input is.
+A comparison is 1 where it holds and 0 elsewhere. Dates are days: a date less a date is a number of days, and
+a date moved by a number is a date. A date in quotes stands for itself, as in ``born - '1900-01-01'``.
+Python's own parser reads formulas, and all but these parts is refused. Nothing is run as code. Units are the
+user's. The result is clipped to the column's declared bounds and rounded to its nearest declared step. It is
+missing where an input is.
 
 Interval arithmetic on the declared bounds of the inputs bounds the result beforehand. So a division by zero
 or a wrong unit is found when the schema is read.
@@ -16,11 +18,12 @@ or a wrong unit is found when the schema is read.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import keyword
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -32,7 +35,16 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.errors import of_records
 from dpsynth.table.column import Column
-from dpsynth.table.values import amounts, cast, category_numbers, step_numbers, step_values
+from dpsynth.table.dates import moment_days
+from dpsynth.table.values import (
+    amounts,
+    cast,
+    category_numbers,
+    days,
+    numeric_values,
+    step_numbers,
+    step_values,
+)
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +63,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], bool]] = {  # function, whether it takes several numbers
     "abs": (np.abs, False),
     "exp": (np.exp, False),
+    "floor": (np.floor, False),
     "log": (np.log, False),
     "max": (np.maximum, True),
     "min": (np.minimum, True),
@@ -76,7 +89,7 @@ class Formula:
 
     def _value(self, node: ast.expr, inputs: Mapping[str, Floats]) -> Any:
         if isinstance(node, ast.Constant):
-            return np.float64(node.value)  # type: ignore[arg-type]
+            return np.float64(_number(node.value))
         if isinstance(node, ast.Name):
             return inputs[self._names[node.id]]
         if isinstance(node, ast.Compare):
@@ -95,7 +108,34 @@ class Formula:
     def _compared(self, node: ast.Compare) -> tuple[str, float]:
         """The column of a comparison, and the number that stands for what it is compared with."""
         name, given = self._names[node.left.id], node.comparators[0].value  # type: ignore[attr-defined]
-        return name, float(self._words[name].index(given) if name in self._words else given)
+        return name, float(self._words[name].index(given)) if name in self._words else _number(given)
+
+    def dates(self, columns: Collection[str]) -> int:
+        """1 if the result is a date, 0 if it is a number, where these columns hold dates.
+
+        ValueError if dates are used as numbers.
+        """
+        found = self._dates(self._tree, columns)
+        if found not in (0, 1):
+            raise ValueError("it adds or takes away dates. Subtract one date from another")
+        return found
+
+    def _dates(self, node: ast.expr, columns: Collection[str]) -> int:
+        if isinstance(node, ast.Constant | ast.Compare):
+            return int(isinstance(node, ast.Constant) and isinstance(node.value, str))
+        if isinstance(node, ast.Name):
+            return int(self._names[node.id] in columns)
+        function, parts = _operation(node)
+        found = [self._dates(part, columns) for part in parts]
+        if function in (np.add, np.subtract, np.positive, np.negative):
+            return int(_applied(function, found))
+        if function in (np.maximum, np.minimum) and len(set(found)) == 1:
+            return found[0]
+        if any(found):
+            raise ValueError(
+                f"{_written(node, self._names)} uses a date as a number. Subtract one date from another"
+            )
+        return 0
 
     def bounds(self, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
         """Lowest and highest value over all inputs within their bounds, ValueError if some have no value."""
@@ -104,7 +144,7 @@ class Formula:
 
     def _interval(self, node: ast.expr, inputs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
         if isinstance(node, ast.Constant):
-            return float(node.value), float(node.value)  # type: ignore[arg-type]
+            return _number(node.value), _number(node.value)
         if isinstance(node, ast.Name):
             return inputs[self._names[node.id]]
         if isinstance(node, ast.Compare):
@@ -201,6 +241,10 @@ def _check(
         _check(given if name not in words else left, quoted, names, {}, found)
         _check(left, quoted, names, {}, found)
         return
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        with contextlib.suppress(ValueError):
+            moment_days(node.value)
+            return
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         try:
             finite = math.isfinite(float(node.value))  # type: ignore[arg-type]
@@ -221,6 +265,11 @@ def _check(
         return
     for part in _operation(node)[1]:
         _check(part, quoted, names, words, found)
+
+
+def _number(value: Any) -> float:
+    """The number of a constant: days since 1970-01-01 for a date."""
+    return moment_days(value) if isinstance(value, str) else float(value)
 
 
 def _operation(node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
@@ -275,16 +324,8 @@ def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
     numbers, or needs itself. A formula must have a value everywhere within the declared bounds, unless the
     column may be missing. Some value must lie within the column's own bounds.
     """
+    waiting = _parsed(columns, "derived")
     known = {column.name: column for column in columns}
-    words = {column.name: column.categories for column in columns if _holds_text(column)}
-    waiting = {}
-    for column in columns:
-        if column.derived is None:
-            continue
-        try:
-            waiting[column.name] = parse_formula(column.derived, list(known), words)
-        except ValueError as problem:
-            raise ValueError(f"column {column.name!r}: derived {column.derived!r}: {problem}") from None
     ordered: list[tuple[Column, Formula]] = []
     while waiting:
         ready = [name for name, formula in waiting.items() if not set(formula.inputs) & waiting.keys()]
@@ -293,8 +334,38 @@ def formulas(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
             raise ValueError(f"column {next(iter(waiting))!r}: derived columns need one another: {circle}")
         ordered += [(known[name], waiting.pop(name)) for name in ready]
     for column, formula in ordered:
-        _check_bounds(column, formula, known)
+        _check_bounds(column, formula, known, "derived")
     return tuple(ordered)
+
+
+def readings(columns: Sequence[Column]) -> tuple[tuple[Column, Formula], ...]:
+    """Columns that are read as a formula of others, with their formulas, or ValueError as of `formulas`."""
+    known, parsed = {column.name: column for column in columns}, _parsed(columns, "read_as")
+    for name, formula in parsed.items():
+        if other := parsed.keys() & {*formula.inputs}:
+            raise ValueError(f"column {name!r}: read_as names {min(other)!r}, which is read as a formula too")
+        _check_bounds(known[name], formula, known, "read_as")
+    return tuple((known[name], formula) for name, formula in parsed.items())
+
+
+def _parsed(columns: Sequence[Column], field: str) -> dict[str, Formula]:
+    """Formulas of one field, by column."""
+    names = [column.name for column in columns]
+    words = {column.name: column.categories for column in columns if _holds_text(column)}
+    dates = [column.name for column in columns if column.is_date]
+    found = {}
+    for column in columns:
+        text = getattr(column, field)
+        if text is None:
+            continue
+        try:
+            found[column.name] = parse_formula(text, names, words)
+            if found[column.name].dates(dates) != column.is_date:
+                gives = "a number" if column.is_date else "a date"
+                raise ValueError(f"it gives {gives}, but the column's kind is {column.kind}")
+        except ValueError as problem:
+            raise ValueError(f"column {column.name!r}: {field} {text!r}: {problem}") from None
+    return found
 
 
 def add_derived(
@@ -305,7 +376,7 @@ def add_derived(
     series = {str(name): frame[name] for name in frame.columns}
     for column, formula in derived:
         inputs = {name: amounts(known[name], series[name]) for name in formula.inputs}
-        values = snapped(column, formula.values(inputs))
+        values = snapped(column, formula.values(inputs) / days(column))
         if not column.missing and np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
             given = ", ".join(f"{name} = {series[name].iloc[row]}" for name in formula.inputs)
@@ -331,7 +402,7 @@ def derived_values(
         else amounts(known[part], frame[part])
         for part in of[name].inputs
     }
-    return snapped(known[name], of[name].values(inputs))
+    return snapped(known[name], of[name].values(inputs) / days(known[name]))
 
 
 def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:
@@ -360,8 +431,8 @@ def differing(frame: pd.DataFrame, column: Column, formula: Formula, columns: Se
     """
     known = {entry.name: entry for entry in columns}
     inputs = {name: amounts(known[name], frame[name]) for name in formula.inputs}
-    expected = snapped(column, formula.values(inputs))
-    given = amounts(column, frame[column.name])
+    expected = snapped(column, formula.values(inputs) / days(column))
+    given = numeric_values(column, frame[column.name])
     near = np.abs(expected) * 1e-3 if column.resolution is None else column.resolution
     return np.abs(given - expected) > near * (1 + 1e-9)
 
@@ -370,8 +441,8 @@ def _holds_text(column: Column) -> bool:
     return not column.is_numeric and isinstance(column.categories[0], str)
 
 
-def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column]) -> None:
-    label = f"column {column.name!r}: derived {formula.text!r}"
+def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column], field: str) -> None:
+    label = f"column {column.name!r}: {field} {formula.text!r}"
     absent = [name for name in formula.inputs if known[name].incomplete]
     if absent and not column.missing:
         raise ValueError(
@@ -386,15 +457,18 @@ def _check_bounds(column: Column, formula: Formula, known: Mapping[str, Column])
         raise ValueError(
             f"{label}: {problem}. Change the bounds, or set missing: true to allow empty values"
         ) from None
+    low, high = low / days(column), high / days(column)
     if high < lower or low > upper:
+        gives, declared = map(column.shown, (low, high)), map(column.shown, (lower, upper))
         raise ValueError(
-            f"{label}: it gives {low:g} to {high:g}, but the declared bounds are {lower:g} and "
-            f"{upper:g}. Are the units right?"
+            f"{label}: it gives {' to '.join(gives)}, but the declared bounds are {' and '.join(declared)}. "
+            "Are the units right?"
         )
 
 
 def _range(column: Column) -> tuple[float, float]:
     if column.is_numeric:
-        return column.bounds
+        lower, upper = column.bounds
+        return lower * days(column), upper * days(column)
     numbers = category_numbers(column)
     return min(numbers), max(numbers)

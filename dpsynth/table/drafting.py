@@ -16,15 +16,24 @@ from dpsynth.errors import SchemaError
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes
 from dpsynth.table.column import EXACT_INTEGERS, Column
+from dpsynth.table.dates import moment_text, series_moments, text_moments
 
 _MOST_DECIMALS = 6
 _FINE_DECIMALS = 3  # more than a bedside or a laboratory reports
 _MOST_CATEGORIES = 50
 _LOG_RATIO = 50.0
 _LISTED = 5
+_DAYS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y"),
+    *("%d %B %Y", "%d%b%Y"),
+)
+#: forms of dates besides the ISO form, the one that people use most first
+_PATTERNS = tuple(day + time for day in _DAYS for time in ("", " %H:%M", " %H:%M:%S"))
+#: words by which a form is chosen, and the part of them that it must read
+_TRIED, _MOST_WORDS = 1000, 0.9
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
 _ADVICE = {
-    "dates": "Give days since a public date as whole numbers instead",
+    "dates": "Write them all alike, such as 2010-01-31",
     "hexadecimal numbers": "Write them as decimal numbers if they are measurements",
     "numbers with commas": "Write decimal points, and nothing between thousands",
     "percentages": "Write the numbers without the sign",
@@ -89,12 +98,12 @@ class Remarks:
 def is_text(values: pd.Series) -> bool:
     """Whether a column holds text to be read, not numbers, dates, true/false or declared categories."""
     is_other = pd.api.types.is_numeric_dtype(values.dtype) or isinstance(values.dtype, pd.CategoricalDtype)
-    return not (is_other or _is_dates(values) or all(isinstance(v, bool | np.bool_) for v in values.dropna()))
+    is_other = is_other or _is_dates(values) or pd.api.types.is_timedelta64_dtype(values.dtype)
+    return not (is_other or all(isinstance(v, bool | np.bool_) for v in values.dropna()))
 
 
 def _is_dates(values: pd.Series) -> bool:
-    dtype = values.dtype
-    return pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype)
+    return pd.api.types.is_datetime64_any_dtype(values.dtype)
 
 
 def draft_column(
@@ -119,8 +128,8 @@ def draft_column(
         raise LeftOut("has no values")
     if not kept and identifiers.named_identifier(name, distinct, n):
         raise LeftOut("says whose row or which row it is (keep or --keep takes it)")
-    if _is_dates(values):
-        raise LeftOut(f"holds dates. {_ADVICE['dates']}")
+    if pd.api.types.is_timedelta64_dtype(values.dtype):
+        raise LeftOut("holds durations. Give them as numbers of days or hours instead")
     if cells is not None:
         fields = _text_fields(said, cells, absent, kept, outcome)
     else:
@@ -134,6 +143,8 @@ def draft_column(
 def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | None) -> dict[str, Any]:
     present = values.dropna()
     missing = bool(values.isna().any())
+    if _is_dates(values):
+        return {**_date_fields(said, series_moments(present, "datetime")), "missing": missing}
     if isinstance(values.dtype, pd.CategoricalDtype):
         kind = "ordinal" if values.dtype.ordered else "categorical"
         return {
@@ -165,6 +176,8 @@ def _text_fields(
         fields = _number_fields(said, numbers, cells.written_whole, kept, outcome)
         return {**fields, "missing": bool(cells.text.isna().any() or cells.absent)}
     shape = cells.shape()
+    if shape == "dates" and outcome != said.column and (dates := _written_dates(said, cells)):
+        return {**dates, "missing": bool(cells.text.isna().any() or cells.absent)}
     if shape is not None and not kept:
         raise LeftOut(f"holds {shape}. {_ADVICE[shape]}", f"such as {next(iter(cells.others))!r}")
     gone = {word: n for word, n in cells.absent.items() if word in absent}
@@ -204,13 +217,19 @@ def _number_fields(
     whole = bool(np.all(distinct == np.rint(distinct)))
     if whole and np.abs(distinct).max() > EXACT_INTEGERS:
         raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
+    if whole and _are_dates(distinct) and said.column != outcome:
+        moments = text_moments(pd.Series([f"{v:.0f}" for v in distinct], dtype=object), "date", "%Y%m%d")
+        if not np.isnan(moments).any():
+            said.question(
+                "dates written as whole numbers, as drafted? If they are numbers, write kind: integer",
+                f"such as {distinct[0]:.0f}",
+            )
+            return {**_date_fields(said, moments * 86_400.0), "format": "%Y%m%d"}
     if whole and written_whole and not kept and identifiers.numbers_identify(said.column, distinct, n):
         raise LeftOut(
             "has a different whole number in nearly every row: identifiers? (keep or --keep takes it)",
             f"{n_distinct:,} in {n:,} rows",
         )
-    if whole and _are_dates(distinct) and not kept:
-        raise LeftOut(f"holds dates. {_ADVICE['dates']}", f"such as {distinct[0]:.0f}")
     few = n_distinct <= 2 and (whole or n_distinct == 1)
     coded = whole and identifiers.looks_coded(said.column, n_distinct, n)
     is_outcome = said.column == outcome and whole and n_distinct <= _MOST_CATEGORIES
@@ -268,6 +287,51 @@ def _number_fields(
     return fields
 
 
+def _date_fields(said: Remarks, seconds: np.ndarray) -> dict[str, Any]:
+    """Kind and bounds of dates, given as seconds."""
+    lower, upper = float(seconds.min()), float(seconds.max())
+    if not (seconds % 86_400).any():
+        kind, step = "date", 86_400
+    else:
+        kind, step = "datetime", 60
+        if (seconds % 60).any():
+            said.note("seconds are rounded to minutes. Write step: 1 to keep them")
+    ends = (np.floor(lower / step) * step, max(np.ceil(upper / step), np.floor(lower / step) + 1) * step)
+    texts = (moment_text(end, "datetime")[: 10 if kind == "date" else None] for end in ends)
+    return {"kind": kind, **dict(zip(("lower", "upper"), texts, strict=True))}
+
+
+def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
+    """Fields of a column of text that holds dates in one form, None where no form reads nine in ten words."""
+    words = pd.Series(list(cells.others), dtype=object)
+    if _part_read(words.iloc[:_TRIED], None) >= _MOST_WORDS:
+        patterns: list[str | None] = [None]
+    else:
+        patterns = [
+            pattern for pattern in _PATTERNS if _part_read(words.iloc[:_TRIED], pattern) >= _MOST_WORDS
+        ]
+    found = [(pattern, text_moments(words, "datetime", pattern)) for pattern in patterns]
+    most = max((int((~np.isnan(moments)).sum()) for _, moments in found), default=0)
+    if most < _MOST_WORDS * len(words):
+        return None
+    (pattern, moments), *others = [(p, m) for p, m in found if (~np.isnan(m)).sum() == most]
+    if others:
+        said.question(
+            "is the day or the month written first? As drafted it is the format below, and another one reads "
+            "the dates as well",
+            f"{pattern} or {others[0][0]}",
+        )
+    if most < len(words):
+        unread = set(words[np.isnan(moments)])
+        _say_slips(said, sum(cells.others[w] for w in unread), cells.rows(unread, _LISTED), "date")
+    fields = _date_fields(said, moments[~np.isnan(moments)])
+    return fields if pattern is None else {**fields, "format": pattern}
+
+
+def _part_read(words: pd.Series, pattern: str | None) -> float:
+    return float(np.mean(~np.isnan(text_moments(words, "datetime", pattern))))
+
+
 def _decimals(distinct: np.ndarray) -> int | None:
     for decimals in range(1, _MOST_DECIMALS + 1):
         if np.array_equal(np.round(distinct, decimals), distinct):
@@ -312,12 +376,12 @@ def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: b
     }
 
 
-def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]]) -> None:
+def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]], what: str = "number") -> None:
     listed = ", ".join(f"row {row} {value!r}" for row, value in rows)
     more = f", … {count:,} cells in all" if count > len(rows) else ""
     said.question(
-        "not every cell is a number. Correct or empty these in the table, or name a word for no value in "
-        "missing_words or --missing-word. A fit stops at a cell that is no number",
+        f"not every cell is a {what}. Correct or empty these in the table, or name a word for no value in "
+        f"missing_words or --missing-word. A fit stops at a cell that is no {what}",
         listed + more,
     )
 

@@ -26,6 +26,7 @@ from dpsynth.table.draws import draw_entry
 from dpsynth.table.layout import Layout, interval_ends, locate, put, put_gaussian
 from dpsynth.table.marginals import Marginals, make_grids
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import stored_numbers
 
 
 class Encoder:
@@ -243,7 +244,7 @@ class Encoder:
         grid = self.grids[j]
         if self.numeric == "minmax" and grid.column.is_numeric:
             lower, upper = grid.column.bounds
-            values = grid.decode(code, place).to_numpy(dtype=np.float64, na_value=np.nan)
+            values = stored_numbers(grid.column, grid.decode(code, place))
             return ((values - lower) / (upper - lower)).astype(np.float32)
         return put(self._ends[j], code, place, grid.shares(code, place))
 

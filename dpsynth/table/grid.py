@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, of_records
 from dpsynth.table.column import Column
-from dpsynth.table.values import cast, step_numbers, step_values
+from dpsynth.table.values import cast, step_numbers, step_values, stored_numbers
 
 #: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
 _FINEST = 1e-5
@@ -260,7 +260,7 @@ class Grid:
                 )
             return np.where(missing, 0, index).astype(np.int64), np.where(missing, 0, -1)
         lower, upper = column.bounds
-        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        values = stored_numbers(column, series)
         apart = np.where(missing, len(column.special), -1)
         for code, number in enumerate(column.special):
             apart[values == number] = code

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import Column
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
-from dpsynth.table.values import numeric_values
+from dpsynth.table.values import amounts, cast, days, numeric_values
 
 Floats = NDArray[np.float64]
 #: Upper ends of the classes of a share of rows.
@@ -68,7 +68,7 @@ class Histories:
                 raise of_records(f"row {int(empty.argmax()) + 1}: {name!r} is missing, but {use}")
         table = schema.table.conform(frame).frame
         if schema.timed:
-            time = table[schema.order].to_numpy(dtype=np.float64)
+            time = amounts(schema.column(schema.order), table[schema.order])
         else:
             time = pd.factorize(frame[schema.order], sort=True)[0].astype(np.float64)
         used = _used(table, schema, pd.factorize(frame[schema.unit])[0], time)
@@ -86,7 +86,9 @@ class Histories:
         values = {}
         for column in schema.rows.columns:
             numbers = np.full((len(counts), schema.most), np.nan)
-            numbers[patient[kept], place[kept]] = numeric_values(column, table[column.name])[kept]
+            numbers[patient[kept], place[kept]] = numeric_values(column, table[column.name])[kept] * days(
+                column
+            )
             values[column.name] = numbers
         if not schema.timed:
             numbers = np.arange(schema.most, dtype=np.float64) + np.zeros((len(counts), 1))
@@ -195,7 +197,8 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
     columns: dict[str, Any] = dict(histories.patients)
     columns["rows"] = rows
     if schema.timed:
-        columns[f"{schema.order} first"] = times[:, 0]
+        order = schema.column(schema.order)
+        columns[f"{schema.order} first"] = cast(order, times[:, 0] / days(order))
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
         columns[f"{schema.order} span"] = np.where(rows > 1, span, np.nan)
     for column in schema.variables:

@@ -13,6 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from dpsynth.table.dates import series_moments
+
 #: AUC of one column from which it is named
 GIVES_AWAY = 0.95
 _MOST_CLASSES = 10
@@ -73,6 +75,8 @@ def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
 def _groups(values: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The category, or the bin of a number, of each record, missing values as a group of their own."""
     absent = values.isna().to_numpy(dtype=bool)
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        values = pd.Series(series_moments(values, "datetime"))
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, _BINS + 1))) if not absent.all() else []

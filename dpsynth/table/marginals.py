@@ -45,10 +45,11 @@ class Counting:
         A column's m values are counted besides its intervals if one with a tenth of the records stands out.
         It must exceed the noise by sqrt(2 ln m) + 1 deviations.
         """
-        noise_std = noise_multiplier * float(np.sqrt(len(schema)))
+        histograms = len(schema) + sum(len(column.cycles) for column in schema.columns)
+        noise_std = noise_multiplier * float(np.sqrt(histograms))
         counting = cls(default_cells(n, noise_std), default_values(n, noise_std), MOST_TWICE)
         more = sum(counting.counts_twice(column) for column in schema.columns)
-        reach = _SHOWN * n / max(noise_multiplier * float(np.sqrt(len(schema) + more)), 1.0) - 1.0
+        reach = _SHOWN * n / max(noise_multiplier * float(np.sqrt(histograms + more)), 1.0) - 1.0
         values = np.exp(min(max(reach, 0.0) ** 2 / 2, np.log(MOST_TWICE)))
         return cls(counting.cells, counting.values, round(values) if reach > 0 else 0)
 
@@ -167,9 +168,10 @@ def default_values(n: float, noise_std: float) -> int:
 
 
 def intervals(column: Column, cells: int) -> Grid:
-    """Public intervals of a numeric column: ``cells`` of equal width, cut further around 0."""
+    """Public intervals of a numeric column: ``cells`` of equal width, cut further around 0 but for dates."""
     grid = Grid.from_column(column, 1, cells)
-    return grid if column.cells or (grid.edges is not None and column.scale == "log") else grid.refined(cells)
+    logarithmic = grid.edges is not None and column.scale == "log"
+    return grid if column.cells or column.is_date or logarithmic else grid.refined(cells)
 
 
 def make_grids(schema: Schema, counting: Counting | None = None) -> tuple[Grid, ...]:

@@ -78,7 +78,7 @@ class ParquetTable:
     def empty(self, schema: Schema) -> pd.DataFrame:
         """A conformed frame of no record, after checking that all files have the columns of a schema.
 
-        Derived columns may be there or not: they are not read. Raises DataError, naming the file, if one
+        Derived columns may be there or not. Raises DataError, naming the file, if one
         lacks a column or has one that the schema does not declare.
         """
         from pyarrow import parquet
@@ -87,7 +87,7 @@ class ParquetTable:
             with reading(file):
                 frame = parquet.read_schema(file).empty_table().to_pandas()
             try:
-                conformed = schema.modelled.conform(frame[_own(frame.columns, schema)]).frame
+                conformed = schema.conform_modelled(frame)
             except DataError as problem:
                 raise DataError(f"{file}: {problem}") from None
         return conformed
@@ -98,12 +98,11 @@ def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
 
     DataError names file, column and row of what does not fit, or a file that has changed since it was opened.
     """
-    modelled = schema.modelled
     for group in part:
         first = group.first
         for frame in _batches(group, schema):
             try:
-                yield modelled.conform(frame).frame
+                yield schema.conform_modelled(frame)
             except DataError as problem:
                 rows = f"rows {first + 1:,} to {first + len(frame):,}"
                 raise DataError(f"{group.file}, counted within {rows}: {problem}") from None
@@ -157,12 +156,6 @@ def _batches(group: RowGroup, schema: Schema) -> Iterator[pd.DataFrame]:
         if group.file.stat().st_size != group.file_size:
             raise DataError(f"{group.file} has changed since the table was opened. Begin again")
         with ParquetFile(group.file) as file:
-            columns = [name for name in _own(file.schema_arrow.names, schema) if name in schema.names]
+            columns = [name for name in schema.read_names(file.schema_arrow.names) if name in schema.names]
             for batch in file.iter_batches(BATCH_ROWS, [group.number], columns, use_threads=False):
                 yield batch.to_pandas()[columns]
-
-
-def _own(names: Iterable[str], schema: Schema) -> list[str]:
-    """The names that are not those of derived columns."""
-    derived = {column.name for column, _ in schema.formulas}
-    return [name for name in names if name not in derived]

@@ -201,7 +201,7 @@ class _Drafting:
         constant = self._constant(own, frame[self.unit])
         firsts = frame.groupby(self.unit, sort=False)[constant].first() if constant else pd.DataFrame()
         self.per_patient += (same := self._drafted(firsts, file))
-        names = same + self._drafted(own.drop(columns=constant), file)
+        names = same + self._drafted(own.drop(columns=constant), file, changing=True)
         self.files += [PatientFile(name=file, columns=tuple(names))] if file else []
 
     @property
@@ -239,7 +239,7 @@ class _Drafting:
             found.append(column.model_copy(update=changes))
         return found
 
-    def _drafted(self, frame: pd.DataFrame, file: str) -> list[str]:
+    def _drafted(self, frame: pd.DataFrame, file: str, *, changing: bool = False) -> list[str]:
         twice = [name for name in frame.columns if name in self.columns]
         for name in twice:
             text = f"stands in {file} too, and is read from the first file that has it"
@@ -248,8 +248,15 @@ class _Drafting:
         made = draft_columns(frame.drop(columns=twice), kept, self.missing_words, progress=self.progress)
         self.remarks += made.remarks
         self.words |= {*made.missing_words}
-        self.columns |= {column.name: column for column in made.columns}
-        return [column.name for column in made.columns]
+        dates = [column.name for column in made.columns if changing and column.is_date]
+        for name in dates:
+            text = (
+                f"is a date that changes from row to row. Declare the days since {self.order!r} in its place"
+            )
+            self.remarks.append(Remark(name, "left out", f"{text}, with read_as, and the date as derived"))
+        columns = {column.name: column for column in made.columns if column.name not in dates}
+        self.columns |= columns
+        return [*columns]
 
     def _items(self, file: str, frame: pd.DataFrame, item: str, value: str) -> None:
         """Draft each item of a file in long form as a column."""
@@ -257,7 +264,7 @@ class _Drafting:
             self.remarks.append(Remark(str(other), "left out", f"stands beside the values of {file}"))
         names: list[str] = []
         for name, values in frame[value].groupby(texts(frame[item])):
-            names += self._drafted(values.rename(str(name)).to_frame(), file) if name else []
+            names += self._drafted(values.rename(str(name)).to_frame(), file, changing=True) if name else []
         if names:
             text = f"each {item} is a column, whose values stand in {value}. Is it so?"
             self.remarks.append(Remark(None, "question", f"{file}: {text}"))

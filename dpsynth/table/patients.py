@@ -25,6 +25,7 @@ from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.io import WRITABLE, read_cells
 from dpsynth.table.patient_files import PatientFile, PatientFolder, ordered
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import days
 
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
@@ -44,7 +45,7 @@ class PatientSchema(BaseModel):
     unit : str
         The column that identifies a patient. It is never modelled, and samples have fresh identifiers.
     order : str
-        The column that orders a patient's rows. A numeric one, such as the day, is modelled. One that
+        The column that orders a patient's rows. A date, or a number such as the day, is modelled. One that
         ``columns`` does not name, such as the number of a stay, orders rows. Samples hold the row's number.
     most : int
         Rows of a patient that are used, at most.
@@ -124,8 +125,8 @@ class PatientSchema(BaseModel):
             order = self.column(self.order)
             if not order.is_numeric or order.missing or order.special or self.order not in changing:
                 raise ValueError(
-                    f"order {self.order!r} must be a numeric column that changes from row to row, is never "
-                    "missing and has no special codes"
+                    f"order {self.order!r} must be a column of dates or numbers that changes from row to "
+                    "row, is never missing and has no special codes"
                 )
         if not self.variables:
             raise ValueError("columns must name one that changes from row to row, besides the order")
@@ -146,6 +147,11 @@ class PatientSchema(BaseModel):
         if self.outcome is not None and self.outcome not in (*self.per_patient, *self.terminal):
             raise ValueError(f"the outcome {self.outcome!r} must be a column per patient, or terminal")
         for column in self.rows.columns:
+            if column.is_date and column.name != self.order:
+                raise ValueError(
+                    f"column {column.name!r}: of the dates that change from row to row, only the order is "
+                    "modelled. Declare this one as derived, from the order and a number of days"
+                )
             if column.special:
                 raise ValueError(f"column {column.name!r}: special codes need one value per patient")
         shared = set(self.levels.names) & set(changing) - set(self.terminal)
@@ -341,6 +347,18 @@ class PatientSchema(BaseModel):
         return {**rows, **self.table.unreviewed}
 
     @property
+    def clock(self) -> Column:
+        """The order of rows as a number, of days where it is a date. Histories hold its values."""
+        order = self.column(self.order)
+        if not order.is_date:
+            return order
+        (lower, upper), step = order.bounds, float(order.resolution or 1.0) * days(order)
+        ends: dict[str, Any] = {"lower": lower * days(order), "upper": upper * days(order), "step": step}
+        return Column(
+            name=order.name, kind="integer" if step.is_integer() else "continuous", unit="days", **ends
+        )
+
+    @property
     def rows(self) -> Schema:
         """The columns that may change from row to row, without derived ones."""
         own = Schema(columns=self.columns).modelled
@@ -363,9 +381,9 @@ class PatientSchema(BaseModel):
         columns = [own.column(name) for name in own.names if name in self.per_patient]
         columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most))
         if self.timed:
-            order = self.column(self.order)
-            columns.append(order.model_copy(update={"name": f"{order.name} first"}))
-            columns.append(_length(f"{order.name} span", *order.bounds, order.resolution))
+            clock = self.clock
+            columns.append(self.column(self.order).model_copy(update={"name": f"{clock.name} first"}))
+            columns.append(_length(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit))
         for column in self.variables:
             columns += self._levels_of(column)
         return Schema(
@@ -387,11 +405,11 @@ def read_schema(path: str | Path) -> Schema | PatientSchema:
     return read_yaml(path, build, error=SchemaError)
 
 
-def _length(name: str, lower: float, upper: float, step: float | None) -> Column:
+def _length(name: str, lower: float, upper: float, step: float | None, unit: str | None) -> Column:
     """The level of a distance between two values, missing where there is one value or none."""
     kind = "integer" if step == 1 else "continuous"
-    scale = "log" if step else "linear"
-    return Column(name=name, kind=kind, lower=0, upper=upper - lower, step=step, scale=scale, missing=True)
+    fields: dict[str, Any] = {"scale": "log" if step else "linear", "unit": unit, "missing": True}
+    return Column(name=name, kind=kind, lower=0, upper=upper - lower, step=step, **fields)
 
 
 def _measured(column: Column) -> list[Column]:
@@ -404,7 +422,7 @@ def _course(column: Column) -> list[Column]:
     first = column.model_copy(update={"name": f"{column.name} first"})
     lower, upper = column.bounds if column.is_numeric else (0.0, len(column.categories) - 1.0)
     step = column.resolution if column.is_numeric else 1.0
-    return [*_measured(column), first, _length(f"{column.name} rise", lower, upper, step)]
+    return [*_measured(column), first, _length(f"{column.name} rise", lower, upper, step, column.unit)]
 
 
 def _levels_of_variable(column: Column) -> list[Column]:

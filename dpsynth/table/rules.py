@@ -15,7 +15,8 @@ never run as code::
 
 A bare word is a column, text in quotes a category. Columns with blanks or other signs in their names stand
 between backquotes. A bare word on the right that names no column is a category. One that is both is refused.
-Ordinal columns compare by rank, columns of categories only by equality. Sums are of numbers.
+Ordinal columns compare by rank, columns of categories only by equality. Sums are of numbers. A date in quotes
+is compared with a column of dates. Differences of dates are days.
 
 As in SQL, a comparison with a missing value is neither true nor false. A record breaks a constraint only
 where it is false (CHECK), and a condition selects a record only where it is true (WHERE). So a rule is read
@@ -37,6 +38,7 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.table.column import Column, Columns
+from dpsynth.table.dates import moment_days
 from dpsynth.table.values import amounts, numeric_values
 
 Bools = NDArray[np.bool_]
@@ -61,16 +63,25 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Operand:
-    """A column, a number, or text that is a category: ``bare`` without quotes, ``minus`` if subtracted."""
+    """A column, a number, or text that is a category: ``bare`` without quotes, ``minus`` if subtracted.
+
+    A date has both text and its number of days.
+    """
 
     written: str
     column: Column | None = None
     number: float | None = None
     bare: bool = False
     minus: bool = False
+    date: bool = False
 
     def __str__(self) -> str:
         return repr(self.written) if self.number is None else self.written
+
+    @property
+    def is_date(self) -> bool:
+        """Whether it stands for dates."""
+        return self.date or (self.column is not None and self.column.is_date)
 
     def means(self, category: Any) -> bool:
         """Whether a value is this category. A code such as 02116 is compared as it is written."""
@@ -143,6 +154,8 @@ def compared(left: Sum, sign: str, right: Sum) -> Reading:
             raise ValueError(f"{word} is not a column{beside}")
     if not columns:
         raise ValueError(f"{_shown(left)} {sign} {_shown(right)} compares no column")
+    if any(column.is_date for column in columns):
+        return _sums_compared(*_with_dates(left, sign, right))
     if not single or left[0].minus or right[0].minus:
         return _sums_compared(left, sign, right)
     _check_clear(left[0], sign, right[0])
@@ -159,6 +172,29 @@ def compared(left: Sum, sign: str, right: Sum) -> Reading:
         return _where_known(_COMPARE[sign](a, b), a + b)
 
     return truth
+
+
+def _with_dates(left: Sum, sign: str, right: Sum) -> tuple[Sum, str, Sum]:
+    """The same comparison with text read as dates, if dates are compared with dates and days with days."""
+    sides = [[_dated(operand) for operand in side] for side in (left, right)]
+    of_left, of_right = (
+        sum((-1 if operand.minus else 1) for operand in side if operand.is_date) for side in sides
+    )
+    if of_left != of_right:
+        raise ValueError(
+            f"{_shown(left)} {sign} {_shown(right)} compares a date with a number. A date stands in quotes, "
+            "such as '2010-01-31'"
+        )
+    return sides[0], sign, sides[1]
+
+
+def _dated(operand: Operand) -> Operand:
+    if operand.column is not None or operand.number is not None:
+        return operand
+    try:
+        return replace(operand, number=moment_days(operand.written), date=True)
+    except ValueError as problem:
+        raise ValueError(f"{operand} is compared with dates and {problem}") from None
 
 
 def _sums_compared(left: Sum, sign: str, right: Sum) -> Reading:

@@ -24,12 +24,14 @@ from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yam
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import Formula, add_derived, formulas
+from dpsynth.table.derived import Formula, add_derived, formulas, readings
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.sdv import sdv_fields
 from dpsynth.table.where import combinations
 
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
+
+_NO_FORMULA = {"derived": None, "read_as": None}
 
 
 class Schema(BaseModel):
@@ -52,7 +54,7 @@ class Schema(BaseModel):
         Privacy unit: the meaning of one row, such as ``one patient: the first encounter``. The ledger of a
         fit states it, since a guarantee is about one row. The table's owner is responsible for it.
     ignored : tuple of str
-        Columns that a table may have and that are not read: identifiers, dates, free text.
+        Columns that a table may have and that are not read: identifiers, free text.
     other_columns : {"refuse", "ignore"}
         Treatment of columns of a table that the schema does not name.
     missing_words : tuple of str
@@ -118,7 +120,7 @@ class Schema(BaseModel):
                 raise ValueError(f"the outcome {self.outcome!r} must be categorical, binary or ordinal")
         if not any(column.derived is None for column in self.columns):
             raise ValueError("every column is derived. At least one must be of its own")
-        _ = self.formulas  # read once, so that what is wrong with one is said here
+        _ = self.formulas, self.readings  # read once, so that what is wrong with one is said here
         for rule in self.rules:
             every = combinations(rule, self)
             if every is not None and rule.broken(every).all():
@@ -136,12 +138,18 @@ class Schema(BaseModel):
         return formulas(self.columns)
 
     @property
+    def readings(self) -> tuple[tuple[Column, Formula], ...]:
+        """The columns that a table may give by others instead, with their formulas."""
+        return readings(self.columns)
+
+    @property
     def modelled(self) -> Schema:
-        """The part that is counted and modelled: without derived columns and constraints."""
-        if not self.constraints and not any(column.derived for column in self.columns):
+        """The part that is counted and modelled: without derived columns, constraints and readings."""
+        if not self.constraints and not any(column.derived or column.read_as for column in self.columns):
             return self
-        own = tuple(column for column in self.columns if column.derived is None)
-        return self._with(columns=own, constraints=())
+        own = (column for column in self.columns if column.derived is None)
+        plain = tuple(column.model_copy(update=_NO_FORMULA) for column in own)
+        return self._with(columns=plain, constraints=())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -231,9 +239,10 @@ class Schema(BaseModel):
         a column like any other.
         """
         chosen = tuple(names)
-        whole = {column.name for column, formula in self.formulas if set(formula.inputs) <= set(chosen)}
+        both = (*self.formulas, *self.readings)
+        whole = {column.name for column, formula in both if set(formula.inputs) <= set(chosen)}
         columns = tuple(
-            column if column.name in whole else column.model_copy(update={"derived": None})
+            column if column.name in whole else column.model_copy(update=_NO_FORMULA)
             for column in map(self.column, chosen)
         )
         kept = tuple(rule.text for rule in self.rules if rule.columns <= set(chosen))
@@ -275,6 +284,28 @@ class Schema(BaseModel):
         """
         return self._conformed(frame, None, clip=True)
 
+    def read_names(self, names: Iterable[str]) -> list[str]:
+        """Those of a table's columns that are read for a fit.
+
+        Derived columns are not, unless another column is read as a formula of them.
+        """
+        has = [str(name) for name in names]
+        needed = {part for column, of in self.readings if column.name not in has for part in of.inputs}
+        derived = {column.name for column, _ in self.formulas} - needed
+        return [name for name in has if name not in derived]
+
+    def conform_modelled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Do what :meth:`conform` does, with the modelled columns alone, and return the frame."""
+        own = self.read_names(frame.columns)
+        read = {column.name for column, of in self.readings if {*of.inputs} <= {*own}} - {*own}
+        plain = tuple(
+            column.model_copy(update={"derived": None} if column.name in read else _NO_FORMULA)
+            for column in self.columns
+            if column.derived is None or column.name in own
+        )
+        part = self._with(columns=plain, constraints=())
+        return part.conform(frame[own]).frame[list(self.modelled.names)]
+
     def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
         """Do what :meth:`conform` does, but leave values outside the bounds as they are.
 
@@ -284,7 +315,10 @@ class Schema(BaseModel):
 
     def _conformed(self, frame: pd.DataFrame, path: str | Path | CsvFile | None, *, clip: bool) -> Conformed:
         has = {str(name) for name in frame.columns}
-        computed = [(column, formula) for column, formula in self.formulas if column.name not in has]
+        read = [(column, formula) for column, formula in self.readings if has >= {*formula.inputs}]
+        computed = [
+            (column, formula) for column, formula in (*read, *self.formulas) if column.name not in has
+        ]
         absent = [column for column, _ in computed]
         given = [column for column in self.columns if column not in absent]
         ignored = None if self.other_columns == "ignore" else self.ignored
@@ -303,7 +337,9 @@ class Schema(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
         kept = self.model_dump(mode="json", exclude_defaults=True)
-        for column in kept["columns"]:
+        for column, own in zip(kept["columns"], self.columns, strict=True):
+            if own.is_date:
+                column |= {"lower": own.shown(column["lower"]), "upper": own.shown(column["upper"])}
             column |= {key: _plain(value) for key, value in column.items()}
             if "special" in column:
                 column["special"] = [_plain(code) for code in column["special"]]
@@ -360,12 +396,12 @@ class Schema(BaseModel):
     ) -> Schema:
         """Read metadata of the Synthetic Data Vault (SDV), of a single table, as a schema.
 
-        The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. Their kinds
-        count as public. All other columns (``id``, ``datetime``, ``unknown``, personal data), and keys,
-        become ``ignored``. Give bounds and categories that are public in ``known``. Those that come from
-        ``frame`` instead are marked as unreviewed, as :func:`dpsynth.infer_schema` marks them. So are those
-        in the metadata itself, since SDV 2 reads them off the records. A fit refuses them until they are
-        reviewed.
+        The sdtypes ``numerical``, ``categorical``, ``ordinal`` and ``boolean`` become columns. So does
+        ``datetime`` if its bounds are known or a frame is given. Their kinds count as public. All other
+        columns (``id``, ``unknown``, personal data), and keys, become ``ignored``. Give bounds and categories
+        that are public in ``known``. Those that come from ``frame`` instead are marked as unreviewed, as
+        :func:`dpsynth.infer_schema` marks them. So are those in the metadata itself, since SDV 2 reads them
+        off the records. A fit refuses them until they are reviewed.
 
         Parameters
         ----------

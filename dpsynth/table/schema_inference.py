@@ -26,6 +26,7 @@ from dpsynth.progress import column_bar, shown
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, number
 from dpsynth.table.column import Column
+from dpsynth.table.conform import date_numbers
 from dpsynth.table.drafting import LeftOut, Remark, Remarks, _said, draft_column, is_text
 from dpsynth.table.leaks import find_leaks
 from dpsynth.table.patients import PatientSchema
@@ -147,7 +148,7 @@ def infer_schema(
     name, outcome, n_public : optional
         Fields of the schema.
     drop, keep : iterable of str
-        Columns to leave out, and columns to take although they look like identifiers, dates or free text.
+        Columns to leave out, and columns to take although they look like identifiers or free text.
     missing_words : iterable of str
         Words that stand for a missing value, such as ``?``. Columns of numbers compare them as numbers.
     progress : callable, optional
@@ -243,7 +244,12 @@ def draft_columns(
                 said.left_out(why)
             remarks += said.remarks
     if outcome is not None:
-        taken = {column.name: _cells(chosen[column.name], cells.get(column.name)) for column in columns}
+        taken = {
+            column.name: pd.Series(date_numbers(column, chosen[column.name]))
+            if column.is_date
+            else _cells(chosen[column.name], cells.get(column.name)).reset_index(drop=True)
+            for column in columns
+        }
         remarks += _giveaways(pd.DataFrame(taken), outcome)
     return DraftedColumns(columns, remarks, tuple(sorted({*missing_words, *absent})))
 

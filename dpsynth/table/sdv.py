@@ -48,7 +48,9 @@ def sdv_fields(
     columns: list[Column] = []
     ignored: list[str] = []
     for column, entry in described.items():
-        taken = entry["sdtype"] in _KINDS and column not in keys
+        bounded = frame is not None or {"lower", "upper"} <= known.get(column, {}).keys()
+        taken = entry["sdtype"] in _KINDS or (entry["sdtype"] == "datetime" and bounded)
+        taken = taken and column not in keys
         if not taken and "kind" not in known.get(column, {}):
             ignored.append(column)
             continue
@@ -97,6 +99,10 @@ def _stated(entry: Mapping[str, Any]) -> dict[str, Any]:
     representation = str(entry.get("computer_representation") or "")
     if entry["sdtype"] == "numerical" and representation:
         return {"kind": "continuous" if representation == "Float" else "integer"}
+    if entry["sdtype"] == "datetime":
+        pattern = str(entry.get("datetime_format") or "%Y-%m-%d")
+        timed = any(part in pattern for part in ("%H", "%I", "%T", "%X", "%c"))
+        return {"kind": "datetime" if timed else "date", "format": pattern}
     if entry["sdtype"] == "boolean":
         return {"kind": "binary", "categories": (False, True)}
     return {"kind": "ordinal"} if entry["sdtype"] == "ordinal" or _order(entry) else {}
@@ -129,7 +135,7 @@ def _column(
 ) -> Column:
     """One column: public fields, and the others from metadata or records, marked as unreviewed."""
     given = {**_stated(entry), **known}
-    numeric = given.get("kind") in ("continuous", "integer") or (
+    numeric = given.get("kind") in ("continuous", "integer", "date", "datetime") or (
         "kind" not in given and entry["sdtype"] == "numerical" and "categories" not in given
     )
     needed = ("lower", "upper") if numeric else ("categories",)
@@ -168,6 +174,8 @@ def _read(name: str, frame: pd.DataFrame, numeric: bool) -> dict[str, Any]:
     except LeftOut as why:
         raise of_records(f"column {name!r} of the SDV metadata cannot be used: {why}") from None
     fields = {field: getattr(drafted, field) for field in drafted.unreviewed}
+    if drafted.is_date:
+        fields |= dict(zip(("lower", "upper"), map(drafted.shown, drafted.bounds), strict=True))
     if drafted.is_numeric == numeric:
         return fields
     if numeric:  # few different numbers look like codes; SDV says that they are numbers

@@ -10,12 +10,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
+from dpsynth.table.dates import SECONDS, from_moments, series_moments
 
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
     """Position of each conformed value among the declared categories, shape (n,), -1 where missing."""
     coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
     return np.asarray(coded.codes, dtype=np.int64)
+
+
+def stored_numbers(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
+    """Numbers of a numeric column with its special codes, NaN where missing, shape (n,).
+
+    Dates are numbers in the unit of the column's bounds. Numbers of a column of dates stay as they are.
+    """
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return series_moments(series, column.kind)
+    return series.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
@@ -30,7 +41,7 @@ def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64
     [1.0, nan]
     """
     if column.is_numeric:
-        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = stored_numbers(column, series)
         return np.where(is_special(column, numbers), np.nan, numbers) if column.special else numbers
     codes = category_codes(column, series)
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
@@ -42,10 +53,18 @@ def category_numbers(column: Column) -> list[float]:
     return [float(i if isinstance(category, str) else category) for i, category in enumerate(categories)]
 
 
+def days(column: Column) -> float:
+    """The unit of a column's numbers in the unit of :func:`amounts`: 1, and days where they are dates."""
+    return SECONDS[column.kind] / SECONDS["date"] if column.is_date else 1.0
+
+
 def amounts(column: Column, series: pd.Series) -> NDArray[np.float64]:
-    """Numbers of a column, positions of its categories if they are text, NaN where missing."""
+    """Numbers of a column, positions of its categories if they are text, NaN where missing.
+
+    Dates are days since 1970-01-01, with or without a time of day: their differences are days.
+    """
     if column.is_numeric:
-        return numeric_values(column, series)
+        return numeric_values(column, series) * days(column)
     numbers = np.array([*category_numbers(column), np.nan])
     return numbers[category_codes(column, series)]
 
@@ -82,6 +101,8 @@ def cast(column: Column, values: Any, index: pd.Index | None = None) -> pd.Serie
     dtype = column.dtype
     if column.is_numeric:
         numbers = np.asarray(values, dtype=np.float64)
+        if column.is_date:
+            return pd.Series(from_moments(numbers, column.kind), index=index, name=column.name)
         if dtype == "Int64":
             absent = np.isnan(numbers)
             whole = np.where(absent, 0, np.rint(numbers)).astype(np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,11 @@ def _conditions(name: str, value: Any, schema: Columns) -> Iterator[Rule]:
 
 def _value(value: Any) -> Operand:
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, str):
-        return Operand(value)
+    if isinstance(value, str | date):
+        return Operand(str(value))
     if isinstance(value, int | float):
         return Operand(str(value), number=float(value))
-    raise ValueError(f"{value!r} is neither text nor a number")
+    raise ValueError(f"{value!r} is neither text, a number nor a date")
 
 
 def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:

@@ -78,6 +78,30 @@ def table(n: int, seed: int = 0) -> pd.DataFrame:
     return SCHEMA.conform(frame).frame
 
 
+DATES = Schema(
+    columns=(
+        Column(name="day", kind="date", lower="2020-01-01", upper="2020-03-09", cycles=("weekday", "month")),
+        Column(
+            name="seen",
+            kind="datetime",
+            lower="2020-01-01",
+            upper="2020-01-09",
+            step=3600,
+            missing=True,
+            cycles=("hour",),
+        ),
+    )
+)
+
+
+def dates(n: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    start = pd.Timestamp("2020-01-01")
+    seen = start + pd.to_timedelta(rng.integers(0, 8 * 24, n), unit="h")
+    days = start + pd.to_timedelta(rng.integers(0, 69, n), unit="D")
+    return DATES.conform(pd.DataFrame({"day": days, "seen": seen.where(rng.random(n) < 0.9)})).frame
+
+
 @cache
 def released_marginals():
     return release_marginals(table(300), SCHEMA, n=300, noise_multiplier=4.0, rng=np.random.default_rng(0))
@@ -178,6 +202,7 @@ CASES = {
     "marginals": Case(marginals, np.sqrt(5 + 1)),
     "counted twice": Case(lambda: marginals(TWICE, 320), np.sqrt(5 + 2 + 1)),
     "without panel": Case(lambda: marginals(SCHEMA.select(["group", "died"])), np.sqrt(2)),
+    "cycles": Case(lambda: marginals(DATES), np.sqrt(2 + 3), table=dates),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
     "tan tables": Case(lambda: tables("tan"), np.sqrt(3 + 4 / 3)),  # and four of the outcome with one column
     "pairwise statistics": Case(lambda: pairwise_statistics(None), 1.0),

@@ -157,3 +157,34 @@ def test_the_shell_takes_a_folder_of_files_and_gives_one(tmp_path, capsys):
     (made / "labs.csv").rename(made / "thesis.csv")
     (made / "patients.csv").unlink()
     assert main([*sampling, "--force"]) == 2 and (made / "thesis.csv").is_file()
+
+
+@pytest.mark.slow
+def test_dates_order_synthetic_rows():
+    """Catches dates beyond the bounds, rows out of order, and an evaluation that stops at dates."""
+    start = pd.Timestamp("2010-01-01")
+    frame = FRAME.assign(day=start + pd.to_timedelta(FRAME["day"], unit="D"), born=start)
+    day = dpsynth.Column(name="day", kind="date", lower="2010-01-01", upper="2011-01-01", cycles=("weekday",))
+    born = dpsynth.Column(name="born", kind="date", lower="1910-01-01", upper="2010-12-31")
+    left = dpsynth.Column(
+        name="left", kind="date", lower="2010-01-01", upper="2011-12-31", derived="day + lab", missing=True
+    )
+    changes = {
+        "columns": (day, born, left, *VISITS.columns[1:]),
+        "per_patient": ("sex", "born"),
+        "constraints": ("born <= day", "left >= day"),
+    }
+    schema = VISITS.model_copy(update=changes)
+    sample = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(frame, schema=schema).sample(200)
+    assert sample["day"].between("2010-01-01", "2011-01-01").all()
+    assert sample.groupby("id")["day"].apply(lambda own: own.is_monotonic_increasing).all()
+    assert sample["day"].nunique() > 50 and len(sample[["id", "born"]].drop_duplicates()) == 200
+    given = sample[sample["lab"].notna()]
+    assert ((given["left"] - given["day"]).dt.days == given["lab"]).all() and (
+        sample["born"] <= sample["day"]
+    ).all()
+    found = dpsynth.evaluate(sample, train=frame, schema=schema, seed=0, reference=False)
+    assert found["synthetic_records"].value == 200
+    gaps = sample.sort_values(["id", "day"]).groupby("id")["day"].diff().dt.days.dropna()
+    assert found["return_30_days_synthetic"].value == pytest.approx((gaps <= 30).mean(), abs=0.1)
+    assert "in days" in found["gap_p50_synthetic"].detail

@@ -57,3 +57,11 @@ def test_cases_and_controls_in_turns() -> None:
 def test_outcomes_that_say_nothing(y: np.ndarray) -> None:
     """A leak claimed of a constant, of numbers, or of three cases."""
     assert find_leaks(pd.DataFrame({"x": np.arange(50.0), "y": y}), "y") == ()
+
+
+def test_a_date_of_the_outcome_is_found() -> None:
+    """Catches dates taken as words, of which each occurs once and predicts nothing."""
+    died = np.arange(400) % 2
+    day = pd.Timestamp("2010-01-01") + pd.to_timedelta(np.arange(400) + 400 * died, unit="D")
+    table = pd.DataFrame({"day": day, "died": died})
+    assert [leak.column for leak in find_leaks(table, "died")] == ["day"]

@@ -128,12 +128,21 @@ def test_what_cannot_be_found_is_asked_for(change, message):
         infer_patient_schema(change(clinic()[1]).drop(columns="visit_id", errors="ignore"))
 
 
-def test_dates_are_found_but_must_be_days():
-    """Catches a column of dates that is passed over without a word."""
-    visits = clinic()[1].drop(columns="visit_id")
+def test_a_date_orders_rows_and_another_is_left_out():
+    """Catches a date that is passed over without a word, and a discharge that no schema could model."""
+    visits = clinic()[1]
     dates = pd.Timestamp("2020-01-01") + pd.to_timedelta(visits.pop("day"), unit="D")
-    with pytest.raises(DataError, match="'seen' cannot order rows: holds dates"):
-        infer_patient_schema(visits.assign(seen=dates.dt.strftime("%Y-%m-%d")))
+    visits = visits.assign(seen=dates.dt.strftime("%d/%m/%Y"), left=dates + pd.Timedelta(days=2))
+    made = infer_patient_schema(visits, order="seen")
+    seen = made.schema.column("seen")
+    assert (seen.kind, seen.format, seen.unreviewed) == (
+        "date",
+        "%d/%m/%Y",
+        ("kind", "lower", "upper", "format"),
+    )
+    assert "left" in made.schema.ignored and any(
+        "Declare the days since 'seen'" in line for line in made.lines()
+    )
 
 
 def test_a_slip_leaves_a_column_per_patient_and_is_asked_about():

@@ -138,8 +138,8 @@ def test_a_schema_survives_its_file(tmp_path):
     [
         ({"unit": "day"}, "the unit 'day' identifies patients"),
         ({"order": "id"}, "cannot be the order"),
-        ({"order": "lab"}, "order 'lab' must be a numeric column"),
-        ({"per_patient": ("day",)}, "order 'day' must be a numeric column that changes"),
+        ({"order": "lab"}, "order 'lab' must be a column of dates or numbers"),
+        ({"per_patient": ("day",)}, "order 'day' must be a column of dates or numbers that changes"),
         ({"most": 1}, "most"),
         ({"increasing": ("day",)}, "'day': only numeric and ordinal"),
         ({"terminal": ("lab",)}, "'lab': only binary"),
@@ -204,3 +204,52 @@ def test_a_wrong_table_is_refused(change, message):
     """Catches a row without a patient, or a table of other columns."""
     with pytest.raises(DataError, match=message):
         patient_table(change(visits(5)), VISITS)
+
+
+def test_a_date_orders_rows_as_its_number_of_days_does():
+    """Catches dates that are sorted as text, gaps in other units than days, and a first day as a number."""
+    numbers = visits(60, seed=3)
+    dates = numbers.assign(day=pd.Timestamp("2010-01-01") + pd.to_timedelta(numbers["day"], unit="D"))
+    others = VISITS.columns[1:]
+    for kind, upper in (("date", "2011-01-01"), ("datetime", "2011-01-01 00:00")):
+        day = Column(name="day", kind=kind, lower="2010-01-01", upper=upper)
+        found = patient_table(dates, VISITS.model_copy(update={"columns": (day, *others)}))
+        plain = patient_table(numbers, VISITS)
+        assert ((found["day first"] - pd.Timestamp("2010-01-01")).dt.days == plain["day first"]).all()
+        np.testing.assert_allclose(found["day span"].astype(float), plain["day span"].astype(float))
+        pd.testing.assert_frame_equal(found[list(plain.columns[4:])], plain[list(plain.columns[4:])])
+        own = VISITS.model_copy(update={"columns": (day, *others)})
+        histories = Histories.of(dates, own, np.random.default_rng(0)).numbers["day"]
+        same = Histories.of(numbers, VISITS, np.random.default_rng(0)).numbers["day"]
+        np.testing.assert_allclose(np.diff(histories, axis=1), np.diff(same, axis=1))
+        assert own.clock.unit == "days" and own.clock.bounds[1] - own.clock.bounds[0] == 365
+
+
+def test_other_dates_that_change_from_row_to_row_are_refused():
+    """Catches a discharge date that is modelled as days since 1970."""
+    left = Column(name="left", kind="date", lower="2010-01-01", upper="2011-01-01")
+    born = Column(name="born", kind="date", lower="1910-01-01", upper="2011-01-01")
+    with pytest.raises(SchemaError, match="Declare this one as derived, from the order"):
+        PatientSchema(unit="id", order="day", most=3, columns=(DAY, left))
+    own = PatientSchema(unit="id", order="day", most=3, columns=(DAY, born, LAB), per_patient=("born",))
+    assert own.levels["born"].kind == "date"
+
+
+def test_a_discharge_follows_from_the_order_and_a_stay():
+    """Catches a stay that is not read from two dates, and a discharge that is a level."""
+    day = Column(name="day", kind="date", lower="2010-01-01", upper="2011-01-01")
+    stay = Column(name="stay", kind="integer", lower=0, upper=99, read_as="left - day")
+    left = Column(name="left", kind="date", lower="2010-01-01", upper="2012-01-01", derived="day + stay")
+    own = PatientSchema(
+        unit="id", order="day", most=3, columns=(day, stay, left), constraints=("day <= left",)
+    )
+    rows = pd.DataFrame(
+        {
+            "id": [1, 1, 2],
+            "day": ["2010-03-01", "2010-02-01", "2010-05-05"],
+            "left": ["2010-03-04", "2010-02-02", "2010-05-25"],
+        }
+    )
+    found = patient_table(rows, own)
+    assert found["stay mean"].tolist() == [2.0, 20.0] and found["day span"].tolist()[0] == 28
+    assert not [name for name in found if name.startswith("left")]

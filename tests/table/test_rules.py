@@ -237,7 +237,7 @@ def test_conditions_by_value() -> None:
         ({"sbp": "F"}, "cannot be compared with a numeric column"),
         ({"sbp": (1, 2, 3)}, "a range has two ends"),
         ({"sbp": []}, "a list of values is empty"),
-        ({"sbp": {"a": 1}}, "is neither text nor a number"),
+        ({"sbp": {"a": 1}}, "is neither text, a number nor a date"),
         ({"sex": ("F", "M")}, "compare only by == and !="),
         ("sbp", "condition 'sbp': it ends where a comparison"),
         (3, "where must be a rule"),

@@ -149,6 +149,7 @@ def test_what_records_show_is_unreviewed() -> None:
         require_reviewed(schema)
     for column in schema.columns:
         stated = {"kind"} if column.name in ("age", "lab", "stage", "died") else set()
+        stated |= {"kind", "format"} if column.name == "seen" else set()
         stated |= {"categories"} if column.name == "died" else set()
         stated |= {"lower", "upper"} if column.name == "age" else set()
         assert column.model_fields_set - {"name", "unreviewed"} - stated == set(column.unreviewed)

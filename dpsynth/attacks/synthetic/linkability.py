@@ -105,8 +105,8 @@ def _closest(
 
 def columns_of(schema: Schema, names: Sequence[str]) -> Schema:
     """Return a schema of these columns for distances: each as it stands, none computed, no rules."""
-    columns = tuple(schema.column(name).model_copy(update={"derived": None}) for name in names)
-    return Schema(columns=columns)
+    plain = {"derived": None, "read_as": None}
+    return Schema(columns=tuple(schema.column(name).model_copy(update=plain) for name in names))
 
 
 def _told(linked: tuple[Sequence[str], Sequence[str]], columns: int) -> str:

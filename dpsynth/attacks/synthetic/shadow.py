@@ -45,7 +45,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import category_codes, step_values
+from dpsynth.table.values import cast, category_codes, step_values
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +134,7 @@ def _uniform(column: Column, n: int, rng: np.random.Generator) -> Any:
     if not column.is_numeric:
         return [column.categories[i] for i in rng.integers(len(column.categories), size=n)]
     if column.n_values is not None:
-        return step_values(column, rng.integers(column.n_values, size=n))
+        return cast(column, step_values(column, rng.integers(column.n_values, size=n)))
     assert column.lower is not None and column.upper is not None
     return rng.uniform(column.lower, column.upper, size=n)
 

@@ -46,7 +46,7 @@ from scipy.spatial.distance import cdist
 from dpsynth.errors import InputError
 from dpsynth.evaluation.features import distance_features, one_hot, unit_values
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import category_codes
+from dpsynth.table.values import category_codes, stored_numbers
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ def hamming_points(frame: pd.DataFrame, schema: Schema) -> Floats:
 def _codes(column: Column, series: pd.Series) -> Floats:
     if not column.is_numeric or column.lower is None:
         return category_codes(column, series).astype(np.float64)
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = stored_numbers(column, series)
     if column.resolution is None:
         return np.where(np.isnan(values), np.nextafter(column.lower, -np.inf), values)
     steps = np.rint((values - column.lower) / column.resolution)

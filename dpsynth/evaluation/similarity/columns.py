@@ -20,14 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.evaluation.details import Marginal, Table
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.records import Detail
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import category_codes
+from dpsynth.table.values import category_codes, stored_numbers
 
 Floats = NDArray[np.float64]
 
@@ -87,13 +87,13 @@ def _cells(column: Column, series: pd.Series, real: pd.Series, bins: int) -> NDA
     """The cell of each value, 0 for a missing one. Quantiles of ``real`` cut those of many numbers."""
     if not column.is_numeric:
         return category_codes(column, series) + 1
-    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = stored_numbers(column, series)
     n_values = column.n_values
     if n_values is not None and n_values <= bins:
         steps = np.arange(n_values - 1) + 0.5
         edges = float(column.lower or 0.0) + float(column.resolution or 1.0) * steps
     else:
-        reference = real.to_numpy(dtype=np.float64, na_value=np.nan)
+        reference = stored_numbers(column, real)
         reference = reference[~np.isnan(reference)]
         inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
         edges = np.unique(np.quantile(reference, inner)) if len(reference) else np.empty(0)
@@ -145,7 +145,7 @@ def marginal(frame: pd.DataFrame, column: Column, table: Table) -> Detail:
         shares[: grid.present],
         missing=shares[-1] if column.missing else None,
         special=sum(shares[grid.present :][: len(column.special)]) if column.special else None,
-        unit=column.unit,
+        unit=column.shown_unit,
         log=column.scale == "log",
         zero=column.has_zero_cell,
         edges=[float(edge) for edge in _edges(grid)] if column.is_numeric else (),
@@ -193,13 +193,13 @@ def category_coverage(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schem
     return Covered(value, expected, int(counted.sum()))
 
 
-def range_coverage(real: pd.Series, synthetic: pd.Series) -> float | None:
+def range_coverage(real: ArrayLike, synthetic: ArrayLike) -> float | None:
     """Share of the real range of numbers that lies within the synthetic range, in [0, 1].
 
     Missing numbers are left out. For a single real value, whether the synthetic range holds it. None where a
     table has no value at all.
     """
-    a, b = (series.to_numpy(dtype=np.float64, na_value=np.nan) for series in (real, synthetic))
+    a, b = (np.asarray(numbers, dtype=np.float64) for numbers in (real, synthetic))
     a, b = a[~np.isnan(a)], b[~np.isnan(b)]
     if not len(a) or not len(b):
         return None
@@ -211,7 +211,13 @@ def range_coverage(real: pd.Series, synthetic: pd.Series) -> float | None:
 
 def ranges_covered(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
     """Return :func:`range_coverage` of every numeric column where it is defined."""
-    pairs = {c.name: range_coverage(real[c.name], synthetic[c.name]) for c in schema.columns if c.is_numeric}
+    pairs = {
+        column.name: range_coverage(
+            *(stored_numbers(column, frame[column.name]) for frame in (real, synthetic))
+        )
+        for column in schema.columns
+        if column.is_numeric
+    }
     return {name: value for name, value in pairs.items() if value is not None}
 
 

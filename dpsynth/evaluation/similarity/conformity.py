@@ -18,6 +18,7 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBounds, OutsideRow
 from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.table.conform import date_numbers
 from dpsynth.table.derived import differing
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Column, Schema
@@ -54,8 +55,9 @@ def values_not_allowed(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity,
     >>> values_not_allowed(pd.DataFrame({"age": [17, 40.5, "x", 60]}), schema)
     (Conformity(column='age', outside=1, off_step=1, undeclared=1, missing=0),)
     """
-    # A derived column that a table lacks is computed from the others.
-    absent = [c.name for c in schema.columns if c.name not in frame.columns and c.derived is None]
+    # Columns with a formula that a table lacks are computed from the others.
+    plain = [column.name for column in schema.columns if not (column.derived or column.read_as)]
+    absent = [name for name in plain if name not in frame.columns]
     if absent:
         raise InputError(f"the table lacks the column {absent[0]!r} that the schema declares")
     given = (column for column in schema.columns if column.name in frame.columns)
@@ -80,7 +82,7 @@ def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findin
     rows = []
     for column, numbers in _numeric(raw, schema):
         if column.resolution is not None and (off := _off_step(numbers, column)):
-            rows.append(FinerRow(column.name, off, column.resolution, column.unit))
+            rows.append(FinerRow(column.name, off, column.resolution, column.shown_unit))
     if not rows:
         return Findings()
     kind = "finer_than_declared"
@@ -100,7 +102,7 @@ def outside_bounds(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
         outside = int(((numbers < column.lower - slack) | (numbers > column.upper + slack)).sum())
         if outside:
             present = int(np.isfinite(numbers).sum())
-            ends = (column.lower, column.upper, column.unit)
+            ends = (column.lower, column.upper, column.shown_unit)
             rows.append(OutsideRow(column.name, outside, present, *ends))
     if not rows:
         return Findings()
@@ -111,8 +113,14 @@ def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArra
     """Numeric columns of a table as it came, NaN if there is no number. A derived one may be absent."""
     for column in schema.columns:
         if column.is_numeric and column.name in raw:
-            numbers = np.asarray(pd.to_numeric(raw[column.name], errors="coerce"), dtype=np.float64)
+            numbers = _read(raw[column.name], column)
             yield column, np.where(is_special(column, numbers), np.nan, numbers)
+
+
+def _read(series: pd.Series, column: Column) -> NDArray[np.float64]:
+    if column.is_date:
+        return date_numbers(column, series)
+    return np.asarray(pd.to_numeric(series, errors="coerce"), dtype=np.float64)
 
 
 def _conformity(series: pd.Series, column: Column) -> Conformity:
@@ -125,7 +133,7 @@ def _conformity(series: pd.Series, column: Column) -> Conformity:
             bad = np.array([not _all_declared(column, [value]) for value in values])
             undeclared = int(bad[codes].sum())
         return Conformity(column.name, undeclared=undeclared, missing=missing)
-    numbers = np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64)
+    numbers = _read(present, column)
     undeclared = int(np.isnan(numbers).sum())
     numbers = numbers[~np.isnan(numbers) & ~is_special(column, numbers)]
     assert column.lower is not None and column.upper is not None

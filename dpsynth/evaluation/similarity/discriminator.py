@@ -230,7 +230,7 @@ def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: 
         return within_folds(score[fold, place], label, fold, at)
 
     beyond_chance = told(scores, 1.0 - (1.0 - level) / tried).lower > 0.5
-    enough = column.n_values is None or column.n_values >= 2 * _MODULUS
+    enough = not column.is_date and (column.n_values is None or column.n_values >= 2 * _MODULUS)
     last_digits = told(by_digits, level).value if enough else None
     return SingleColumnRow(column.name, told(scores, level), last_digits, beyond_chance, size)
 
@@ -261,6 +261,9 @@ def _intervals(count: Floats) -> NDArray[np.int64]:
 
 
 def _last_digits(values: Floats, column: Column) -> NDArray[np.int64]:
+    if column.is_date:  # their habits are weekdays and hours
+        unit, size = (1, 7) if column.kind == "date" else (3600, 24)
+        return np.mod(np.floor(values / unit), size).astype(np.int64)
     if column.resolution is not None:
         return np.mod(np.rint(values / column.resolution), _MODULUS).astype(np.int64)
     # 1.25 has 2 decimals; beyond the most, digits are no habit

@@ -98,10 +98,10 @@ def summary(values: pd.Series, column: Column) -> TableOneRow:
         coded = int(is_special(column, values.to_numpy(dtype=np.float64, na_value=np.nan)).sum())
     numbers = _present(values, column)
     spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
-    if column.scale == "log":
+    if column.scale == "log" or column.is_date:
         quartiles = np.quantile(numbers, (0.25, 0.5, 0.75)).tolist() if len(numbers) else [None] * 3
         low, center, high = quartiles
-        return TableOneRow(column.name, column.unit, "median", absent, coded, center, spread, low, high)
+        return TableOneRow(column.name, column.shown_unit, "median", absent, coded, center, spread, low, high)
     mean = float(numbers.mean()) if len(numbers) else None
     return TableOneRow(column.name, column.unit, "mean", absent, coded, mean, spread)
 

@@ -74,7 +74,7 @@ def column_tails(
             continue
         masses = _masses(a, b, column, level, strict)
         if column.is_ordinal:  # differences of ranks mean nothing
-            found.append(TailsRow(column.name, None, None, None, None, None, masses, 0.0, column.unit))
+            found.append(TailsRow(column.name, None, None, None, None, None, masses, 0.0, column.shown_unit))
             continue
         spread = spread_ratio(a, b, level)
         low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
@@ -84,7 +84,7 @@ def column_tails(
             errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
             surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
         deviations = float(a.std()), float(b.std())
-        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, surely, column.unit))
+        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, surely, column.shown_unit))
     return tuple(found)
 
 
@@ -182,7 +182,7 @@ def _masses(
 
     found = [
         PointMass(
-            column.categories[int(values[k])] if column.is_ordinal else _plain(float(values[k])),
+            column.categories[int(values[k])] if column.is_ordinal else _plain(column, float(values[k])),
             float(counts[0][k] / len(real)),
             float(counts[1][k] / len(synthetic)),
             difference(k, level),
@@ -193,7 +193,9 @@ def _masses(
     return tuple(sorted(found, key=lambda mass: -abs(mass.difference.value)))
 
 
-def _plain(number: float) -> float | int:
+def _plain(column: Column, number: float) -> float | int | str:
+    if column.is_date:
+        return column.shown(number)
     return int(number) if number.is_integer() else number
 
 

@@ -144,7 +144,7 @@ def _rows(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: f
 
 def _gaps(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: float) -> Iterator[Measure]:
     made, real = sides
-    order = schema.column(schema.order)
+    order = schema.clock
 
     def apart(other: Resampled) -> Floats:
         gaps = (row.gaps_of(side.histories.numbers[order.name]) for side in (real, other))
@@ -292,7 +292,7 @@ def _drawn(
     table: Table, histories: Histories, schema: PatientSchema, rng: np.random.Generator
 ) -> Iterator[Detail]:
     """Rows a patient, gaps and lags of one table, and a few random patients."""
-    unit = schema.column(schema.order).unit if schema.timed else "number of the row"
+    unit = schema.clock.unit if schema.timed else "number of the row"
     clock = f"{schema.order}, {unit}" if unit not in (None, schema.order) else schema.order
     alone = Resampled.of(histories, rng, resamples=0)
     counts = np.bincount(histories.rows, minlength=schema.most + 1)[1:]

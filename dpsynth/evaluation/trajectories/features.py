@@ -35,7 +35,7 @@ def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.Da
     # A clock that hardly moves would give slopes without a bound.
     least = 1.0
     if schema.timed:
-        order = schema.column(schema.order)
+        order = schema.clock
         length = order.bounds[1] - order.bounds[0]
         least = order.resolution or length / 1000
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]

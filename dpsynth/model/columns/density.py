@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from dpsynth.model.columns.cells import Cells, stands_out
 from dpsynth.model.columns.logspline import Array, Design, Fitted, fit, start
 from dpsynth.model.columns.projection import norm_sub
+from dpsynth.table.column import Column
+from dpsynth.table.dates import SECONDS
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import MOST_CELLS, intervals
 
@@ -32,7 +34,7 @@ from dpsynth.table.marginals import MOST_CELLS, intervals
 _FEWEST_CELLS = 8
 #: Columns with at most so many values get a released cell for each.
 MOST_SINGLE = 4096
-#: Periods of habits, in steps of the column.
+#: Periods of habits, in steps of the column. Those of dates are the hour, the day and the week.
 _PERIODS = (2, 4, 5, 10, 20, 25, 50, 100)
 #: A habit is believed when it adds more than this to the logarithm of the evidence.
 _HABIT_EVIDENCE = 3.0
@@ -219,10 +221,11 @@ def _habit(cells: Cells, means: Array, values: Array, std: float) -> Array:
     mu = np.where(cells.heavy, 0.0, mu)
     noise = np.maximum(std**2 + mu, 1e-12)
     best, bar = np.ones(1), _HABIT_EVIDENCE
+    periods = _periods(cells.grid.column)
     divisors = {
-        period: np.unique(np.gcd(np.arange(period), period), return_inverse=True)[1] for period in _PERIODS
+        period: np.unique(np.gcd(np.arange(period), period), return_inverse=True)[1] for period in periods
     }
-    for period, kind in [*divisors.items(), *((period, np.arange(period)) for period in _PERIODS)]:
+    for period, kind in [*divisors.items(), *((period, np.arange(period)) for period in periods)]:
         if len(mu) < 4 * period:
             continue
         kinds = kind[cells.numbers % period]
@@ -239,6 +242,14 @@ def _habit(cells: Cells, means: Array, values: Array, std: float) -> Array:
             best, bar = (factor * (whole.sum() / (whole @ factor)))[kind], evidence
     # The habit's residues count from the column's first value.
     return np.roll(best, -int(cells.numbers[0] % len(best))) if len(best) > 1 else best
+
+
+def _periods(column: Column) -> tuple[int, ...]:
+    """Periods of a column's habits in its steps."""
+    if not column.is_date:
+        return _PERIODS
+    step = round((column.resolution or 1.0) * SECONDS[column.kind])
+    return tuple(whole // step for whole in (3_600, 86_400, 604_800) if whole % step == 0 and whole > step)
 
 
 def _dispersion(noisy: Array, means: Array, variance: Array) -> float:

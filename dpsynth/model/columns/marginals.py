@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpsynth.model.columns.cycles import with_cycles
 from dpsynth.model.columns.density import denoise
 from dpsynth.model.columns.projection import norm_sub
 from dpsynth.releases.gaussian import Array
@@ -39,11 +40,16 @@ def estimate_marginals(
     """
     n, std = _records(release, noisy), release.noise_std
     law = norm_sub(noisy[-1], n) / n if release.panel else None
-    by_value = iter(noisy[len(release.grids) :])
+    more = iter(noisy[len(release.grids) :])
+    by_value = [None if grid is None else next(more) for grid in release.by_value]
+    cycles: dict[str, dict[str, Array]] = {}
+    for axis in release.cycles:
+        cycles.setdefault(axis.column.name, {})[axis.cycle] = next(more)
     grids, probabilities = [], []
-    for j, (grid, fine) in enumerate(zip(release.grids, release.by_value, strict=True)):
-        values = None if fine is None else next(by_value)
+    for j, (grid, values) in enumerate(zip(release.grids, by_value, strict=True)):
         found, counts = denoise(grid, noisy[j], std, n, values)
+        if own := cycles.get(grid.column.name):
+            found, counts = with_cycles(found, counts, own, std)
         if onto is not None:
             found, counts = onto[j], found.summed(counts, onto[j])
         grids.append(found)

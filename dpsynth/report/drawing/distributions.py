@@ -16,7 +16,8 @@ from dpsynth.evaluation.details import Distances, Marginal
 from dpsynth.evaluation.records import Detail, any_internal
 from dpsynth.report.drawing import style
 from dpsynth.report.drawing.style import Plot
-from dpsynth.report.formats import in_percent, plain, shown
+from dpsynth.report.formats import column_value, in_percent, plain, shown
+from dpsynth.table.dates import SECONDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +32,8 @@ def plot_marginals(details: Sequence[Detail[Marginal]]) -> Plot:
     tables = [detail.data for detail in details]
     first = tables[0]
     numeric = first.type == "numeric"
-    caption = str(first.column) + (f" ({first.unit})" if first.unit else "")
+    unit = first.unit if first.unit not in SECONDS else None
+    caption = str(first.column) + (f" ({unit})" if unit else "")
     missing = [(d.table, d.missing) for d in tables]
     special = [(d.table, d.special) for d in tables]
     for what, apart in (("missing", missing), ("special codes", special)):
@@ -53,6 +55,11 @@ def _peak(data: Marginal) -> str:
     place = int(np.argmax(share))
     if place == 0 and data.zero:
         where = "0"
+    elif data.unit in SECONDS:
+        # bins end half a step outside
+        first, last = _days(data)[place : place + 2]
+        first, last = math.ceil(first), math.floor(last)
+        where = column_value(first, "date") + (f" to {column_value(last, 'date')}" if last > first else "")
     elif data.type == "numeric":
         first, last = data.edges[place], data.edges[place + 1]
         if all(edge % 1 == 0.5 for edge in data.edges):  # bins of whole numbers end half a step outside
@@ -67,7 +74,8 @@ def _peak(data: Marginal) -> str:
 def _numeric(tables: Sequence[Marginal]) -> Figure:
     figure, (axis,) = style.panels(height=2.1)
     log = bool(tables[0].log) and min(tables[0].edges, default=0) > 0
-    edges = np.asarray(tables[0].edges, dtype=float)
+    is_date = tables[0].unit in SECONDS
+    edges = _days(tables[0]) if is_date else np.asarray(tables[0].edges, dtype=float)
     scale = _to_equal_widths(np.log(edges) if log else edges)
     for data in tables:
         share = np.asarray(data.share, dtype=float) * scale
@@ -80,9 +88,16 @@ def _numeric(tables: Sequence[Marginal]) -> Figure:
         style.plain_ticks(axis.xaxis)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("share" if np.all(scale == 1) else "share by width")
+    if is_date:
+        style.date_ticks(axis.xaxis)
     axis.set_xlabel(style.clipped(tables[0].unit or "value", 40))
     style.legend_of_curves(figure, axis, len(tables))
     return figure
+
+
+def _days(data: Marginal) -> np.ndarray:
+    """Edges of dates as days since 1970-01-01."""
+    return np.asarray(data.edges, dtype=float) * (SECONDS[str(data.unit)] / SECONDS["date"])
 
 
 def _to_equal_widths(edges: np.ndarray) -> np.ndarray:

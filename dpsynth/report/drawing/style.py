@@ -117,6 +117,15 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def date_ticks(axis: Axis) -> None:
+    """Label an axis of days since 1970-01-01 at a few round dates."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(maxticks=6)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))
+
+
 def clipped(text: object, longest: int) -> str:
     """Return a text of at most so many characters, for a place where it cannot wrap."""
     text = " ".join(str(text).split())

@@ -23,7 +23,7 @@ from dpsynth.evaluation.similarity.tails import Percentile
 from dpsynth.report.drawing.curves import plot_intervals
 from dpsynth.report.drawing.distributions import MOST_NAMES, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.drawing.style import Plot
-from dpsynth.report.formats import column_value, decimals, estimate_text, measured
+from dpsynth.report.formats import column_value, column_width, decimals, estimate_text, measured
 from dpsynth.report.page.blocks import (
     OF_COLUMN,
     Block,
@@ -293,9 +293,10 @@ def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
         told.append(
             (
                 f"{row.column} ({row.unit})" if row.unit else row.column,
-                _change(row.deviation_real, row.deviation_synthetic),
+                f"{column_width(row.deviation_real, row.unit)} → "
+                f"{column_width(row.deviation_synthetic, row.unit)}",
                 estimate_text(row.spread, 2),
-                *(text for end in (row.low, row.high) if end for text in _percentile(end)),
+                *(text for end in (row.low, row.high) if end for text in _percentile(end, row.unit)),
                 ", ".join(decimals(value, 2) for value in held_out if value is not None),
             )
         )
@@ -330,15 +331,11 @@ def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
     )
 
 
-def _percentile(end: Percentile) -> tuple[str, str]:
+def _percentile(end: Percentile, unit: str | None) -> tuple[str, str]:
     error = "" if end.error is None else estimate_text(end.error, 2)
     if end.error is not None and end.few:
         error = f"{decimals(end.error.value, 2)} (n/a: too few records)"
-    return _change(end.real, end.synthetic), error
-
-
-def _change(real: float | None, synthetic: float | None) -> str:
-    return f"{column_value(real)} → {column_value(synthetic)}"
+    return f"{column_value(end.real, unit)} → {column_value(end.synthetic, unit)}", error
 
 
 def _share(value: float | None) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from dpsynth.evaluation.details import Differences, TableOne, TableOneRow
 from dpsynth.evaluation.records import Detail, Evaluation
-from dpsynth.report.formats import decimals
+from dpsynth.report.formats import column_value, decimals
 from dpsynth.report.page.blocks import MARK, Block, Grid, Section, Sentence, paragraph, table
 from dpsynth.report.run_report import RunReport
+from dpsynth.table.dates import SECONDS
 
 #: a greater standardised mean difference is worth a look (Austin 2009)
 NOTABLE = 0.1
@@ -29,7 +30,10 @@ def table_one_section(report: RunReport) -> Section | None:
         text
         for form, text in (
             ("mean", "Numbers have mean (standard deviation)."),
-            ("median", "Numbers that the schema declares on a logarithmic scale have median (quartiles)."),
+            (
+                "median",
+                "Dates, and numbers that the schema declares on a log scale, have median (quartiles).",
+            ),
             ("counts", "Categories have n (%), of the records with a value."),
         )
         if form in forms
@@ -93,7 +97,8 @@ def _grid(evaluation: Evaluation, group: str | None) -> Grid:
 def _lines(pair: tuple[TableOneRow, ...], records: list[int]) -> Iterator[tuple[str, list[str]]]:
     """The rows of one column in tables of so many records: its summary, special codes, missing values."""
     row = pair[0]
-    name = f"{row.column} ({row.unit})" if row.unit else row.column
+    is_date = row.unit in SECONDS
+    name = f"{row.column} ({row.unit})" if row.unit and not is_date else row.column
     if row.form == "counts":
         known = [sum(side.counts) for side in pair]
         # of two categories the first follows from the last
@@ -120,6 +125,9 @@ def _part(count: int, of: int) -> str:
 def _number(row: TableOneRow, places: int) -> str:
     if row.center is None:
         return "n/a"
+    if row.unit in SECONDS:
+        center, low, high = (column_value(end, row.unit) for end in (row.center, row.low, row.high))
+        return f"{center} ({low} to {high})"
     center = f"{row.center:z,.{places}f}"
     if row.form == "median":
         low, high = (f"{end or 0.0:z,.{places}f}" for end in (row.low, row.high))

@@ -21,8 +21,9 @@ from dpsynth.evaluation.details import (
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
-from dpsynth.report.formats import column_value, decimals, hundredths, measured, plain, shown
+from dpsynth.report.formats import column_value, column_width, decimals, hundredths, measured, plain, shown
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
+from dpsynth.table.dates import SECONDS
 
 #: AUC or nearest-neighbour accuracy that separates the tables, and one that does so easily
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85
@@ -143,7 +144,7 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
         if rows and detail.name.endswith(".train"):
             named = [
                 f"{row.values:,} of {row.of:,} values of {row.column} lie outside "
-                f"{plain(row.lower)} to {plain(row.upper)}"
+                f"{_bound(row.lower, row.unit)} to {_bound(row.upper, row.unit)}"
                 for row in sorted(rows, key=lambda row: -row.values / row.of)
             ]
             sentence = (
@@ -151,6 +152,10 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
                 "and before any comparison. Widen the bounds if such values are possible."
             )
             yield Verdict("clipped", "caution", sentence, (detail.name,), detail.internal)
+
+
+def _bound(value: float, unit: str | None) -> str:
+    return column_value(value, unit) if unit in SECONDS else plain(value)
 
 
 def tails(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -175,7 +180,7 @@ def _severity(surely: float) -> Severity:
 
 def _worst_error(row: TailsRow) -> str:
     """The worst error of a column: a percentile, which says more, or its standard deviation."""
-    unit = f" {row.unit}" if row.unit else ""
+    unit = f" {row.unit}" if row.unit and row.unit not in SECONDS else ""
     ends = (("below", row.low), ("above", row.high))
     size, where, worst = max(
         (
@@ -186,13 +191,13 @@ def _worst_error(row: TailsRow) -> str:
         key=lambda found: found[0],
     )
     if size > PERCENTILE_AIM:
-        synthetic, real = column_value(worst.synthetic), column_value(worst.real)
+        synthetic, real = (column_value(end, row.unit) for end in (worst.synthetic, worst.real))
         return (
             f"In {row.column}, 1 in 100 records lies {where} {synthetic}{unit}, and {where} {real} in the "
             "real table"
         )
-    synthetic, real = column_value(row.deviation_synthetic), column_value(row.deviation_real)
-    return f"In {row.column}, the standard deviation is {synthetic}{unit}, and {real} in the real table"
+    synthetic, real = (column_width(d, row.unit) for d in (row.deviation_synthetic, row.deviation_real))
+    return f"In {row.column}, the standard deviation is {synthetic}, and {real} in the real table"
 
 
 def _within(row: TailsRow, spread: Estimate) -> bool:
@@ -286,7 +291,9 @@ def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
     steps: dict[str, str] = {}
     for row in (row for detail in tables for row in detail.data.rows):
         totals[row.column] = totals.get(row.column, 0) + row.values
-        steps[row.column] = plain(row.step) + (f" {row.unit}" if row.unit else "")
+        units = {"date": "days", "datetime": "seconds"}
+        unit = units.get(row.unit or "", row.unit)
+        steps[row.column] = plain(row.step) + (f" {unit}" if unit else "")
     order = sorted(totals, key=lambda name: -totals[name])
     said = [f"{shown(totals[name])} values of {name} in steps of {steps[name]}" for name in order]
     more = len(said) - _NAMED_STEPS

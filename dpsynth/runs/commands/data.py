@@ -155,7 +155,7 @@ def _wrapped(text: str, label: str) -> Iterator[str]:
 
 def _column(column: Column) -> tuple[str, str, str]:
     if column.is_numeric:
-        what = f"{column.lower:g} to {column.upper:g}"
+        what = " to ".join(map(column.shown, column.bounds))
         what += f" {column.unit}" if column.unit else ""
         what += f", step {column.resolution:g}" if column.resolution and column.kind != "integer" else ""
         what += ", logarithmic" if column.scale == "log" else ""
@@ -261,7 +261,7 @@ def infer(
 ) -> None:
     """Draft a schema. Every field that is read off the data is marked as unreviewed.
 
-    It lists what it leaves out (identifiers, dates, free text). Its questions for the table's owner stand
+    It lists what it leaves out (identifiers, free text). Its questions for the table's owner stand
     beside the columns in the YAML file. The draft is private.
 
     If a column such as patient_id repeats its values, it drafts a schema of patients with several rows.
