@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 
 from dpsynth.accounting.events import approx_tv_event, event_from_dict, event_to_dict
-from dpsynth.accounting.guarantee import UNIT, Guarantee
+from dpsynth.accounting.guarantee import PATIENT, UNIT, Guarantee, is_of_patients
 from dpsynth.accounting.normal_form import ADD_REMOVE, normalised
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, text
@@ -198,8 +198,22 @@ class Contents:
         return tuple(e.name for e in self.entries if not normalised([e.event], self.adjacency).private)
 
     def shared_unit(self, unit: str) -> str:
-        """The unit of these entries together with others of ``unit``: what both say, or else a row."""
-        return unit if not self.entries or unit == self.unit else UNIT
+        """The unit of these entries together with others of ``unit``: what both say, or else a row.
+
+        A patient with all rows is no row: changing one of the rows can cost more than adding the patient.
+        Raises PrivacyError if one is a patient with all rows, and the other may be less than a patient.
+        """
+        if not self.entries or unit == self.unit:
+            return unit
+        units = (self.unit, unit)
+        if not any(each.startswith(PATIENT) for each in units):
+            return UNIT
+        if all(map(is_of_patients, units)):
+            return PATIENT
+        raise PrivacyError(
+            f"this ledger is about {self.unit!r}, and what comes next about {unit!r}: no guarantee covers "
+            "both. Give each a ledger and a folder of its own"
+        )
 
     def of_stage(self, number: int) -> list[Entry]:
         """Entries of one stage, counted from 1."""

@@ -23,6 +23,8 @@ WARNING = "NOT_PRIVATE.txt"
 NOT_PRIVATE = "NOT PRIVATE"
 #: what neighbouring tables differ in, where nobody says what a row is
 UNIT = "one row"
+#: first words of what they differ in, where a patient may have several rows
+PATIENT = "one patient with all rows"
 
 #: exceptions of a guarantee that are about the division of the records, and about earlier statistics
 STRATIFIED = "the stratified split: neighbouring tables are training parts, not whole tables"
@@ -58,6 +60,16 @@ class Guarantee:
     bare: tuple[str, ...] = ()
     seeded: bool = False
     excluded: tuple[str, ...] = ()
+
+    @property
+    def with_all_rows(self) -> bool:
+        """Whether neighbouring tables differ in a patient with all rows."""
+        return self.unit.startswith(PATIENT)
+
+    @property
+    def who(self) -> Literal["patient", "row"]:
+        """Who is covered: a patient where the ledger says so, else a row."""
+        return "patient" if is_of_patients(self.unit) else "row"
 
     @property
     def status(self) -> Status:
@@ -102,12 +114,13 @@ class Guarantee:
         if not math.isfinite(self.epsilon) or not self.delta < 1:
             return f"{NOT_PRIVATE} at delta {self.delta:.3g}: no finite epsilon holds there."
         change = "adding or removing" if self.adjacency == ADD_REMOVE else "replacing"
-        unit = "" if self.unit == UNIT else f" ({self.unit})"
+        what = "patient" if self.with_all_rows else "record"
+        unit = "one record" if self.unit == UNIT else f"one record ({self.unit})"
         summed = f", the sum of {self.stages} stages" if self.stages > 1 else ""
         return (
-            f"({round_up(self.epsilon)}, {round_up(self.delta)})-differentially private for {change} one "
-            f"record{unit}{summed}. Every test of whether a record is in the table has a true positive rate "
-            f"of at most its false positive rate plus {round_up(self.tv)}."
+            f"({round_up(self.epsilon)}, {round_up(self.delta)})-differentially private for {change} "
+            f"{self.unit if self.with_all_rows else unit}{summed}. Every test of whether a {what} is in the "
+            f"table has a true positive rate of at most its false positive rate plus {round_up(self.tv)}."
         )
 
     def write_warning(self, path: Path) -> None:
@@ -142,6 +155,17 @@ class Guarantee:
         if not same:
             raise DataError(f"the guarantee says {record['sentence']!r}, but its numbers say {guarantee}")
         return guarantee
+
+
+def is_of_patients(unit: str) -> bool:
+    """Whether neighbouring tables differ in a patient: with all rows, or with the one row that each has.
+
+    Examples
+    --------
+    >>> is_of_patients("one row = one patient: the first stay"), is_of_patients("one row = one stay")
+    (True, False)
+    """
+    return unit.startswith(PATIENT) or unit.removeprefix(f"{UNIT} = ").split(":")[0] == "one patient"
 
 
 def round_up(value: float, figures: int = 4) -> str:

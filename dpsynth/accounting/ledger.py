@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsynth.accounting.contents import Contents, Entry, Records, Release, Released, Stage, join
-from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
+from dpsynth.accounting.guarantee import PATIENT, UNIT, Guarantee, round_up
 from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
@@ -159,18 +159,19 @@ class Ledger:
 
     @property
     def unit(self) -> str:
-        """The difference between neighbouring tables: one row, and the meaning of a row if known."""
+        """The difference between neighbouring tables: one row, with its meaning, or a patient's rows."""
         return self._contents.unit
 
     def about(self, row: str | None) -> None:
         """Record what one row of the table is, in words, before anything is posted.
 
-        If there are entries with another unit, or none, the unit is one row.
+        If there are entries with another unit, or none, the unit is one row. Words that begin with "one
+        patient with all rows" are the unit themselves. Raises PrivacyError if there are entries about a row,
+        and these words are about a patient with all rows, or the other way round.
         """
+        unit = UNIT if row is None else row if row.startswith(PATIENT) else f"{UNIT} = {row}"
         with self._lock:
-            self._contents = replace(
-                self._contents, unit=self._contents.shared_unit(UNIT if row is None else f"{UNIT} = {row}")
-            )
+            self._contents = replace(self._contents, unit=self._contents.shared_unit(unit))
 
     def drawn_by(self, generator: str) -> None:
         """Record a source of the noise, in words, once if given twice."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpsynth.accounting.contents import Contents, Entry, Stage
 from dpsynth.accounting.events import describe_event, event_from_dict, event_to_dict
-from dpsynth.accounting.guarantee import UNIT
+from dpsynth.accounting.guarantee import PATIENT, UNIT
 from dpsynth.accounting.profile import Profile
 from dpsynth.checks import text
 from dpsynth.errors import DataError, InputError
@@ -134,7 +134,7 @@ def _check_fields(record: Mapping[str, Any]) -> None:
         if not isinstance(record[key], kind):
             words = getattr(kind, "__name__", "number or null")
             raise DataError(f"the field {key!r} of a ledger must be a {words}, not {record[key]!r}")
-    if record["unit"] != UNIT and not record["unit"].startswith(f"{UNIT} = "):
+    if record["unit"] != UNIT and not record["unit"].startswith((f"{UNIT} = ", PATIENT)):
         raise DataError(f"the ledger is about {record['unit']!r}, but this package accounts for {UNIT!r}")
 
 

@@ -38,10 +38,10 @@ from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis.fit import fit_releases, plan_fit, release_statistics
+from dpsynth.synthesis.fit import fit_releases, plan_fit, release_rows, release_statistics
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.layout import Layout
-from dpsynth.table.schema import Schema
+from dpsynth.table.patients import TableSchema, schema_of
 
 #: Number of records that a schema without a public one is given.
 UNKNOWN_N = 1000
@@ -84,7 +84,7 @@ class Releases:
         return (*told, "WGAN critic steps") if self.plan is not None else tuple(told)
 
 
-def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -> Releases:
+def releases_of(schema: TableSchema, options: FitOptions, rng: np.random.Generator) -> Releases:
     """The releases of a fit, run once on records that are made up from its schema."""
     if options.epsilon is None:
         raise InputError(
@@ -97,6 +97,7 @@ def releases_of(schema: Schema, options: FitOptions, rng: np.random.Generator) -
         model = fit_releases(records, plan, rng, ledger)
     else:  # nothing more is read, and reweighting takes time
         model, _ = release_statistics(records, plan, rng, ledger)
+        release_rows(records, plan, rng, ledger)
     training = plan.blueprint.training
     factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0
     return Releases(
@@ -152,12 +153,12 @@ def _work(task: tuple[dict[str, Any], FitOptions, int, int, int, int]) -> Mappin
     """Carry out a round of one release. All else is made again from the schema, in any process."""
     schema, options, place, trials, steps, seed = task
     rng = np.random.default_rng(seed)
-    found = releases_of(Schema.from_dict(schema), options, rng)
+    found = releases_of(schema_of(schema), options, rng)
     return audit_one(found, place, trials=trials, steps=steps, rng=rng).to_record()
 
 
 def audit_fit(
-    schema: Schema,
+    schema: TableSchema,
     options: FitOptions,
     *,
     trials: int = 10_000,
@@ -171,7 +172,7 @@ def audit_fit(
 
     Parameters
     ----------
-    schema : Schema
+    schema : Schema or PatientSchema
         Columns of the fit's table. No record of the table is read.
     options : FitOptions
         Options of the fit, with a privacy budget.
@@ -216,7 +217,7 @@ def audit_fit(
     return tuple(Audited.from_record(entry) for entry in done.values())
 
 
-def declared_of(schema: Schema, options: FitOptions) -> Declared:
+def declared_of(schema: TableSchema, options: FitOptions) -> Declared:
     """Declared guarantee of a whole fit, by the events of its releases, without reading records."""
     found = releases_of(schema, options, np.random.default_rng(0))
     events = [release.event for release in found.releases]

@@ -12,6 +12,7 @@ repetition.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +27,11 @@ from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.errors import InputError
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis.fit import plan_fit, release_statistics
+from dpsynth.synthesis.fit import plan_fit, release_rows, release_statistics
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.grid import Grid
+from dpsynth.table.histories import Histories
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -41,30 +44,48 @@ TRIED = 200
 GUESSED = 0.2
 
 
-def uniform_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
+def uniform_records(schema: TableSchema, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """Records of a schema made from its public grids alone, every other value at an end of its column.
 
     Derived columns and constraints are left out: no release reads them.
     """
-    columns = {}
-    for grid in map(Grid.from_column, schema.modelled.columns):
-        codes = rng.integers(0, grid.size, n)
+
+    def codes(grid: Grid, n: int) -> NDArray[np.int64]:
+        anywhere = rng.integers(0, grid.size, n)
         ends = np.array([0, grid.present - 1])[rng.integers(0, 2, n)]
-        codes = np.where(rng.random(n) < 0.5, ends, codes)
-        columns[grid.column.name] = grid.decode(codes, rng.random(n))
-    return pd.DataFrame(columns)
+        return np.where(rng.random(n) < 0.5, ends, anywhere)
+
+    return _made_up(schema, n, codes, rng)
 
 
-def typical_records(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
+def typical_records(schema: TableSchema, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """Made-up records in the middle of the grids, for the inputs that a release gets from earlier ones.
 
     :func:`uniform_records` exceed a bound that is set by such records, and are its worst case.
     """
-    columns = {}
-    for grid in map(Grid.from_column, schema.modelled.columns):
-        codes = rng.integers(0, grid.present, (5, n)).mean(axis=0).astype(int)
-        columns[grid.column.name] = grid.decode(codes, rng.random(n))
-    return pd.DataFrame(columns)
+
+    def codes(grid: Grid, n: int) -> NDArray[np.int64]:
+        return rng.integers(0, grid.present, (5, n)).mean(axis=0).astype(np.int64)
+
+    return _made_up(schema, n, codes, rng)
+
+
+def _made_up(
+    schema: TableSchema, n: int, codes: Callable[[Grid, int], NDArray[np.int64]], rng: np.random.Generator
+) -> pd.DataFrame:
+    """Records with such cells. Of patients, levels and rows are drawn apart: the worst case of both."""
+
+    def drawn(of: Schema, n: int) -> pd.DataFrame:
+        grids = map(Grid.from_column, of.modelled.columns)
+        return pd.DataFrame({grid.column.name: grid.decode(codes(grid, n), rng.random(n)) for grid in grids})
+
+    levels = drawn(schema.levels, n)
+    if not isinstance(schema, PatientSchema):
+        return levels
+    patient = np.repeat(np.arange(n), rng.integers(1, schema.most + 1, n))
+    rows = drawn(schema.table, len(patient)).assign(**{schema.unit: patient})
+    histories = Histories.of(rows, schema, rng).to_frame(schema)
+    return pd.concat([levels, histories.drop(columns=levels.columns)], axis=1)
 
 
 class WatchingLedger(Ledger):
@@ -213,7 +234,7 @@ class ScoringLedger(Ledger):
         return release.finish(noisy)
 
 
-def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.random.Generator) -> Audited:
+def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np.random.Generator) -> Audited:
     """Audit the releases before studies and the critic as one mechanism: so many fits of the base model."""
     if schema.n_public is None:
         raise InputError("schema has no n_public, on which the plan of a path depends: declare it")
@@ -228,6 +249,7 @@ def audit_path(schema: Schema, options: FitOptions, *, trials: int, rng: np.rand
         ledger = ScoringLedger(without, made_up)
         records = FrameRecords(made_up if coin else without)
         release_statistics(records, plan, rng, ledger)
+        release_rows(records, plan, rng, ledger)
         scores[trial] = ledger.score
     return judge(
         "base model's path",

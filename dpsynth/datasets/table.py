@@ -1,5 +1,6 @@
 """A table, that is a frame together with its schema, and its splits into a training and a test part.
 
+A record is a row. Where patients have several rows, it is a patient with all of them, who is in one part.
 `independent_split` decides each record by itself. One record more or less in the table is therefore one more
 or less in the training part. So a guarantee about the training part is one about the table. `train_test`
 splits in exact numbers and in proportion to the outcome, as experiments want it. There, one record less
@@ -10,17 +11,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar, overload
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.datasets.data_card import Card
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.histories import units_of
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.io import read_cells
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
 
@@ -42,23 +48,103 @@ class Table:
         """The schema's outcome column."""
         return self.schema.outcome
 
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return len(self.frame)
 
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """The number of each row's record, from 0."""
+        return np.arange(len(self.frame))
+
+    def identities(self) -> Iterable[str]:
+        """What tells a record from others, as text: its values."""
+        return map(repr, self.frame.astype(object).itertuples(index=False, name=None))
+
+
+@dataclass(frozen=True)
+class PatientTable:
+    """Rows of patients, several for each, with the unit's column. The same names as in `Table`."""
+
+    frame: pd.DataFrame
+    schema: PatientSchema
+    name: str
+    card: None = None
+    outcome: None = None
+
+    @property
+    def records(self) -> int:
+        """The number of patients."""
+        return int(self.frame[self.schema.unit].nunique())
+
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """The number of each row's patient, from 0. Raises DataError if a row does not say whose it is."""
+        return units_of(self.frame, self.schema)
+
+    def identities(self) -> Iterable[str]:
+        """Identifiers of the patients, as text: no other patient can change their type."""
+        return self.frame[self.schema.unit].drop_duplicates().map(str)
+
+
+#: of either kind
+AnyTable = TypeVar("AnyTable", bound=Table | PatientTable)
+
+
+class Counted(Protocol):
+    """A schema of either kind, whose public number is that of records or of patients."""
+
+    @property
+    def n_public(self) -> int | None:
+        """The public number, if there is one."""
+
+    def with_n_public(self, n: int | None) -> Self:
+        """The schema with another public number."""
+
+
+Described = TypeVar("Described", bound=Counted)
+
+
+@overload
+def open_table(
+    path: str | Path,
+    schema: PatientSchema,
+    name: str | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+) -> PatientTable: ...
+
+
+@overload
 def open_table(
     path: str | Path,
     schema: Schema | str | Path,
     name: str | None = None,
     *,
     csv_format: CsvFormat | None = None,
-) -> Table:
-    """Read a CSV or Parquet file of one's own and its schema (an object or a YAML file).
+) -> Table: ...
+
+
+def open_table(
+    path: str | Path,
+    schema: TableSchema | str | Path,
+    name: str | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+) -> Table | PatientTable:
+    """Read a CSV or Parquet file of one's own and its schema (an object, or the YAML file of a Schema).
 
     ``csv_format`` describes how a CSV file is written. Anything it leaves open is guessed. Warns
     (OwnerWarning) if something was guessed, or a column that is not declared shows a person in several rows.
     Raises DataError or SchemaError if either cannot be read or they do not fit each other.
     """
+    form = csv_format or CsvFormat()
+    if isinstance(schema, PatientSchema):
+        return PatientTable(schema.read(path, form), schema, name or schema.name or Path(path).stem)
     known = schema if isinstance(schema, Schema) else Schema.from_yaml(Path(schema))
     try:
-        cells, file = read_cells(path, known.columns, csv_format or CsvFormat())
+        cells, file = read_cells(path, known.columns, form)
         frame = known.check(cells, path=file)
     except DataError as problem:
         if Path(path).name in str(problem):
@@ -70,8 +156,12 @@ def open_table(
     return Table(frame, known, name or known.name or Path(path).stem)
 
 
-def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple[Table, Table]:
+def independent_split(
+    table: AnyTable, test_fraction: float = 0.5, seed: int = 0
+) -> tuple[AnyTable, AnyTable]:
     """Split a table by a keyed hash of each record, whatever the other records are.
+
+    A patient with several rows goes to one part, by a hash of the patient's identifier.
 
     A record goes to the test part with probability ``test_fraction``, in (0, 1). ``seed`` is the key of the
     hash. Rows keep their order, with indices from 0. The public number of each part is the table's times its
@@ -93,23 +183,21 @@ def independent_split(table: Table, test_fraction: float = 0.5, seed: int = 0) -
     """
     _check_fraction(test_fraction)
     key = f"dpsynth split {seed}".encode()
-    rows = table.frame.astype(object).itertuples(index=False, name=None)
+    units = table.units
     copies: Counter[str] = Counter()
     digests = []
-    for row in map(repr, rows):
-        text = f"{row} {copies[row]}" if copies[row] else row
-        copies[row] += 1
+    for record in table.identities():
+        text = f"{record} {copies[record]}" if copies[record] else record
+        copies[record] += 1
         digests.append(hashlib.blake2b(text.encode(), digest_size=8, key=key).digest())
     uniform = np.array([int.from_bytes(d, "big") for d in digests], dtype=np.float64) / 2.0**64
     in_test = uniform < test_fraction
     if in_test.all() or not in_test.any():
-        raise of_records(
-            f"a table of {len(in_test)} rows cannot be split with test_fraction {test_fraction!r}"
-        )
-    return _parts(table, in_test, test_fraction)
+        raise _cannot_be_split(table, len(in_test), test_fraction)
+    return _parts(table, in_test[units], test_fraction)
 
 
-def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple[Table, Table]:
+def train_test(table: AnyTable, test_fraction: float = 0.5, seed: int = 0) -> tuple[AnyTable, AnyTable]:
     """Split a table at random, each outcome value in proportion.
 
     ``test_fraction``, in (0, 1), is the share of the test half: ``round(test_fraction * n)`` records exactly.
@@ -131,27 +219,32 @@ def train_test(table: Table, test_fraction: float = 0.5, seed: int = 0) -> tuple
     (285, 284)
     """
     _check_fraction(test_fraction)
-    n = len(table.frame)
+    units, n = table.units, table.records
     n_test = _test_size(n, test_fraction)
     if not 0 < n_test < n:
-        raise of_records(f"a table of {n} rows cannot be split with test_fraction {test_fraction!r}")
+        raise _cannot_be_split(table, n, test_fraction)
     rng = np.random.default_rng(seed)
     if table.outcome is None:
         strata = np.zeros(n, dtype=np.intp)
     else:
         strata, _ = pd.factorize(table.frame[table.outcome], use_na_sentinel=False)
     in_test = _stratified(strata, n_test, rng)
-    return _parts(table, in_test, test_fraction)
+    return _parts(table, in_test[units], test_fraction)
 
 
-def _parts(table: Table, in_test: np.ndarray, test_fraction: float) -> tuple[Table, Table]:
+def _cannot_be_split(table: Table | PatientTable, n: int, test_fraction: float) -> DataError:
+    what = "patients" if isinstance(table, PatientTable) else "rows"
+    return of_records(f"a table of {n} {what} cannot be split with test_fraction {test_fraction!r}")
+
+
+def _parts(table: AnyTable, in_test: np.ndarray, test_fraction: float) -> tuple[AnyTable, AnyTable]:
     n_public = table.schema.n_public
     n_public_test = None if n_public is None else _test_size(n_public, test_fraction)
-    train = _part(table, ~in_test, training_schema(table.schema, test_fraction))
-    return train, _part(table, in_test, table.schema.with_n_public(n_public_test or None))
+    train = _part(table, ~in_test, training_schema(table.schema, test_fraction).n_public)
+    return train, _part(table, in_test, n_public_test or None)
 
 
-def training_schema(schema: Schema, test_fraction: float) -> Schema:
+def training_schema(schema: Described, test_fraction: float) -> Described:
     """Return the schema of a table's training part, whose public number follows from the table's."""
     if schema.n_public is None:
         return schema
@@ -168,8 +261,9 @@ def _test_size(n: int, test_fraction: float) -> int:
     return round(test_fraction * n)
 
 
-def _part(table: Table, rows: np.ndarray, schema: Schema) -> Table:
-    return replace(table, frame=table.frame.loc[rows].reset_index(drop=True), schema=schema)
+def _part(table: AnyTable, rows: np.ndarray, n_public: int | None) -> AnyTable:
+    changes: dict[str, Any] = {"schema": table.schema.with_n_public(n_public)}
+    return replace(table, frame=table.frame.loc[rows].reset_index(drop=True), **changes)
 
 
 def _stratified(strata: np.ndarray, n_test: int, rng: np.random.Generator) -> np.ndarray:

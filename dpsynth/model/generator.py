@@ -31,6 +31,7 @@ from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pa
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.patients import TableSchema
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
 
@@ -83,6 +84,11 @@ class GeneratorModel:
                 f"the model cannot be sampled and is not kept: {name} holds a number that is negative or not "
                 "finite. The spent budget stays in the ledger. Please report this with the schema"
             )
+
+    @property
+    def declared_schema(self) -> TableSchema:
+        """The schema that the owner declared: of records, or of patients with several rows."""
+        return self.schema if self.trajectories is None else self.trajectories.schema
 
     @property
     def released_schema(self) -> Schema:
@@ -150,6 +156,7 @@ class GeneratorModel:
         where: Sequence[Rule] = (),
         record: Acceptance | None = None,
         redrawn: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+        before: int = 0,
     ) -> Iterator[pd.DataFrame]:
         """Frames that together hold ``n`` synthetic records, with memory bounded by ``block`` rows.
 
@@ -161,6 +168,7 @@ class GeneratorModel:
         greater it is, the nearer is their sampling noise to that of independent samples.
 
         ``redrawn`` gives records of the modelled columns other values, before constraints are looked at.
+        Patients with several rows are numbered from ``before + 1`` on.
         """
         most = max(block // among, 1)
         count = max(-(-n // most), 1)
@@ -188,7 +196,7 @@ class GeneratorModel:
             frames = fulfilling(constrained, sizes, where, rng, found, at_once)
         else:
             frames = map(constrained, sizes)
-        done = 0
+        done = before
         for frame in frames:
             yield frame if self.trajectories is None else draw_rows(self.trajectories, frame, rng, done)
             done += len(frame)

@@ -25,11 +25,13 @@ class Trajectories:
 
     In place of the pairs' table stands a correlation matrix, see `correlations`. The tables *end* and
     *beside* are ratios to the distribution of all rows. ``parents`` are those of `visit_tables`.
+    ``noise_std``: of each count that they were estimated from.
     """
 
     schema: PatientSchema
     tables: Sequence[Floats]
     parents: Mapping[str, str]
+    noise_std: float
 
     @classmethod
     def of(
@@ -54,7 +56,7 @@ class Trajectories:
                 found.append(conditional(sums, noise_std) / np.maximum(pooled(sums), 1e-3))
             else:
                 found.append(conditional(sums, noise_std))
-        return cls(schema, found, chosen)
+        return cls(schema, found, chosen, noise_std)
 
     @cached_property
     def factor(self) -> Floats:
@@ -64,14 +66,16 @@ class Trajectories:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Floats]]:
         """JSON-able record and arrays."""
-        record = {"schema": self.schema.to_dict(), "parents": dict(self.parents)}
+        record: dict[str, Any] = {"schema": self.schema.to_dict(), "parents": dict(self.parents)}
+        record["noise_std"] = self.noise_std
         return record, {f"{k:03d}": table for k, table in enumerate(self.tables)}
 
     @classmethod
     def from_state(cls, record: dict[str, Any], arrays: dict[str, Floats]) -> Trajectories:
         """Inverse of `to_state`."""
         schema = PatientSchema.from_dict(record["schema"])
-        return cls(schema, [arrays[key] for key in sorted(arrays)], record["parents"])
+        tables = [arrays[key] for key in sorted(arrays)]
+        return cls(schema, tables, record["parents"], float(record["noise_std"]))
 
     @property
     def named(self) -> Iterator[tuple[VisitTable, Floats]]:

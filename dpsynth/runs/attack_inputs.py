@@ -24,10 +24,10 @@ from dpsynth.evaluation.tables import Tables
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.evaluation import proved_by
 from dpsynth.runs.pipeline import build_model
-from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, compared, load_table, split_table
+from dpsynth.runs.preflight import check_run, compared, load_table, split_table
 from dpsynth.runs.run_folder import RunFolder, open_run
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.table.schema import Schema
+from dpsynth.table.patients import TableSchema
 
 if TYPE_CHECKING:
     from dpsynth.attacks.synthetic.black_box import BlackBox
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 class Generator:
     """A run's generator as attackers use it: ``fit_sample(frame, rng) -> frame``, picklable.
 
+    It draws ``n`` records, or of a PatientSchema patients with all their rows.
+
     No ledger counts what it draws: it is for attacks on the spot and must not be released.
     """
 
     config: Mapping[str, Any]
-    schema: Schema
+    schema: TableSchema
     n: int
 
     def __call__(self, frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -59,10 +61,12 @@ class Generator:
 class Attacked:
     """A run to be attacked: its tables, which are private, what its ledger allows, and its generator.
 
-    ``identity`` is what shadow models depend on, beside seed and canaries.
+    ``base``: what the generator is fitted to, rows where patients have several. ``identity``: what shadow
+    models depend on, beside seed and canaries.
     """
 
     tables: Tables
+    base: pd.DataFrame
     proved: Proved
     generator: Generator
     identity: dict[str, Any] = field(default_factory=dict)
@@ -77,17 +81,18 @@ def attacked_run(folder: str | Path) -> Attacked:
     run = open_run(RunFolder.of_run(folder))
     config = run.config
     made, train, test = run.parts()
-    synthetic = made.head(EVALUATED_ROWS)
-    tables = compared(synthetic, train, test)
-    records = pd.util.hash_pandas_object(tables.train, index=False).to_numpy()
+    tables = compared(made, train, test)
+    base = tables.train if tables.patients is None else train.frame
+    records = pd.util.hash_pandas_object(base, index=False).to_numpy()
     return Attacked(
         tables,
+        base,
         proved_by(Ledger.load(run.folder.ledger), coins=config.split.method == "independent"),
-        Generator(config.to_dict(), train.schema, len(synthetic)),
+        Generator(config.to_dict(), train.schema, len(tables.synthetic)),
         {
             "configuration": config.of_fit(),
             "schema": train.schema.digest(),
-            "drawn": len(synthetic),
+            "drawn": len(tables.synthetic),
             "records_sha256": hashlib.sha256(records.tobytes()).hexdigest(),
         },
     )
@@ -98,7 +103,7 @@ class ToAudit:
     """A configuration to be audited, with the schema of the training part."""
 
     config: RunConfig
-    schema: Schema
+    schema: TableSchema
     options: FitOptions
 
     def audit_tables(self, fits: int, **options: Any) -> BlackBox:
@@ -112,7 +117,7 @@ class ToAudit:
         train, _ = split_table(self.config, load_table(self.config))
         declared = declared_of(self.schema, self.options)
         return audit_table(
-            Generator(self.config.to_dict(), self.schema, len(train.frame)),
+            Generator(self.config.to_dict(), self.schema, train.records),
             train.frame,
             self.schema,
             fits=fits,

@@ -33,10 +33,12 @@ from dpsynth.runs.plan_simulation import MOST_SIMULATED, simulated_fits
 from dpsynth.studies.study import Study
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import STEPS, Releases, divided
+from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
-from dpsynth.synthesis.studies import check_studies, check_widening
+from dpsynth.synthesis.studies import check_widening
 from dpsynth.table.marginals import default_cells
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema, require_reviewed
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ FEWEST = 30
 
 
 def plan(
-    schema: Schema,
+    schema: TableSchema,
     n: int | None = None,
     *,
     epsilon: float = 3.0,
@@ -69,12 +71,12 @@ def plan(
 
     Parameters
     ----------
-    schema : Schema
+    schema : Schema or PatientSchema
         Reviewed public description of the table. With ``accept_unreviewed=True`` it may be a draft. The plan
         is then confidential.
     n : int, optional
-        Number of records that will be fitted, at least 30. By default it is the schema's ``n_public``. If the
-        table is split, give the number of the training part.
+        Number of records, or of patients with several rows, that will be fitted, at least 30. By default it
+        is the schema's ``n_public``. If the table is split, give the number of the training part.
     epsilon, delta, studies, **options
         Arguments of :class:`dpsynth.DPWGANGP` for the fit.
     auc : float, optional
@@ -96,17 +98,23 @@ def plan(
     >>> found.which_epsilon
     '1 is the smallest of 0.5, 1, 3 and 10 that is enough.'
     """
-    if not isinstance(schema, Schema):
+    if not isinstance(schema, Schema | PatientSchema):
         raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
     given = FitOptions.of(**{**options, "epsilon": epsilon, "delta": delta, "studies": studies})
     unreviewed = require_reviewed(schema, given.accept_unreviewed)
     n = _records(schema, n)
     # The default delta is that of the fit, which has no public number where the schema has none.
     given = FitOptions.of(
-        **{**options, "epsilon": epsilon, "delta": total_delta(schema, given), "studies": studies}
+        **{**options, "epsilon": epsilon, "delta": total_delta(schema.levels, given), "studies": studies}
     )
     schema = schema.with_n_public(n)
-    check_studies(given.studies, schema)
+    check_options(schema, given)
+    levels = schema.levels
+    if isinstance(schema, PatientSchema) and (given.studies or auc is not None):
+        raise InputError(
+            "studies and auc are planned from simulated tables of one row per patient: leave them out. A fit "
+            "says beforehand how wide the intervals of studies will be"
+        )
     if auc is not None and not 0.5 < auc < 1:
         raise InputError(f"auc must be greater than 0.5 and less than 1, got {auc:g}")
     if tables < 1:
@@ -118,21 +126,22 @@ def plan(
     planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
     fitted = [each for each, found in planned.items() if not isinstance(found, str)]
     with shown(progress, simulation_bar) as draw:
-        simulated = simulated_fits(schema, n, given, fitted, auc, tables, draw)
+        simulated = simulated_fits(levels, n, given, fitted, auc, tables, draw)
     forecasts = [_forecast(each, found, simulated.get(each, [])) for each, found in planned.items()]
     at = planned[own]
     return BudgetPlan(
         n,
-        len(schema.modelled),
+        len(levels.modelled) if levels is schema else len(schema),
         own,
-        total_delta(schema, given),
+        total_delta(schema.levels, given),
         () if isinstance(at, str) else tuple(_statistics(*at)),
         tuple(forecasts),
-        () if isinstance(at, str) else tuple(_advice(schema.modelled, n, *at)),
+        () if isinstance(at, str) else tuple(_advice(levels.modelled, n, *at)),
         tables,
         min(n, MOST_SIMULATED),
         auc,
         tuple(unreviewed),
+        schema.counted,
     )
 
 
@@ -145,7 +154,7 @@ def smallest_group(noise_std: float) -> int:
     return max(math.ceil(float(stats.norm.ppf(0.5 + CERTAINTY / 2)) * noise_std / RELATIVE_ERROR), 1)
 
 
-def _records(schema: Schema, n: int | None) -> int:
+def _records(schema: TableSchema, n: int | None) -> int:
     n = schema.n_public if n is None else n
     if n is None:
         raise InputError("the schema has no n_public: give n (--records), the number of records to fit")
@@ -160,13 +169,13 @@ def _records(schema: Schema, n: int | None) -> int:
 _Planned = tuple[Blueprint, Releases]
 
 
-def _planned(schema: Schema, n: int, options: FitOptions, epsilon: float) -> _Planned | str:
+def _planned(schema: TableSchema, n: int, options: FitOptions, epsilon: float) -> _Planned | str:
     """The releases of a fit at an epsilon, or why it would be refused."""
     options = options.model_copy(update={"epsilon": epsilon})
-    blueprint = draw_up(schema.modelled, float(n), options)
+    blueprint = draw_up(schema, float(n), options)
     try:
         releases = choose_noise(blueprint, options, (0.0, 0.0))
-        check_widening(options.studies, releases.studies, schema, float(n))
+        check_widening(options.studies, releases.studies, schema.levels, float(n))
     except PrivacyError as problem:
         return str(problem)
     return blueprint, releases
@@ -194,6 +203,8 @@ def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatist
     if releases.neighbour_histogram is not None:
         histogram = releases.neighbour_histogram
         add("nearest-neighbour histogram", "neighbour_histogram", [histogram.event], histogram.noise_std)
+    if releases.visits is not None:
+        add(releases.visits.name, "visits", [releases.visits.event])
     for study in releases.studies:
         add(f"regression {study.first.study}", "study", study.events)
     if releases.plan is not None:

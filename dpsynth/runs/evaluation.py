@@ -20,13 +20,13 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.attacks.synthetic.suite import quick
-from dpsynth.datasets.table import Table
+from dpsynth.datasets.table import PatientTable, Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.evaluators import evaluate_tables
 from dpsynth.evaluation.tables import Tables
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, compared
+from dpsynth.runs.preflight import check_run, compared, size_of
 from dpsynth.runs.run_folder import RunFolder, open_run
 from dpsynth.synthesis.synthesizer import DPWGANGP
 
@@ -79,7 +79,7 @@ class Finished:
 def judge(
     done: Finished,
     config: RunConfig,
-    made: tuple[pd.DataFrame, Table, Table],
+    made: tuple[pd.DataFrame, Table | PatientTable, Table | PatientTable],
     model: DPWGANGP,
     *,
     stages: Stages | None = None,
@@ -92,7 +92,7 @@ def judge(
     before = len(done.problems)
     with done.kept("the evaluation"):
         start = time.perf_counter()
-        tables = compared(made[0].head(EVALUATED_ROWS), *made[1:], done.report.studies)
+        tables = compared(*made, done.report.studies)
         if config.evaluate.enabled:
             studies = [study.effects(tables.schema) for study in config.studies]
             found = evaluate_tables(tables, config.evaluate.replicating(studies), stages)
@@ -127,7 +127,7 @@ def judge_again(
             raise InputError(f"{where.path} holds an evaluation. Add --force to replace it")
         check_run(config)
         made = run.parts()
-        table = {**report.table, "synthetic_records": len(made[0])}
+        table = {**report.table, **size_of(made[0], made[1].schema)}
         asked = {**report.config, "evaluate": config.to_dict()["evaluate"]}
         done = Finished(where, replace(report, table=table, config=asked))
         judge(done, config, made, where.load_model(), stages=stages)
@@ -181,7 +181,7 @@ def attempts_on_releases(
     options = model.validate()
     if options.epsilon is None:
         return
-    found = releases_of(tables.schema, options, rng)
+    found = releases_of(tables.patients or tables.schema, options, rng)
     played = found.plan is not None and tables.schema.n_public is not None
     steps = len(found.names) + played
     for place in range(len(found.names)):

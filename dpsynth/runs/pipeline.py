@@ -32,9 +32,11 @@ from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.runs.reporting import Origin
 from dpsynth.runs.run_folder import RunFolder, read_ledger
+from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
+from dpsynth.table.patients import PatientSchema, about_patients
 
 if TYPE_CHECKING:
     from dpsynth.synthesis.synthesizer import Progress
@@ -91,8 +93,14 @@ def run(
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         schema = check_run(config)
         named = None if ledger is None else read_ledger(ledger)
-        say = log or (lambda line: None)
+        tell = log or (lambda line: None)
+        in_words = about_patients if isinstance(schema, PatientSchema) else str
+
+        def say(line: str) -> None:
+            tell(in_words(line))
+
         if not resume:  # where the studies have been released
+            check_options(schema, model.validate())
             part = training_schema(schema, config.split.test_fraction)
             for line in widening_lines(model.validate(), part):
                 say(line)
@@ -106,11 +114,9 @@ def run(
             start = time.perf_counter()
             table = load_table(config)
             train, test = split_table(config, table)
-            if evaluate and config.evaluate.enabled and len(test.frame) < 2:
-                raise of_records(
-                    f"the evaluation needs at least 2 test rows, got {len(test.frame)}. Give more records, a "
-                    "larger split.test_fraction, or --no-evaluate"
-                )
+            if evaluate and config.evaluate.enabled and test.records < 2:
+                few = f"the evaluation needs at least 2 test records, got {test.records}. Give more records, "
+                raise of_records(in_words(f"{few}a larger split.test_fraction, or --no-evaluate"))
             loaded = time.perf_counter()
             with _marked(folder, config):
                 if resume:
@@ -130,8 +136,8 @@ def run(
             report = Origin.of_model(model).report(
                 train.schema,
                 name=table.name,
-                outcome=train.schema.outcome,
-                synthetic_records=0,
+                outcome=train.outcome,
+                size={"synthetic_records": 0},
                 config=_without_seed(config),
                 seconds=seconds,
             )
@@ -160,14 +166,18 @@ def _write_table(
         model.guarantee().write_warning(path / WARNING)
         with done.kept("sampling"):
             start = time.perf_counter()
-            sampled.append(_sample_to(model, n, folder.synthetic))
-            seconds = done.add("sample", start, table={**done.report.table, "synthetic_records": n})
-            say(f"sampled {n:,} records in {seconds:.1f} s")
+            first, rows = _sample_to(model, n, folder.synthetic)
+            sampled.append(first)
+            several = model.model_.trajectories is not None
+            size = {"synthetic_records": n} | ({"synthetic_rows": rows} if several else {})
+            seconds = done.add("sample", start, table={**done.report.table, **size})
+            in_rows = f" with {rows:,} rows" if several else ""
+            say(f"sampled {n:,} records{in_rows} in {seconds:.1f} s")
             for line in model.acceptance_.lines():
                 say(line)
         if sampled:
             with done.kept("describing the table"):
-                folder.write_croissant(done.report, model.model_.schema)
+                folder.write_croissant(done.report, model.model_.released_schema)
         done.write(folder)
 
     storage.write_folder(done.out, fill, replace=replace)
@@ -205,8 +215,8 @@ def _without_seed(config: RunConfig) -> dict[str, object]:
     return shown
 
 
-def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
-    """Stream ``n`` records to a file and return the first of them, for evaluation."""
+def _sample_to(model: DPWGANGP, n: int, path: Path) -> tuple[pd.DataFrame, int]:
+    """Stream ``n`` records to a file. Return the first of them, for evaluation, and the number of rows."""
     kept: list[pd.DataFrame] = []
     model.acceptance_ = Acceptance()
     rng = np.random.default_rng(model.random_state)
@@ -219,8 +229,8 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> pd.DataFrame:
                 rows += len(block)
             yield block
 
-    write_table(blocks(), path)
-    return pd.concat(kept, ignore_index=True)
+    rows = write_table(blocks(), path)
+    return pd.concat(kept, ignore_index=True), rows
 
 
 @contextmanager

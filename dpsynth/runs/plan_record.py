@@ -17,6 +17,7 @@ from dpsynth.checks import few, together
 from dpsynth.errors import CONFIDENTIAL
 from dpsynth.report.formats import plain
 from dpsynth.report.verdicts.utility import USEFUL_WITHIN
+from dpsynth.table.patients import about_patients
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,6 +113,8 @@ class BudgetPlan:
         Declared AUC of the true risk. None: from 0.66 to 0.9 over the tables.
     unreviewed : tuple of str
         Columns with fields that were read off the records. If there are any, the plan is confidential.
+    counted : {"records", "patients"}
+        What ``records`` counts. Patients have several rows, and ``advice`` then names their levels.
     """
 
     records: int
@@ -125,6 +128,7 @@ class BudgetPlan:
     simulated_records: int
     auc: float | None = None
     unreviewed: tuple[str, ...] = ()
+    counted: str = "records"
 
     @property
     def confidential(self) -> str:
@@ -146,7 +150,7 @@ class BudgetPlan:
     def large_enough(self) -> str:
         """Whether the table is large enough, in one sentence."""
         at, n = self.forecast, self.records
-        given = f"{n:,} records at epsilon {plain(at.epsilon)}"
+        given = f"{n:,} {self.counted} at epsilon {plain(at.epsilon)}"
         if at.refused:
             return f"No: a fit of {given} would be refused, for the reason below."
         lacking = _lacking(at, n)
@@ -240,7 +244,8 @@ class BudgetPlan:
             lines += [f"- {each.column}: {each.action}. {each.why}" for each in self.advice[:_MOST_ADVICE]]
             more = len(self.advice) - _MOST_ADVICE
             lines += [f"- and {more} more: the table is small for this budget."] if more > 0 else []
-        return "\n".join([*lines, "", *_scope(self)])
+        text = "\n".join([*lines, "", *_scope(self)])
+        return about_patients(text) if self.counted == "patients" else text
 
     @property
     def _studies(self) -> list[str]:

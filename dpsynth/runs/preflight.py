@@ -10,40 +10,59 @@ from pathlib import Path
 import pandas as pd
 
 from dpsynth import datasets
-from dpsynth.datasets.table import Table
+from dpsynth.datasets.table import AnyTable, PatientTable, Table
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.tables import Tables
 from dpsynth.runs.config import RunConfig
 from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.studies import check_studies
-from dpsynth.table.schema import Schema, require_reviewed
+from dpsynth.table.patients import PatientSchema, TableSchema, read_schema
+from dpsynth.table.schema import require_reviewed
 
 #: rows of a synthetic table that are kept in memory for evaluation, whatever its length
 EVALUATED_ROWS = 500_000
 
 
-def load_table(config: RunConfig) -> Table:
+def load_table(config: RunConfig) -> Table | PatientTable:
     """Load the table that a configuration names."""
     if config.data is not None:
         data = config.data
-        return datasets.open_table(data.path, data.schema_path, csv_format=data.csv_format)
+        return datasets.open_table(data.path, read_schema(data.schema_path), csv_format=data.csv_format)
     return datasets.load(str(config.dataset))
 
 
-def split_table(config: RunConfig, table: Table) -> tuple[Table, Table]:
+def split_table(config: RunConfig, table: AnyTable) -> tuple[AnyTable, AnyTable]:
     """Split a table into its training and test part, as a configuration says, the same way every time."""
     split = datasets.train_test if config.split.method == "stratified" else datasets.independent_split
     return split(table, config.split.test_fraction, config.split.seed)
 
 
 def compared(
-    sampled: pd.DataFrame, train: Table, test: Table, declared: tuple[Estimates, ...] = ()
+    sampled: pd.DataFrame,
+    train: Table | PatientTable,
+    test: Table | PatientTable,
+    declared: tuple[Estimates, ...] = (),
 ) -> Tables:
-    """Conform a synthetic table and both parts of the real one. ``declared`` are private estimates."""
-    return Tables.of(sampled, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
+    """Conform a synthetic table and both parts of the real one. ``declared`` are private estimates.
+
+    The first records of a large synthetic table are used, of patients those with all their rows.
+    """
+    first = sampled.head(EVALUATED_ROWS)
+    if isinstance(train, PatientTable) and len(sampled) > EVALUATED_ROWS:
+        unit = train.schema.unit
+        first = first[first[unit] != sampled[unit].iloc[EVALUATED_ROWS]]
+    return Tables.of(first, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
 
 
-def check_run(config: RunConfig) -> Schema:
+def size_of(sampled: pd.DataFrame, schema: TableSchema) -> dict[str, int]:
+    """The size of a synthetic table, for its report: of records, or of patients and their rows."""
+    if isinstance(schema, PatientSchema):
+        patients = int(sampled[schema.unit].nunique())
+        return {"synthetic_records": patients, "synthetic_rows": len(sampled)}
+    return {"synthetic_records": len(sampled)}
+
+
+def check_run(config: RunConfig) -> TableSchema:
     """Check a run's schema, studies and evaluation's settings, and that its table is there.
 
     Returns the schema of the whole table. Raises InputError, whose message starts with the key in the
@@ -58,16 +77,16 @@ def check_run(config: RunConfig) -> Schema:
     dpsynth.errors.InputError: evaluate: constraint 'age > 18': 'age' is not a column (columns: ...
     """
     if config.data is None:
-        schema = datasets.card(str(config.dataset)).table
+        schema: TableSchema = datasets.card(str(config.dataset)).table
     else:
-        schema = Schema.from_yaml(Path(config.data.schema_path))
+        schema = read_schema(Path(config.data.schema_path))
     try:
-        check_studies(config.studies, schema)
+        check_studies(config.studies, schema.levels)
     except InputError as problem:
         raise InputError(f"studies: {problem}") from None
     if config.evaluate.enabled:
         try:
-            config.evaluate.check(schema)
+            config.evaluate.check(schema.levels)
         except InputError as problem:
             raise InputError(f"evaluate: {problem}") from None
     require_reviewed(schema, config.data is not None and config.data.accept_unreviewed)

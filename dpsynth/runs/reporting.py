@@ -22,7 +22,7 @@ from dpsynth.runs.config import ModelConfig
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.synthesizer import DPWGANGP
-from dpsynth.table.schema import Schema
+from dpsynth.table.patients import TableSchema
 from dpsynth.version import __version__
 
 _PACKAGES = ("dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
@@ -55,7 +55,7 @@ class Origin:
 
     ledger: Ledger
     delta: float
-    schema: Schema | None = None
+    schema: TableSchema | None = None
     model: Mapping[str, object] = field(default_factory=dict)
     studies: tuple[Estimates, ...] = ()
     flattened: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Origin:
         return cls(
             fitted.ledger_,
             fitted.delta_ if own is None else own,
-            fitted.model_.schema,
+            fitted.model_.declared_schema,
             {"epsilon": fitted.epsilon, **options},
             fitted.estimates_,
             () if marginals is None else marginals.flattened,
@@ -93,7 +93,7 @@ class Origin:
         ledger.guarantee(told)  # refuses a delta that is none, before anything takes time
         return cls(ledger, float(told))
 
-    def check_schema(self, schema: Schema, path: str | Path) -> None:
+    def check_schema(self, schema: TableSchema, path: str | Path) -> None:
         """Raise DataError for a schema that is not the model's, up to the public number of records."""
         if self.schema is None:
             return
@@ -102,24 +102,24 @@ class Origin:
 
     def report(
         self,
-        schema: Schema,
+        schema: TableSchema,
         *,
         name: str,
         outcome: object,
-        synthetic_records: int,
+        size: Mapping[str, int],
         config: Mapping[str, object],
         seconds: Mapping[str, float],
         evaluation: Evaluation | None = None,
     ) -> RunReport:
         """Return the report of a table made, or evaluated, today with the software at hand.
 
-        ``schema`` is the one that the table was made with, and ``name`` that of the data. ``config`` is the
-        run's as it may be shown. The rest is as in RunReport.
+        ``schema`` is the one that the table was made with, and ``name`` that of the data. ``size`` is that of
+        the synthetic table. ``config`` is the run's as it may be shown. The rest is as in RunReport.
         """
         table: dict[str, object] = {
             "name": name,
             "schema_name": schema.name,
-            "synthetic_records": synthetic_records,
+            **size,
             "columns": len(schema),
             "outcome": outcome,
             "schema_sha256": schema.digest(),

@@ -24,7 +24,7 @@ from dpsynth.files.storage import check_same_ledger
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.datasets.table import Table
+    from dpsynth.datasets.table import PatientTable, Table
     from dpsynth.evaluation.records import Evaluation
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import RunConfig
@@ -134,10 +134,10 @@ class RunFolder:
         write_text(self.report_json, dump_json(report.to_dict()) + "\n")
 
     def write_croissant(self, report: RunReport, schema: Schema | None = None) -> None:
-        """Write the synthetic table's metadata beside it. The schema is that of the model by default."""
+        """Write the synthetic table's metadata beside it. The schema is that of its rows."""
         from dpsynth.report.croissant import metadata_of
 
-        known = self.load_model().model_.schema if schema is None else schema
+        known = self.load_model().model_.released_schema if schema is None else schema
         sample = report.config.get("sample")
         licence = sample.get("license") if isinstance(sample, Mapping) else None
         record = metadata_of(report, known, self.synthetic, licence)
@@ -232,14 +232,14 @@ class OpenedRun:
     report: RunReport
     config: RunConfig
 
-    def parts(self) -> tuple[pd.DataFrame, Table, Table]:
+    def parts(self) -> tuple[pd.DataFrame, Table | PatientTable, Table | PatientTable]:
         """Read the synthetic table, the training part and the held-out part.
 
         Raises InputError if there is no synthetic table, DataError if the schema is not the run's any more.
         """
         from dpsynth.runs.preflight import load_table, split_table
         from dpsynth.table.csv_format import OURS
-        from dpsynth.table.io import read_table
+        from dpsynth.table.patients import read_rows
 
         made, path = self.folder.synthetic, self.folder.path
         if not made.is_file():
@@ -251,7 +251,7 @@ class OpenedRun:
             data = self.config.data
             schema = f"the card of {self.config.dataset}" if data is None else data.schema_path
             raise DataError(f"{path} was made with another schema than {schema} is now")
-        return read_table(made, train.schema, OURS), train, test
+        return read_rows(made, train.schema, OURS), train, test
 
 
 def open_run(run: RunFolder, settings: Mapping[str, object] | None = None) -> OpenedRun:

@@ -17,10 +17,11 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.histories import Histories
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.marginals import Marginals
-from dpsynth.table.patients import PatientSchema
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
 # Share of n_public by which the number of rows may differ from it.
@@ -36,25 +37,24 @@ def conformed(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
 
 def records_of(
     frame: pd.DataFrame | PartitionedRecords,
-    schema: Schema,
+    schema: TableSchema,
     options: FitOptions,
     *,
     accept_n_public: bool,
-    visits: PatientSchema | None = None,
     rng: np.random.Generator | None = None,
 ) -> Records:
     """Records after every check, the cheapest first, before any budget is used.
 
-    With ``visits``, ``frame`` holds several rows for each patient, and ``schema`` describes their levels.
-    ``rng`` then chooses rows, where the schema asks for random ones.
+    With a PatientSchema, ``frame`` holds several rows for each patient. ``rng`` then chooses rows, where the
+    schema asks for random ones.
 
     Raises InputError for no records, or for parts with critic steps or another schema. Raises DataError if
     they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
-    if visits is not None:
+    if isinstance(schema, PatientSchema):
         if not isinstance(frame, pd.DataFrame):
             raise InputError("frame must be a pandas DataFrame where patients have several rows")
-        own = Histories.of(frame, visits, rng or secure_generator()).to_frame(visits)
+        own = Histories.of(frame, schema, rng or secure_generator()).to_frame(schema)
         check_rows(len(own), schema, accept=accept_n_public, of="patients")
         return FrameRecords(own)
     if isinstance(frame, pd.DataFrame):
@@ -76,8 +76,11 @@ def records_of(
     return frame
 
 
-def check_several_rows(options: FitOptions) -> None:
-    """Refuse what a fit of patients with several rows cannot do."""
+def check_options(schema: TableSchema, options: FitOptions) -> None:
+    """Raise InputError for studies that do not fit, and for what patients with several rows cannot have."""
+    check_studies(options.studies, schema.levels)
+    if not isinstance(schema, PatientSchema):
+        return
     if options.steps:
         raise InputError("training_steps must be 0, with a base model, where patients have several rows")
     shares = options.shares or Shares()
@@ -85,27 +88,29 @@ def check_several_rows(options: FitOptions) -> None:
         raise InputError("shares.studies and shares.visits must add to less than 1")
 
 
-def rows_of(frame: pd.DataFrame | PartitionedRecords, visits: PatientSchema | None) -> int:
+def exact_number(frame: pd.DataFrame | PartitionedRecords, schema: TableSchema) -> int:
     """The exact number of records, or of patients with several rows: confidential."""
-    if visits is not None and isinstance(frame, pd.DataFrame):
-        return int(frame[visits.unit].nunique())
+    if isinstance(schema, PatientSchema) and isinstance(frame, pd.DataFrame):
+        return int(frame[schema.unit].nunique())
     return len(frame) if isinstance(frame, pd.DataFrame) else frame.table.rows
 
 
-def tell_few_records(rows: int, marginals: MarginalsRelease | None, epsilon: float | None) -> None:
+def tell_few_records(
+    rows: int, marginals: MarginalsRelease | None, epsilon: float | None, of: str = "rows"
+) -> None:
     """Warn the owner if the noise of a column's count is more than a tenth of all records."""
     if marginals is None or epsilon is None or marginals.noise_std <= _MOST_NOISE * rows:
         return
     warnings.warn(
         f"epsilon {epsilon:g} leaves little of so small a table: noise moves each count by about "
-        f"{marginals.noise_std:,.0f}, and there are {rows:,} rows (confidential). Expect rough columns and "
-        "few associations. A larger epsilon, more records or fewer columns help",
+        f"{marginals.noise_std:,.0f}, and there are {rows:,} {of} (confidential). Expect rough columns and "
+        f"few associations. A larger epsilon, more {of} or fewer columns help",
         OwnerWarning,
         stacklevel=3,
     )
 
 
-def check_rows(rows: int, schema: Schema, *, accept: bool, of: str = "rows") -> None:
+def check_rows(rows: int, schema: TableSchema, *, accept: bool, of: str = "rows") -> None:
     """Refuse fewer than two rows, or a number far from ``n_public``, before any budget is used.
 
     Everything is scaled to ``n_public``. A part drawn record by record differs from its expected number n by

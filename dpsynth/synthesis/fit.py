@@ -45,7 +45,7 @@ from dpsynth.synthesis.planning import Blueprint, check_matching, choose_noise, 
 from dpsynth.synthesis.studies import check_widening, fit_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
-from dpsynth.table.patients import PatientSchema
+from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -74,23 +74,19 @@ Refinements = tuple[PairwiseStatistics | None, NeighbourHistogram | None]
 
 
 def plan_fit(
-    records: Records,
-    schema: Schema,
-    options: FitOptions,
-    rng: np.random.Generator,
-    ledger: Ledger,
-    visits: PatientSchema | None = None,
+    records: Records, schema: TableSchema, options: FitOptions, rng: np.random.Generator, ledger: Ledger
 ) -> FitPlan:
     """Count the records if their number is not public, and choose all other noise.
 
     Raises PrivacyError if the budget is too small for the run or for a study.
     """
     check_matching(options)  # before the count costs budget
-    n, n_std, spent = _count(records, schema, options, rng, ledger)
-    blueprint = draw_up(schema.modelled, n, options, n_std, visits)
+    levels = schema.levels
+    n, n_std, spent = _count(records, levels, options, rng, ledger)
+    blueprint = draw_up(schema, n, options, n_std)
     releases = choose_noise(blueprint, options, spent)
-    check_widening(options.studies, releases.studies, schema, n)
-    return FitPlan(schema, options, n, blueprint, releases)
+    check_widening(options.studies, releases.studies, levels, n)
+    return FitPlan(levels, options, n, blueprint, releases)
 
 
 def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledger: Ledger) -> GeneratorModel:
@@ -104,18 +100,29 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     model = dataclasses.replace(model, schema=plan.schema, base_model=base_model)
     studies, planned = plan.options.studies, plan.releases.studies
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
-    visits, trajectories = plan.releases.visits, None
-    if visits is not None:
-        parents = likely_parents(visits.schema, model.sample(_PARENTS, rng))
-        noisy = ledger.run(dataclasses.replace(visits, parents=tuple(parents.items())), records, rng)
-        trajectories = Trajectories.of(visits.schema, noisy, visits.noise_std, parents)
+    trajectories = release_rows(records, model, plan, rng, ledger)
     return dataclasses.replace(model, studies=fitted, trajectories=trajectories)
+
+
+def release_rows(
+    records: Records, model: GeneratorModel, plan: FitPlan, rng: np.random.Generator, ledger: Ledger
+) -> Trajectories | None:
+    """The tables of rows, where patients have several. ``model`` is that of their levels."""
+    visits = plan.releases.visits
+    if visits is None:
+        return None
+    parents = likely_parents(visits.schema, model.sample(_PARENTS, rng))
+    noisy = ledger.run(dataclasses.replace(visits, parents=tuple(parents.items())), records, rng)
+    return Trajectories.of(visits.schema, noisy, visits.noise_std, parents)
 
 
 def release_statistics(
     records: Records, plan: FitPlan, rng: np.random.Generator, ledger: Ledger
 ) -> tuple[GeneratorModel, Refinements]:
-    """All releases but studies and critic steps: an untrained, not reweighted model, and its refinements."""
+    """All releases of the levels but studies and critic steps: an untrained model, and its refinements.
+
+    The model is not reweighted. The levels are the records themselves where each is one row.
+    """
     options, releases, training = plan.options, plan.releases, plan.blueprint.training
     schema = plan.blueprint.needs.schema
     thesis = options.preset == "healthgan"

@@ -31,14 +31,17 @@ from dpsynth.model.rejection import Acceptance
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.model.study_samples.study_releases import FittedStudy
+from dpsynth.model.trajectories import Trajectories
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease
 from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.tables import TablesRelease
+from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.outcomes import redrawn
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.histories import Histories
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.rules import Rule
 
@@ -52,13 +55,17 @@ _AMONG = 20
 def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     """Return another model of the same population, as from another sample and other noise.
 
-    Marginals, the base model's tables, pairwise statistics and the nearest-neighbour histogram are redrawn
-    together, from one sample of records. A model without useful random Fourier features is redrawn without
-    them. Raises InputError if the model has no released marginals, or was saved by a version that did not
-    keep their noise.
+    Marginals, the base model's tables, pairwise statistics, the nearest-neighbour histogram and the tables of
+    rows are redrawn together, from one sample of records. A model without useful random Fourier features is
+    redrawn without them. Raises InputError if the model has no released marginals, or was saved by a version
+    that did not keep their noise.
     """
     encoder, base_model, marginals = model.encoder, model.base_model, _released(model)
-    records = FrameRecords(_records(marginals, base_model, rng))
+    frame, trajectories = _records(marginals, base_model, rng), model.trajectories
+    if trajectories is not None:
+        schema = trajectories.schema
+        frame = Histories.of(trajectories.rows(frame, rng), schema, rng).to_frame(schema)
+    records = FrameRecords(frame)
     release = MarginalsRelease(
         schema=encoder.schema,
         n=marginals.n,
@@ -69,8 +76,10 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
         again = estimate_marginals(release, release(records, rng), marginals.grids)
         if base_model is not None:
             base_model = _base_model(base_model, again, records, rng)
+        if trajectories is not None:
+            trajectories = _trajectories(trajectories, records, rng)
     encoder = Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical)
-    return dataclasses.replace(model, encoder=encoder, base_model=base_model)
+    return dataclasses.replace(model, encoder=encoder, base_model=base_model, trajectories=trajectories)
 
 
 def redrawn_tables(
@@ -128,6 +137,15 @@ def _records(
     # Anywhere in their cells: columns of many values are also counted value by value.
     columns = zip(marginals.grids, cells.T, rng.random(cells.T.shape), strict=True)
     return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})
+
+
+def _trajectories(
+    trajectories: Trajectories, records: FrameRecords, rng: np.random.Generator
+) -> Trajectories:
+    schema, std = trajectories.schema, trajectories.noise_std
+    release = VisitsRelease(schema=schema, noise_multiplier=None)
+    release = dataclasses.replace(release, noise_multiplier=std / release.l2_sensitivity or None)
+    return Trajectories.of(schema, release(records, rng), std)
 
 
 def _base_model(

@@ -33,9 +33,10 @@ FIRST = _NAME.format(0)
 
 @dataclass(frozen=True)
 class Part:
-    """A file to be drawn."""
+    """A file to be drawn, of ``rows`` records after the first ``start``."""
 
     name: str
+    start: int
     rows: int
     seed: np.random.SeedSequence
 
@@ -49,7 +50,7 @@ def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Par
     count = partitions or max(-(-n // PART_ROWS), 1)
     ends = [n * i // count for i in range(count + 1)]
     for i, stream in enumerate(np.random.SeedSequence(seed).spawn(count)):
-        yield Part(_NAME.format(i), ends[i + 1] - ends[i], stream)
+        yield Part(_NAME.format(i), ends[i], ends[i + 1] - ends[i], stream)
 
 
 def sample_parts(
@@ -73,5 +74,6 @@ def _draw(part: Part, model: GeneratorModel, folder: Path, where: Where | None) 
     rng = np.random.default_rng(part.seed)
     # Rules hold functions, which do not travel; their text does.
     conditions = parse_where(where, model.schema)
-    write_table(model.blocks(part.rows, rng, where=conditions, record=record), folder / part.name)
+    blocks = model.blocks(part.rows, rng, where=conditions, record=record, before=part.start)
+    write_table(blocks, folder / part.name)
     return record

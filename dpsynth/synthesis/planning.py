@@ -14,7 +14,7 @@ from dpsynth.releases.structure import Kind
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.table.patients import PatientSchema
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
@@ -61,14 +61,11 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
     return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
 
 
-def draw_up(
-    schema: Schema, n: float, options: FitOptions, n_std: float = 0.0, visits: PatientSchema | None = None
-) -> Blueprint:
-    """Plan a fit without records. ``n_std`` is the noise of a private number of records.
-
-    With ``visits``, ``schema`` is that of the patients' levels.
-    """
+def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
+    """Plan a fit without records. ``n_std`` is the noise of a private number of records."""
     check_matching(options)
+    schema = described.levels.modelled
+    visits = described if isinstance(described, PatientSchema) else None
     thesis = options.preset == "healthgan"
     training: TrainingSettings | MatchingSettings
     training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)

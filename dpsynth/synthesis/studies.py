@@ -19,6 +19,7 @@ from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import choose_noise, draw_up
+from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
 
 #: synthetic records that stand for the real ones in every expectation
@@ -80,13 +81,14 @@ def check_widening(
     return expected
 
 
-def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
+def planned_widening(options: FitOptions, schema: TableSchema) -> dict[str, float]:
     """Expected widening of each study, before a record is read.
 
     Raises InputError if a study does not fit the schema or the number of records is not public. Raises
     PrivacyError if the budget is too small for a study.
     """
-    check_studies(options.studies, schema)
+    levels = schema.levels
+    check_studies(options.studies, levels)
     if not options.studies:
         return {}
     if schema.n_public is None:
@@ -95,19 +97,19 @@ def planned_widening(options: FitOptions, schema: Schema) -> dict[str, float]:
             "then counts privately, before anything else"
         )
     n = float(schema.n_public)
-    releases = choose_noise(draw_up(schema.modelled, n, options), options, (0.0, 0.0))
-    return check_widening(options.studies, releases.studies, schema, n)
+    releases = choose_noise(draw_up(schema, n, options), options, (0.0, 0.0))
+    return check_widening(options.studies, releases.studies, levels, n)
 
 
-def widening_lines(options: FitOptions, schema: Schema) -> list[str]:
+def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
     """One sentence a study about `planned_widening`, or why it is unknown, with the same errors."""
-    check_studies(options.studies, schema)
+    check_studies(options.studies, schema.levels)
     if options.studies and schema.n_public is None:
         return [
             "studies: the width of their intervals depends on the number of records, which is private. The "
             "fit counts them first. A study that the budget cannot bear is refused after that count"
         ]
-    gaps = {study.label for study in options.studies if _may_lack(study, schema)}
+    gaps = {study.label for study in options.studies if _may_lack(study, schema.levels)}
     return [
         f"study {name}: intervals about {wide:.1f} times as wide as without noise"
         + (", and wider where records lack a value" if name in gaps else "")
@@ -124,6 +126,7 @@ def _may_lack(study: Study, schema: Schema) -> bool:
 
 def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame:
     """Synthetic records that stand for the real ones. ``model`` is the untrained base model."""
+    model = dataclasses.replace(model, trajectories=None)  # a study is of patients, by their levels
     try:
         return model.sample(DRAWS, rng)
     except RejectionError:  # keep the releases: samples that break constraints are better than none

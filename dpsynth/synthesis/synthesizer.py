@@ -30,11 +30,11 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
-    check_several_rows,
+    check_options,
     conformed,
+    exact_number,
     record_provenance,
     records_of,
-    rows_of,
     tell_few_records,
     warn_of_flattened,
 )
@@ -43,9 +43,9 @@ from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
-from dpsynth.synthesis.studies import check_studies, planned_widening
+from dpsynth.synthesis.studies import planned_widening
 from dpsynth.table.io import write_table
-from dpsynth.table.patients import PatientSchema
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema, require_reviewed
 from dpsynth.table.where import Where, combinations, parse_where
@@ -202,12 +202,12 @@ class DPWGANGP(BaseEstimator):
         """Check the constructor's arguments, as ``fit`` does first. An error names the wrong one."""
         return FitOptions.of(**self.get_params(deep=False))
 
-    def expected_widening(self, schema: Schema) -> dict[str, float]:
+    def expected_widening(self, schema: TableSchema) -> dict[str, float]:
         """Return the expected width of the studies' intervals, from public numbers and without budget.
 
         Parameters
         ----------
-        schema : Schema
+        schema : Schema or PatientSchema
             With ``n_public`` of the records for ``fit``: for a training part, its own number.
 
         Returns
@@ -241,7 +241,7 @@ class DPWGANGP(BaseEstimator):
         frame: pd.DataFrame | PartitionedRecords,
         y: None = None,
         *,
-        schema: Schema | PatientSchema,
+        schema: TableSchema,
         ledger: Ledger | None = None,
         accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
@@ -249,7 +249,8 @@ class DPWGANGP(BaseEstimator):
     ) -> Self:
         """Train on a private table.
 
-        Neighbouring datasets differ by one added or removed record. ``ledger_`` states every sensitivity.
+        Neighbouring datasets differ by one added or removed record: a row, or with a PatientSchema a patient
+        with all rows. ``ledger_`` states every sensitivity.
 
         Parameters
         ----------
@@ -293,34 +294,30 @@ class DPWGANGP(BaseEstimator):
             nearly flattens some columns.
         """
         options = self.validate()
-        visits = schema if isinstance(schema, PatientSchema) else None
-        schema = schema.levels if isinstance(schema, PatientSchema) else schema
-        if not isinstance(schema, Schema):
+        if not isinstance(schema, Schema | PatientSchema):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
-        if visits is not None:
-            check_several_rows(options)
-        declared = schema if visits is None else visits
-        unreviewed = require_reviewed(declared, options.accept_unreviewed)
-        check_studies(options.studies, schema)
+        unreviewed = require_reviewed(schema, options.accept_unreviewed)
+        check_options(schema, options)
         # A second fit reads the same records again, so it adds to the ledger that is there.
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
         ledger = earlier if earlier is not None else Ledger()
         rng = self._generator(len(ledger.entries))
-        records = records_of(frame, schema, options, accept_n_public=accept_n_public, visits=visits, rng=rng)
+        records = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
         if checkpoint is not None and options.steps:
             load_tensorflow_quietly()
             from dpsynth.model.wgan.checkpoint import check_target
 
             check_target(checkpoint)
+        record_provenance(ledger, schema.levels, options, rng, unreviewed)
         self.ledger_ = ledger
-        record_provenance(ledger, schema, options, rng, unreviewed)
 
         try:
-            plan = plan_fit(records, schema, options, rng, ledger, visits)
+            plan = plan_fit(records, schema, options, rng, ledger)
             self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
-            tell_few_records(rows_of(frame, visits), releases.marginals, options.epsilon)
+            of = "patients" if isinstance(schema, PatientSchema) else "rows"
+            tell_few_records(exact_number(frame, schema), releases.marginals, options.epsilon, of)
             history: list[dict[str, float]] = []
             with shown(progress, training_bar) as tell:
                 model = fit_releases(records, plan, rng, ledger)
@@ -441,7 +438,7 @@ class DPWGANGP(BaseEstimator):
         m : int
             Number of tables, at least 2. Intervals of few tables are wide, 20 or more are better.
         n_samples : int, optional
-            Records of each. By default ``n_``, as many as the real table has.
+            Records of each, or patients with all rows. By default ``n_``, as many as the real table has.
         study : str, optional
             Name of a pre-specified regression.
         where, random_state
@@ -507,8 +504,6 @@ class DPWGANGP(BaseEstimator):
     ) -> Iterator[pd.DataFrame]:
         """The tables of `sample_many`, one at a time. Bad arguments are refused before the first."""
         self._check_fitted()
-        if self.model_.trajectories is not None:
-            raise InputError("tables to combine cannot be drawn where patients have several rows")
         whole("m", m, 2)
         n = max(round(self.n_), 1) if n_samples is None else n_samples
         seed = checked_seed(seed)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import Column
-from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
+from dpsynth.table.patients import SHARE_CLASSES, PatientSchema, TableSchema
 from dpsynth.table.values import amounts, cast, days, numeric_values
 
 Floats = NDArray[np.float64]
@@ -60,19 +60,15 @@ class Histories:
 
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
         """
-        for name, use in ((schema.unit, "identifies patients"), (schema.order, "orders a patient's rows")):
-            if name not in frame:
-                raise DataError(f"the table lacks the column {name!r}, which {use}")
-            empty = frame[name].isna().to_numpy()
-            if empty.any():
-                raise of_records(f"row {int(empty.argmax()) + 1}: {name!r} is missing, but {use}")
+        patient = units_of(frame, schema)
+        _check_there(frame, schema.order, "orders a patient's rows")
         table = schema.table.conform(frame).frame
         if schema.timed:
             time = amounts(schema.column(schema.order), table[schema.order])
         else:
             time = pd.factorize(frame[schema.order], sort=True)[0].astype(np.float64)
-        used = _used(table, schema, pd.factorize(frame[schema.unit])[0], time)
-        table, time, patient = table[used], time[used], pd.factorize(frame[schema.unit][used])[0]
+        used = _used(table, schema, patient, time)
+        table, time, patient = table[used], time[used], pd.factorize(patient[used])[0]
         if schema.keep == "random":
             kept = _ranks(patient, rng.random(len(time))) < schema.most
             table, patient, time = table[kept], patient[kept], time[kept]
@@ -131,6 +127,23 @@ def _used(
         before = pd.Series(ended).groupby(patient[order]).cumsum().to_numpy() - ended
         used[order] &= before == 0
     return used
+
+
+def units_of(frame: pd.DataFrame, schema: PatientSchema) -> NDArray[np.int64]:
+    """Number of each row's patient, from 0, in the order of their first rows.
+
+    Raises DataError if the unit is absent or missing in a row.
+    """
+    _check_there(frame, schema.unit, "identifies patients")
+    return pd.factorize(frame[schema.unit])[0]
+
+
+def _check_there(frame: pd.DataFrame, name: str, use: str) -> None:
+    if name not in frame:
+        raise DataError(f"the table lacks the column {name!r}, which {use}")
+    empty = frame[name].isna().to_numpy()
+    if empty.any():
+        raise of_records(f"row {int(empty.argmax()) + 1}: {name!r} is missing, but {use}")
 
 
 def _ranks(group: NDArray[np.int64], keys: Floats) -> NDArray[np.int64]:
@@ -264,6 +277,13 @@ def _course(column: Column, values: Floats, rows: NDArray[np.int64]) -> dict[str
 def _codes(values: Floats) -> NDArray[np.int64]:
     """Categories' numbers, -1 where there is no value."""
     return np.nan_to_num(values, nan=-1.0).astype(np.int64)
+
+
+def records_in(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """One row for each record, conformed: the table itself, or the levels of patients with several rows."""
+    if isinstance(schema, PatientSchema):
+        return patient_table(frame, schema, random_state=0)
+    return schema.conform(frame).frame
 
 
 def _variable(column: Column, values: Floats, times: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:

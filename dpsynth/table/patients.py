@@ -8,9 +8,10 @@ patient. A chain of rows forgets a patient after a few rows. A level does not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
@@ -22,9 +23,9 @@ from dpsynth.files.notebook import html_lines
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.io import WRITABLE, read_cells
+from dpsynth.table.io import WRITABLE, read_cells, read_table
 from dpsynth.table.patient_files import PatientFile, PatientFolder, ordered
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, digest_of
 from dpsynth.table.values import days
 
 #: Rows of a patient that are modelled, at most.
@@ -315,6 +316,22 @@ class PatientSchema(BaseModel):
         return rows.assign(**{name: values for name, values in apart.items() if name not in rows})
 
     @property
+    def counted(self) -> str:
+        """What ``n_public`` and sizes of tables count."""
+        return "patients"
+
+    def with_n_public(self, n: int | None) -> Self:
+        """Return the schema with another public number of patients (None: not public)."""
+        return self.model_copy(update={"n_public": n})
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
+        return digest_of(self.to_dict())
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order."""
         return tuple(column.name for column in self.columns)
@@ -380,29 +397,55 @@ class PatientSchema(BaseModel):
         own = Schema(columns=self.columns).modelled
         columns = [own.column(name) for name in own.names if name in self.per_patient]
         columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most))
+        times: list[tuple[Column, list[Column]]] = []
         if self.timed:
-            clock = self.clock
-            columns.append(self.column(self.order).model_copy(update={"name": f"{clock.name} first"}))
-            columns.append(_length(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit))
-        for column in self.variables:
-            columns += self._levels_of(column)
+            clock, order = self.clock, self.column(self.order)
+            first = order.model_copy(update={"name": f"{clock.name} first"})
+            span = _length(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit)
+            times = [(order, [first, span])]
+        for column, found in (*times, *((each, self._levels_of(each)) for each in self.variables)):
+            # what was read off the rows shows in their levels
+            columns += [level.model_copy(update={"unreviewed": column.unreviewed}) for level in found]
         return Schema(
             columns=tuple(columns),
             n_public=self.n_public,
             outcome=self.outcome,
             name=self.name,
-            unit=f"one patient ({self.unit}) with all rows, of which at most {self.most} are used",
+            unit=f"one patient with all rows ({self.unit}, at most {self.most} rows are used)",
         )
 
 
-def read_schema(path: str | Path) -> Schema | PatientSchema:
-    """Read the schema of a YAML file. The key ``rows`` makes it one of patients with several rows."""
+#: of a table with one row for each record, or with several for each patient
+TableSchema = Schema | PatientSchema
 
-    def build(data: Any) -> Schema | PatientSchema:
-        several = isinstance(data, Mapping) and "rows" in data
-        return PatientSchema.from_dict(data) if several else Schema.from_dict(data)
 
-    return read_yaml(path, build, error=SchemaError)
+def read_rows(path: str | Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
+    """Read a table of either kind, see :func:`dpsynth.table.io.read_table` and :meth:`PatientSchema.read`."""
+    if isinstance(schema, PatientSchema):
+        return schema.read(path, csv_format)
+    return read_table(path, schema, csv_format)
+
+
+def about_patients(text: str) -> str:
+    """Return a text about records as one about patients, who are the records where they have several rows.
+
+    Examples
+    --------
+    >>> about_patients("Records trained the model. One record's values were recorded")
+    "Patients trained the model. One patient's values were recorded"
+    """
+    return re.sub(r"\b([Rr])ecord(?=s?\b)", lambda r: "Patient" if r[1] == "R" else "patient", text)
+
+
+def schema_of(data: Any) -> TableSchema:
+    """Build a schema of either kind. The key ``rows`` makes it one of patients with several rows."""
+    several = isinstance(data, Mapping) and "rows" in data
+    return PatientSchema.from_dict(data) if several else Schema.from_dict(data)
+
+
+def read_schema(path: str | Path) -> TableSchema:
+    """Read the schema of a YAML file, of either kind."""
+    return read_yaml(path, schema_of, error=SchemaError)
 
 
 def _length(name: str, lower: float, upper: float, step: float | None, unit: str | None) -> Column:

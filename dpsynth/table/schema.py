@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
@@ -32,6 +32,14 @@ from dpsynth.table.where import combinations
 __all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
 
 _NO_FORMULA = {"derived": None, "read_as": None}
+
+
+class Reviewable(Protocol):
+    """What names the fields that nobody has reviewed."""
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]:
+        """These fields of each column that has any."""
 
 
 class Schema(BaseModel):
@@ -143,6 +151,16 @@ class Schema(BaseModel):
         return readings(self.columns)
 
     @property
+    def counted(self) -> str:
+        """What ``n_public`` and sizes of tables count."""
+        return "records"
+
+    @property
+    def levels(self) -> Schema:
+        """The schema of the table with one row for each unit: this one (see PatientSchema.levels)."""
+        return self
+
+    @property
     def modelled(self) -> Schema:
         """The part that is counted and modelled: without derived columns, constraints and readings."""
         if not self.constraints and not any(column.derived or column.read_as for column in self.columns):
@@ -228,7 +246,7 @@ class Schema(BaseModel):
             )
         )
 
-    def with_n_public(self, n: int | None) -> Schema:
+    def with_n_public(self, n: int | None) -> Self:
         """Return the schema with another public number of records (None: not public)."""
         return self._with(n_public=n)
 
@@ -249,9 +267,9 @@ class Schema(BaseModel):
         outcome = self.outcome if self.outcome in chosen else None
         return self._with(columns=columns, outcome=outcome, constraints=kept)
 
-    def _with(self, **changes: Any) -> Schema:
+    def _with(self, **changes: Any) -> Self:
         fields = {field: getattr(self, field) for field in type(self).model_fields}
-        return Schema(**{**fields, **changes})
+        return type(self)(**{**fields, **changes})
 
     def conform(self, frame: pd.DataFrame) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
@@ -331,8 +349,7 @@ class Schema(BaseModel):
 
     def digest(self) -> str:
         """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(text.encode("ascii")).hexdigest()
+        return digest_of(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
@@ -441,14 +458,13 @@ class Schema(BaseModel):
         return cls(**{**sdv_fields(metadata, frame, known or {}), **fields})
 
 
-class _Described(Protocol):
-    """A schema of a table, or of patients with several rows."""
+def digest_of(record: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a schema's canonical JSON."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
-    @property
-    def unreviewed(self) -> dict[str, tuple[str, ...]]: ...
 
-
-def require_reviewed(schema: _Described, accept: bool = False) -> dict[str, tuple[str, ...]]:
+def require_reviewed(schema: Reviewable, accept: bool = False) -> dict[str, tuple[str, ...]]:
     """Return the unreviewed fields of each column, or refuse a schema that has any with PrivacyError.
 
     Their bounds or categories were read off the private records. With ``accept`` the caller goes on all the

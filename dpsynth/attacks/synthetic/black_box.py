@@ -33,6 +33,7 @@ from dpsynth.checks import whole
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.files.rounds import OnRound, silent
 from dpsynth.table.grid import Grid
+from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -81,7 +82,7 @@ class BlackBox:
 def audit_table(
     fit_sample: FitSample,
     base: pd.DataFrame,
-    schema: Schema,
+    schema: TableSchema,
     *,
     fits: int,
     canaries: int | pd.DataFrame = 1,
@@ -102,9 +103,9 @@ def audit_table(
     fit_sample : callable
         ``fit_sample(frame, rng) -> frame``, picklable if there are several jobs.
     base : DataFrame of shape (n, columns)
-        Records that every training table has.
-    schema : Schema
-        Columns of the records.
+        Records that every training table has, or rows of patients.
+    schema : Schema or PatientSchema
+        Columns of the records, or of the rows. A canary is then a patient with all rows.
     fits : int
         At least 2.
     canaries : int or DataFrame

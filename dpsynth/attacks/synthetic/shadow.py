@@ -1,6 +1,7 @@
 """Membership by shadow models: canaries are planted or not, and the attacker has the generator itself.
 
-Canaries are records unlike all others, planted into a training table to see whether they leave a trace. Each
+Canaries are records unlike all others, planted into a training table to see whether they leave a trace. Where
+patients have several rows, a canary is a patient with all rows, and tables are compared by levels. Each
 round puts every canary into the table by a coin of its own, and the generator makes a synthetic table. The
 attacker measures the distances of the closest records to each canary. She counts records that share one or
 two of its values: a generator that samples from counts shows a record there, and nowhere else. From half of
@@ -44,6 +45,8 @@ from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
+from dpsynth.table.histories import records_in, units_of
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import cast, category_codes, step_values
 
@@ -111,12 +114,15 @@ def _units(frame: pd.DataFrame, schema: Schema) -> Floats:
 _DRAWS = 100
 
 
-def plant(schema: Schema, count: int, rng: np.random.Generator) -> pd.DataFrame:
+def plant(schema: TableSchema, count: int, rng: np.random.Generator) -> pd.DataFrame:
     """Draw canaries: records with every column drawn by itself, uniformly over its public values.
 
     Such records are unlike real ones, and so the easiest to notice. They read no real record, obey the
-    schema's rules, and their derived columns are computed.
+    schema's rules, and their derived columns are computed. Patients with several rows have as many as may be.
     """
+    if isinstance(schema, PatientSchema):
+        rows = plant(schema.table, count * schema.most, rng)
+        return rows.assign(**{schema.unit: np.repeat(np.arange(count), schema.most)})
     kept = pd.DataFrame()
     for _ in range(_DRAWS):
         drawn = pd.DataFrame({c.name: _uniform(c, 4 * count, rng) for c in schema.modelled.columns})
@@ -141,7 +147,7 @@ def _uniform(column: Column, n: int, rng: np.random.Generator) -> Any:
 
 #: makes a synthetic table from a frame; any generator
 FitSample = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
-#: how a table lies around canaries, a row a canary
+#: how a table of records lies around canaries, a row a canary
 Look = Callable[[pd.DataFrame, pd.DataFrame, Schema], Floats]
 
 
@@ -182,7 +188,7 @@ class Shadow:
 def shadow_attack(
     fit_sample: FitSample,
     base: pd.DataFrame,
-    schema: Schema,
+    schema: TableSchema,
     *,
     rounds: int,
     canaries: int | pd.DataFrame = 20,
@@ -201,13 +207,13 @@ def shadow_attack(
     fit_sample : callable
         ``fit_sample(frame, rng) -> frame``: any generator, picklable if ``jobs`` is more than 1.
     base : pandas.DataFrame of shape (n, columns)
-        Records that are in every training table, conformed to the schema.
-    schema : Schema
-        Columns of the records.
+        Records that are in every training table, conformed to the schema, or rows of patients.
+    schema : Schema or PatientSchema
+        Columns of the records, or of the rows.
     rounds : int
         Shadow models and targets together, an even number of at least 4.
     canaries : int or pandas.DataFrame
-        Number to draw (:func:`plant`), or the records themselves.
+        Number to draw (:func:`plant`), or the records themselves, of patients with all their rows.
     seed : int
         For coins, canaries and generators.
     proved : Proved, optional
@@ -250,7 +256,7 @@ def shadow_attack(
 def planted_rounds(
     fit_sample: FitSample,
     base: pd.DataFrame,
-    schema: Schema,
+    schema: TableSchema,
     look: Look,
     canaries: int | pd.DataFrame,
     seed: int,
@@ -263,9 +269,9 @@ def planted_rounds(
     """
     source = np.random.default_rng([seed, 0])
     planted = plant(schema, whole("canaries", canaries), source) if isinstance(canaries, int) else canaries
-    settings = {"seed": seed, "canaries": len(planted), "records": len(base), "looks": VERSION}
+    work = _Round.of(fit_sample, base, planted, schema, look)
+    settings = {"seed": seed, "canaries": work.canaries, "records": len(base), "looks": VERSION}
     settings |= kept.pop("settings") or {}
-    work = _Round(fit_sample, base, planted, schema, look)
     tasks = {label: (seed, number) for number, label in enumerate(labels)}
     done = carry_out(work, tasks, settings=settings, **kept).values()
     coins = np.array([record["used"] for record in done], dtype=bool)
@@ -298,22 +304,44 @@ def learned_guesses(coins: NDArray[np.bool_], looks: Floats, seen: Floats) -> ND
 
 @dataclass(frozen=True)
 class _Round:
-    """One table with some of the canaries, sent to other processes."""
+    """One table with some of the canaries, sent to other processes.
+
+    ``canary``: the number of each planted row's canary. ``seen``: the canaries as records.
+    """
 
     fit_sample: FitSample
     base: pd.DataFrame
-    canaries: pd.DataFrame
-    schema: Schema
+    planted: pd.DataFrame
+    canary: NDArray[np.int64]
+    seen: pd.DataFrame
+    schema: TableSchema
     look: Look
+
+    @classmethod
+    def of(
+        cls, fit_sample: FitSample, base: pd.DataFrame, planted: pd.DataFrame, schema: TableSchema, look: Look
+    ) -> _Round:
+        """Number the canaries. Patients get new identifiers, of which no two are alike."""
+        canary = np.arange(len(planted))
+        if isinstance(schema, PatientSchema):
+            others, canary = units_of(base, schema), units_of(planted, schema)
+            base = base.assign(**{schema.unit: others})
+            planted = planted.assign(**{schema.unit: canary + others.max(initial=-1) + 1})
+        return cls(fit_sample, base, planted, canary, records_in(planted, schema), schema, look)
+
+    @property
+    def canaries(self) -> int:
+        """Number of canaries."""
+        return len(self.seen)
 
     def __call__(self, task: tuple[int, int]) -> dict[str, Any]:
         seed, number = task
         rng = np.random.default_rng([seed, 1, number])
-        used = rng.random(len(self.canaries)) < 0.5
-        frame = pd.concat([self.base, self.canaries[used]], ignore_index=True)
+        used = rng.random(self.canaries) < 0.5
+        frame = pd.concat([self.base, self.planted[used[self.canary]]], ignore_index=True)
         frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
-        made = self.schema.conform(self.fit_sample(frame, rng)).frame
-        return {"used": used.tolist(), "looks": self.look(self.canaries, made, self.schema).tolist()}
+        made = records_in(self.fit_sample(frame, rng), self.schema)
+        return {"used": used.tolist(), "looks": self.look(self.seen, made, self.schema.levels).tolist()}
 
 
 def _interval(right: NDArray[np.bool_], level: float) -> Estimate:

@@ -144,12 +144,12 @@ def _read(
     """Read the three tables. Wrong columns are found before, in the schema."""
     from dpsynth.attacks.synthetic.suite import check_request
     from dpsynth.evaluation.tables import Tables
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import read_schema
 
     path = files["--schema"]
     assert path is not None
-    schema = Schema.from_yaml(path)
-    check_request(schema, parts, sensitive)
+    schema = read_schema(path)
+    check_request(schema.levels, parts, sensitive)
     made, real, held_out = (
         read_named(Path(str(files[name])), schema, written)
         for name, written in (
@@ -170,8 +170,8 @@ def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int,
     try:
         return shadow_attack(
             attacked.generator,
-            attacked.tables.train,
-            attacked.tables.schema,
+            attacked.base,
+            attacked.generator.schema,
             rounds=rounds,
             canaries=_CANARIES,
             seed=seed,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.studies.estimates import Estimates
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import TableSchema
 
 
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout.")]
@@ -172,11 +172,11 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     return with_format
 
 
-def read_named(path: Path, schema: Schema, csv_format: CsvFormat) -> pd.DataFrame:
+def read_named(path: Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
     """Read one table of several. An error names the table."""
-    from dpsynth.table.io import read_table
+    from dpsynth.table.patients import read_rows
 
     try:
-        return read_table(path, schema, csv_format)
+        return read_rows(path, schema, csv_format)
     except DataError as problem:
         raise problem if str(path) in str(problem) else DataError(f"{path}: {problem}") from None

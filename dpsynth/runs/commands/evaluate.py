@@ -22,13 +22,10 @@ from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 from dpsynth.runs.commands.run import end_of, judgement
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpsynth.evaluation.records import Evaluation
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.reporting import Origin
-    from dpsynth.table.patients import PatientSchema
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import TableSchema
 
 
 _FILES = "evaluation.json, evaluation.md and report.html"
@@ -84,6 +81,7 @@ def evaluate_table(
     from dpsynth.evaluation.tables import Tables
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
+    from dpsynth.runs.preflight import size_of
     from dpsynth.runs.run_folder import RunFolder
 
     asked: dict[str, object] = {
@@ -115,21 +113,16 @@ def evaluate_table(
         nullcontext() if out is None else claimed(out, force=force, mark=RunFolder(out).evaluation_json.name)
     )
     with claim:
-        known, visits, origin = _known(schema, model, ledger, delta)
+        known, origin = _known(schema, model, ledger, delta)
         settings = EvaluateConfig.of(**asked, outcome=outcome)
-        settings.check(known)
+        settings.check(known.levels)
         start = time.perf_counter()
-
-        def table(path: Path, form: CsvFormat) -> pd.DataFrame:
-            return read_named(path, known, form) if visits is None else visits.read(path, form)
-
-        made, real = table(synthetic, CsvFormat()), table(train, csv_format)
-        held_out = None if test is None else table(test, csv_format)
+        made, real = read_named(synthetic, known, CsvFormat()), read_named(train, known, csv_format)
+        held_out = None if test is None else read_named(test, known, csv_format)
         loaded = time.perf_counter()
         with progress.stage_bar() as stages:
             declared = () if origin is None else origin.studies
-            described = visits or known
-            tables = Tables.of(made, train=real, test=held_out, schema=described, declared=declared)
+            tables = Tables.of(made, train=real, test=held_out, schema=known, declared=declared)
             result = evaluate_tables(tables, settings, stages)
         seconds = {"load": loaded - start, "evaluate": time.perf_counter() - loaded}
         report = RunReport.of_evaluation(result)
@@ -146,7 +139,7 @@ def evaluate_table(
                 of_table,
                 name=of_table.name or train.stem,
                 outcome=result.settings.get("outcome"),
-                synthetic_records=len(tables.synthetic),
+                size=size_of(made, known),
                 config=config,
                 seconds=seconds,
                 evaluation=result,
@@ -168,28 +161,25 @@ def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -
 
 def _known(
     schema: Path | None, model: Path | None, ledger: Path | None, delta: float | None
-) -> tuple[Schema, PatientSchema | None, Origin | None]:
-    """The schema of the tables or of patients' levels, that of rows, and how the synthetic table was made."""
+) -> tuple[TableSchema, Origin | None]:
+    """The schema of the tables, and how the synthetic table was made."""
     from dpsynth.runs.reporting import Origin
     from dpsynth.runs.run_folder import RunFolder
-    from dpsynth.table.patients import PatientSchema, read_schema
+    from dpsynth.table.patients import read_schema
 
-    origin, visits = None, None
+    origin = None
     if model is not None:
-        fitted = RunFolder(model).load_model()
-        origin, visits = Origin.of_model(fitted), fitted.patients_
+        origin = Origin.of_model(RunFolder(model).load_model())
     elif ledger is not None:
         origin = Origin.of_ledger(ledger, delta)
     if schema is None:
         if origin is None or origin.schema is None:
             raise InputError("--schema is needed, or --model, which holds it")
-        return origin.schema, visits, origin
-    described = read_schema(schema)
-    visits = described if isinstance(described, PatientSchema) else None
-    known = described.levels if isinstance(described, PatientSchema) else described
+        return origin.schema, origin
+    known = read_schema(schema)
     if origin is not None:
         origin.check_schema(known, schema)
-    return known, visits, origin
+    return known, origin
 
 
 def _write(out: Path, report: RunReport, *, force: bool) -> None:

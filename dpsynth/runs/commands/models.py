@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from dpsynth.studies.study import Study
     from dpsynth.synthesis.options import FitOptions
     from dpsynth.synthesis.synthesizer import DPWGANGP
-    from dpsynth.table.patients import PatientSchema
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import TableSchema
 
 
 @reads_tables
@@ -61,8 +60,9 @@ def fit(
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.accounting.journal import journalled
     from dpsynth.runs.run_folder import read_ledger
+    from dpsynth.synthesis.check_inputs import check_options
     from dpsynth.synthesis.synthesizer import DPWGANGP
-    from dpsynth.table.patients import PatientSchema, read_schema
+    from dpsynth.table.patients import read_schema
 
     given = {"base_model": base_model, "training_steps": steps, "studies": study}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
@@ -70,12 +70,12 @@ def fit(
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = None if ledger is None else read_ledger(ledger)
-        described = read_schema(schema)
-        several = described if isinstance(described, PatientSchema) else None
-        _announce(data, options, described.levels if isinstance(described, PatientSchema) else described)
+        known = read_schema(schema)
+        check_options(known, options)
+        _announce(data, options, known)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened(data, several or schema, csv_format, scheduler, workers) as (table, known),
+            opened(data, known, csv_format, scheduler, workers) as table,
             progress.training_bar() as draw,
         ):
             try:
@@ -90,7 +90,7 @@ def fit(
     console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
 
 
-def _announce(data: Path, options: FitOptions, schema: Schema) -> None:
+def _announce(data: Path, options: FitOptions, schema: TableSchema) -> None:
     """Say how wide the intervals of studies will be, if the table is there."""
     from dpsynth.synthesis.studies import widening_lines
 
@@ -103,34 +103,29 @@ def _announce(data: Path, options: FitOptions, schema: Schema) -> None:
 @contextmanager
 def opened(
     data: Path,
-    schema: Path | Schema | PatientSchema,
+    schema: TableSchema,
     csv_format: CsvFormat,
     scheduler: str | None,
     workers: int | None,
-) -> Iterator[tuple[pd.DataFrame | PartitionedRecords, Schema | PatientSchema]]:
-    """Give a table and its schema: in memory, or in parts where it is a folder or workers are asked for."""
+) -> Iterator[pd.DataFrame | PartitionedRecords]:
+    """Give a table: in memory, or in parts where it is a folder or workers are asked for."""
     from dpsynth.table.patients import PatientSchema
 
-    if isinstance(schema, PatientSchema):
-        if scheduler is not None or workers is not None:
-            raise InputError("--workers and --scheduler need one row per patient")
-        yield schema.read(data, csv_format), schema
-        return
-    if not (data.is_dir() or scheduler is not None or workers is not None):
+    in_parts = data.is_dir() and not isinstance(schema, PatientSchema)
+    if not in_parts and scheduler is None and workers is None:
         from dpsynth.datasets import open_table
 
-        whole = open_table(data, schema, csv_format=csv_format)
-        yield whole.frame, whole.schema
+        yield open_table(data, schema, csv_format=csv_format).frame
         return
+    if isinstance(schema, PatientSchema):
+        raise InputError("--workers and --scheduler need one row per patient")
     from dpsynth.cluster import connected
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.table.parquet import ParquetTable
-    from dpsynth.table.schema import Schema
 
-    known = schema if isinstance(schema, Schema) else Schema.from_yaml(schema)
     table = ParquetTable(data)
     with connected(scheduler, workers=workers) as client:
-        yield PartitionedRecords(table, known, client), known
+        yield PartitionedRecords(table, schema, client)
 
 
 def sample(
@@ -206,11 +201,11 @@ def sample(
             _describe(fitted, out, n, described, escape_formulas=escape_formulas)
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_
     result = {"out": str(out), "records": n, "guarantee": guarantee, "acceptance": acceptance.to_dict()}
-    what = "records" if visits is None else "patients"
+    what = fitted.model_.declared_schema.counted
     wrote = f"wrote {n:,} {what} to {out}"
     if tables is not None:
         result |= {"tables": tables, "study": study}
-        wrote = f"wrote {tables:,} tables of {n:,} records to {out}. Analyse each, then use dpsynth.combine"
+        wrote = f"wrote {tables:,} tables of {n:,} {what} to {out}. Analyse each, then use dpsynth.combine"
     elif not in_parts and not linked:
         result["croissant"] = str(described)
     lines = [guarantee, *acceptance.lines(), wrote]
@@ -228,7 +223,7 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
         schema,
         name=schema.name or "",
         outcome=schema.outcome,
-        synthetic_records=records,
+        size={"synthetic_records": records},
         config={"sample": {"n": records}},
         seconds={},
     )
@@ -295,9 +290,9 @@ def fit_studies(
         _announce(data, options, part)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened(data, part, csv_format, scheduler, workers) as (table, known),
+            opened(data, part, csv_format, scheduler, workers) as table,
         ):
-            model.fit(table, schema=known, ledger=book, accept_n_public=accept_n_public)
+            model.fit(table, schema=part, ledger=book, accept_n_public=accept_n_public)
             storage.write_folder(out, lambda folder: alone.write_estimates(model, folder), replace=force)
     files = RunFolder(out).files
     result = {"out": str(out), "files": list(files), **alone.estimates_record(model)}

@@ -14,7 +14,7 @@ from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
     from dpsynth.runs.plan_record import BudgetPlan
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import TableSchema
 
 #: files of ``--out``
 RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
@@ -50,7 +50,7 @@ def plan_fit(
     schema, options, train = _read(file, {name: value for name, value in given.items() if value is not None})
     if records is not None:
         options["n"] = round(records * train)
-        console.say(f"planning for {options['n']:,} training records of {records:,}")
+        console.say(f"planning for {options['n']:,} training {schema.counted} of {records:,}")
     settings = {**options, "auc": auc, "tables": tables}
     if out is None:
         with simulation_bar() as draw:
@@ -64,15 +64,15 @@ def plan_fit(
     console.emit(found.to_dict(), str(found), as_json=as_json)
 
 
-def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any], float]:
+def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any], float]:
     """The schema and the options of a schema's or a run's YAML file, and the share of records that train."""
     from dpsynth.datasets.table import training_schema
     from dpsynth.files.yaml_text import read_yaml
     from dpsynth.runs.config import RunConfig, SplitConfig
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.patients import read_schema
 
     if read_yaml(file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError):
-        schema, tests = Schema.from_yaml(file), SplitConfig().test_fraction
+        schema, tests = read_schema(file), SplitConfig().test_fraction
         names = {"--epsilon": "epsilon", "--delta": "delta", "--study": "studies"}
         options = {names[name]: value for name, value in given.items()}
         return training_schema(schema, tests), options, 1.0 - tests
@@ -83,7 +83,7 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[Schema, dict[str, Any], fl
     if config.data is None:
         schema = datasets.card(str(config.dataset)).table
     else:
-        schema = Schema.from_yaml(Path(config.data.schema_path))
+        schema = read_schema(Path(config.data.schema_path))
     accept = config.data is not None and config.data.accept_unreviewed
     schema = training_schema(schema, config.split.test_fraction)
     options = {**dict(config.model), "studies": config.studies, "accept_unreviewed": accept}
