@@ -6,7 +6,6 @@ each number may be shared. Real records are read without noise, so nearly every 
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -29,8 +28,7 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.subgroups import compare_subgroups
 from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
-from dpsynth.table.patients import PatientSchema
-from dpsynth.table.schema import Schema
+from dpsynth.table.patients import TableSchema, about_patients
 
 #: called with a question and the part of the work on it that is done, in [0, 1]
 Stages = Callable[[str, float], None]
@@ -59,7 +57,7 @@ def evaluate(
     synthetic: pd.DataFrame,
     *,
     train: pd.DataFrame,
-    schema: Schema | PatientSchema,
+    schema: TableSchema,
     test: pd.DataFrame | None = None,
     declared: Sequence[Estimates] = (),
     progress: Stages | None = None,
@@ -124,7 +122,7 @@ def evaluate(
     (3, True)
     """
     settings = Settings.of(**options)
-    settings.check(schema.levels if isinstance(schema, PatientSchema) else schema)
+    settings.check(schema.levels)
     tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
     with shown(progress, stage_bar) as stages:
         return evaluate_tables(tables, settings, stages)
@@ -165,10 +163,8 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     }
     measures = tuple(measure for part in findings for measure in part.measures)
     if tables.patients is not None:  # a record is then a patient's levels
-        measures = tuple(
-            replace(measure, detail=re.sub(r"\brecord(s?)\b", r"patient\1", measure.detail))
-            for measure in measures
-        )
+        public["counted"] = tables.patients.counted
+        measures = tuple(replace(m, detail=about_patients(m.detail)) for m in measures)
     details = tuple(detail for part in findings for detail in part.details)
     if parts := [asdict(read) for part in findings for read in part.parts]:
         details += (Detail("parts", "parts", True, {"rows": parts}),)
@@ -187,3 +183,6 @@ def _sizes(tables: Tables) -> Iterator[Measure]:
     yield Measure("Records", "train_records", len(tables.train), True, f"real {what} it was made from")
     if tables.test is not None:
         yield Measure("Records", "test_records", len(tables.test), True, f"real {what} held out")
+    for name, histories in tables.histories.items():
+        told = f"rows of the {'synthetic' if name == 'synthetic' else 'real'} patients that are used"
+        yield Measure("Records", f"{name}_rows", int(histories.rows.sum()), name != "synthetic", told)

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from dpsynth.report.run_report import RunReport
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
+from dpsynth.table.patients import about_patients
 from dpsynth.table.schema import Schema
 
 
@@ -50,8 +51,10 @@ def metadata_of(
     in_csv = file.suffix != ".parquet"
     # as the library of the format, mlcroissant, writes it
     context = resources.files("dpsynth.report").joinpath("croissant_context.json")
-    records = shared.table.get("synthetic_records")
+    records, rows = shared.table.get("synthetic_records"), shared.table.get("synthetic_rows")
     counted = f"{records:,} synthetic records" if isinstance(records, int) else "Synthetic records"
+    counted = about_patients(counted) if report.of_patients else counted
+    counted += f" with {rows:,} rows" if isinstance(rows, int) else ""
     guarantee = "No guarantee is known." if report.guarantee is None else str(report.guarantee)
     return {
         "@context": json.loads(context.read_text(encoding="utf-8")),

@@ -204,7 +204,9 @@ def _products(report: RunReport) -> list[str]:
     products = ["The fitted model.", "The privacy ledger: each noisy statistic and its cost."]
     if count := table.get("synthetic_records"):
         columns = f", {table['columns']} columns" if table.get("columns") else ""
-        products.insert(0, f"A synthetic table: {count:,} records{columns}.")
+        what = "patients" if report.of_patients else "records"
+        rows = f" with {table['synthetic_rows']:,} rows" if table.get("synthetic_rows") else ""
+        products.insert(0, f"A synthetic table: {count:,} {what}{rows}{columns}.")
     if report.studies:
         names = ", ".join(study.study for study in report.studies)
         products.append(f"Private estimates of pre-specified regressions: {names}.")
@@ -222,7 +224,8 @@ def _domain(report: RunReport) -> str:
         split = report.config.get("split")
         independent = isinstance(split, Mapping) and split.get("method") == "independent"
         which = "expected number" if independent else "number"
-        said.append(f"The {which} of training records, {n_public:,}, is treated as public.")
+        what = "patients" if report.of_patients else "records"
+        said.append(f"The {which} of training {what}, {n_public:,}, is treated as public.")
     return " ".join(said)
 
 

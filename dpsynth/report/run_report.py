@@ -39,14 +39,24 @@ from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.utility import judge_studies
 from dpsynth.report.verdicts.verdict import Verdict
 from dpsynth.studies.estimates import MEASURES, Estimates
+from dpsynth.table.patients import about_patients
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
 # ``mostly_noise`` follows from the noisy counts.
-_TABLE = ("name", "synthetic_records", "columns", "outcome", "schema_sha256", "n_public", "mostly_noise")
-_SETTINGS = ("outcome", "level")
+_TABLE = (
+    "name",
+    "synthetic_records",
+    "synthetic_rows",
+    "columns",
+    "outcome",
+    "schema_sha256",
+    "n_public",
+    "mostly_noise",
+)
+_SETTINGS = ("outcome", "level", "counted")
 _CONFIG: dict[str, tuple[str, ...]] = {
     "split": ("method", "test_fraction"),
     "sample": ("n",),
@@ -84,9 +94,10 @@ class RunReport:
     delta : float, optional
         The delta of the epsilon shown, in [0, 1). It belongs to ``ledger``.
     table : dict
-        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``mostly_noise`` names
-        columns of which noise has left little, from released counts. ``unreviewed`` names columns with fields
-        that were read off the records, if there are any.
+        Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``synthetic_rows`` counts
+        the rows of synthetic patients who have several. ``mostly_noise`` names columns of which noise has
+        left little, from released counts. ``unreviewed`` names columns with fields that were read off the
+        records, if there are any.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional
@@ -171,6 +182,12 @@ class RunReport:
             evaluation=evaluation,
             studies=tuple(studies),
         )
+
+    @property
+    def of_patients(self) -> bool:
+        """Whether patients have several rows. A record of the evaluation is then a patient's levels."""
+        promised = self.guarantee is not None and self.guarantee.with_all_rows
+        return promised or self.measured.settings.get("counted") == "patients"
 
     @property
     def title(self) -> str:
@@ -261,14 +278,13 @@ class RunReport:
     def __repr__(self) -> str:
         """A summary: the guarantee, and what was found, the worst first."""
         lines = [self.title, *self._promised()]
-        lines += [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
+        lines += self._found
         return "\n".join(lines + ([_CONFIDENTIAL] if self._internal else []))
 
     def _repr_html_(self) -> str:
         """The same for a notebook, with plots."""
-        found = [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
         head = html_lines([self.title], "h3") + html_lines(self._promised())
-        head += f"<ul>{html_lines(found, 'li')}</ul>"
+        head += f"<ul>{html_lines(self._found, 'li')}</ul>"
         head += html_lines([_CONFIDENTIAL] if self._internal else [], "strong")
         drawn = "".join(
             f'<figure style="display: inline-block; max-width: 24rem; margin: 0.5rem; vertical-align: top">'
@@ -278,6 +294,11 @@ class RunReport:
             for plot in map(self._plots.__getitem__, summarised(self._plots))
         )
         return f"<div>{head}<div>{drawn}</div></div>"
+
+    @property
+    def _found(self) -> list[str]:
+        found = [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
+        return list(map(about_patients, found)) if self.of_patients else found
 
     def _promised(self) -> list[str]:
         return ["No guarantee is known." if self.guarantee is None else str(self.guarantee)]
@@ -349,6 +370,7 @@ class RunReport:
         table = _kept(self.table, _TABLE)
         if self.exact_size:
             table.pop("synthetic_records", None)
+            table.pop("synthetic_rows", None)
         if self.measured.settings.get("unreviewed") or (self.ledger is not None and self.ledger.excluded):
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)

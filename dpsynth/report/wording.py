@@ -30,6 +30,10 @@ class Report(Protocol):
         """The promise of the ledger."""
 
     @property
+    def of_patients(self) -> bool:
+        """Whether patients have several rows."""
+
+    @property
     def withheld(self) -> str:
         """Why estimates of studies may not be shared. Empty where they may."""
 
@@ -53,7 +57,7 @@ def division(report: Report) -> tuple[str, ...]:
         said = (
             "The records were divided into training and held-out parts in exact numbers, and in proportion "
             "to the outcome if there is one.",
-            "This division read the outcome of every record without privacy budget.",
+            "This division read the number of records, and the outcome of each, without privacy budget.",
             "One more record in the table can move many others from one part to the other.",
         )
         if report.guarantee is None or not report.guarantee.private:
@@ -62,6 +66,13 @@ def division(report: Report) -> tuple[str, ...]:
             *said,
             "The guarantee compares two training parts that differ in one record. It does not hold for two "
             "whole tables that differ in one record.",
+        )
+    if _split_of(report).get("method") == "independent" and report.of_patients:
+        return (
+            "A hash of the identifier assigned each patient, with all rows, to training or test.",
+            "One more patient in the table is at most one more patient in training.",
+            "The key of the hash is no secret. Anyone who knows an identifier can compute the part of the "
+            "patient, and the division adds no secrecy.",
         )
     if _split_of(report).get("method") == "independent":
         return (

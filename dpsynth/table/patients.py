@@ -431,9 +431,10 @@ def about_patients(text: str) -> str:
 
     Examples
     --------
-    >>> about_patients("Records trained the model. One record's values were recorded")
-    "Patients trained the model. One patient's values were recorded"
+    >>> about_patients("Records trained the model. One of two records is a person's own record")
+    "Patients trained the model. One of two patients is a person's own rows"
     """
+    text = re.sub(r"\b((?:person|patient)['’]s|their)( own)?(?: whole)? records?\b", r"\1\2 rows", text)
     return re.sub(r"\b([Rr])ecord(?=s?\b)", lambda r: "Patient" if r[1] == "R" else "patient", text)
 
 

@@ -13,7 +13,7 @@ _QUESTIONS = {
     "singling out": "Can one person be described so that nobody else fits?",
     "linkability": "Can two files about the same people be joined by way of the table?",
     "inference": "Can an unknown value of a person be guessed?",
-    "membership": "Can an attacker find out whether a person's record was used?",
+    "membership": "Can an attacker find out whether a person was in the training table?",
 }
 _RIGHT = {
     "singling out": "descriptions that fit exactly one person",

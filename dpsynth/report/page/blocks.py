@@ -7,8 +7,8 @@ from real records is marked, and the template shows the mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from typing import Any, ClassVar
 
@@ -155,6 +155,18 @@ class Section:
     title: str
     blocks: tuple[Block, ...] = field(default=())
     more: tuple[str, ...] = ()
+
+
+def reworded(part: Any, say: Callable[[str], str]) -> Any:
+    """Return a section, a block or a text with all its words as ``say`` gives them. Code stays as it is."""
+    if isinstance(part, str):
+        return say(part)
+    if isinstance(part, tuple):
+        return tuple(reworded(each, say) for each in part)
+    if not isinstance(part, Section | Sentence | Item | Cell | Plot | Block) or isinstance(part, Code):
+        return part
+    names = {field.name for field in fields(part)} - {"anchor", "more", "draw"}
+    return replace(part, **{name: reworded(getattr(part, name), say) for name in names})
 
 
 def texts(name: str) -> Any:

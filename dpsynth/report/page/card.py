@@ -43,8 +43,13 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
         if name in measured and not (name == "synthetic_records" and measured[name].value == synthetic):
             exact = name == "synthetic_records" and report.exact_size
             add(label, measured[name].value, measured[name].internal or exact)
+    for part in ("training", "held-out"):
+        name = f"{'train' if part == 'training' else 'test'}_rows"
+        if name in measured:
+            add(f"Rows of {part} patients that are used", measured[name].value, True)
     add("Random parts", " ".join(sampled(measured)), True)
     add("Synthetic records", synthetic, report.exact_size)
+    add("Their rows", table.get("synthetic_rows"), report.exact_size)
     add("Guarantee", report.guarantee or "None is known.")
     add("Beyond the base model", _refinement(report))
     add("WGAN critic", _critic(report))
@@ -117,13 +122,14 @@ def _seeds(report: RunReport) -> str | None:
     return f"The noise was drawn by {drawn}. The key was never written down, and no other seed of it exists."
 
 
-def glossary_section(*, internal: bool, studies: bool) -> Section:
+def glossary_section(*, internal: bool, studies: bool, levels: bool = False) -> Section:
     """Return sentences on each word. Words about numbers that the page does not show are left out.
 
-    ``studies`` says whether the page shows estimates of pre-specified regressions.
+    ``studies`` says whether the page shows estimates of pre-specified regressions, ``levels`` whether those
+    of patients with several rows.
     """
     told, of_measures = texts("glossary.yaml"), internal or studies
-    chosen = told["guarantees"] | (told["studies"] if studies else {})
+    chosen = told["guarantees"] | (told["studies"] if studies else {}) | (told["levels"] if levels else {})
     chosen |= (told["effects"] if of_measures else {}) | (told["measures"] if internal else {})
     words = tuple((word, Sentence(text)) for word, text in chosen.items())
     start = paragraph(

@@ -17,7 +17,6 @@ from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
 from dpsynth.checks import together
 from dpsynth.report.formats import plain
 from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, Sentence, paragraph
-from dpsynth.report.page.summary import whom
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.privacy import WEAK_EPSILON
 from dpsynth.report.wording import REPEATED, division, is_stratified, none_passed
@@ -144,11 +143,11 @@ def _with_exceptions(hazard: Hazard, guarantee: Guarantee) -> Hazard:
 
 
 def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
-    who, entries = whom(guarantee), guarantee.entries
+    entries = guarantee.entries
     if guarantee.unit == UNIT:
         unit = "The ledger does not say what a row is. Check that nobody has more than one row."
         yield Hazard("Privacy unit", "yours", unit)
-    elif who == "patient":
+    elif guarantee.who == "patient":
         yield Hazard("Privacy unit", "handled", f"The ledger says: {guarantee.unit}.")
     else:
         unit = f"The ledger says: {guarantee.unit}. Decide whether this protects the person you mean."
@@ -211,6 +210,8 @@ def _parameters(guarantee: Guarantee, n: object) -> Hazard:
 
 def _related(guarantee: Guarantee) -> Hazard:
     said = "Records of relatives, or several records of one person, can reveal more together."
+    if guarantee.with_all_rows:
+        said = "Rows of relatives can reveal more together."
     if guarantee.epsilon < math.log(1e6):
         delta = (1 + math.exp(guarantee.epsilon)) * guarantee.delta
         said += f" For two records, ε is {round_up(2 * guarantee.epsilon)} and δ is {round_up(delta)}."

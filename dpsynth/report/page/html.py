@@ -17,13 +17,14 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
 from dpsynth.report.page import card, checklist, guarantee, risks, similarity, utility
-from dpsynth.report.page.blocks import Section, column_tables, divided, home, measure_tables
+from dpsynth.report.page.blocks import Section, column_tables, divided, home, measure_tables, reworded
 from dpsynth.report.page.subgroups import subgroup_section
 from dpsynth.report.page.summary import verdict
 from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.page.trajectories import over_time_section
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.wording import REPEATED
+from dpsynth.table.patients import about_patients
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -138,7 +139,7 @@ def render(report: RunReport, mode: Mode) -> str:
         state="unknown" if report.guarantee is None else report.guarantee.status,
         excluded=together(excluded) if excluded else "",
         repeated=_repeated(report),
-        verdict=verdict(report),
+        verdict=reworded(verdict(report), about_patients) if report.of_patients else verdict(report),
         parts=parts,
         more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
         folds=folds,
@@ -177,7 +178,7 @@ def parts_of(report: RunReport) -> list[Section]:
     internal. So no rule in them can let something through.
     """
     parts = [part for make in PARTS.values() if (part := make(report)) is not None]
-    return [*parts, checklist.section(report, [part.anchor for part in parts])]
+    return worded(report, [*parts, checklist.section(report, [part.anchor for part in parts])])
 
 
 def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
@@ -197,9 +198,14 @@ def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
         similarity.closeness_section(measured),
         _others(measured),
         card.section(report),
-        card.glossary_section(internal=internal, studies=bool(report.studies)),
+        card.glossary_section(internal=internal, studies=bool(report.studies), levels=report.of_patients),
     )
-    return [fold for fold in folds if fold is not None and fold.blocks]
+    return worded(report, [fold for fold in folds if fold is not None and fold.blocks])
+
+
+def worded(report: RunReport, sections: list[Section]) -> list[Section]:
+    """The sections, about patients where these have several rows."""
+    return [reworded(section, about_patients) for section in sections] if report.of_patients else sections
 
 
 def _others(evaluation: Evaluation) -> Section | None:

@@ -74,7 +74,7 @@ def _promise(guarantee: Guarantee | None) -> str:
     if not guarantee.private:
         return f"{NOT_PRIVATE}: nothing is guaranteed."
     but = ", with exceptions" if guarantee.excluded else ""
-    return f"Guaranteed for each {whom(guarantee)}{but}: ε = {round_up(guarantee.epsilon)}."
+    return f"Guaranteed for each {guarantee.who}{but}: ε = {round_up(guarantee.epsilon)}."
 
 
 def _attacked(report: RunReport, risks: Iterable[Verdict]) -> str:
@@ -96,12 +96,6 @@ def _quality(found: Iterable[Verdict]) -> str:
         return "Quality: not measured on this page."
     counts = ((grades.count(grade), grade) for grade in _ORDER)
     return f"Quality: {', '.join(f'{number} {grade}' for number, grade in counts if number)}."
-
-
-def whom(guarantee: Guarantee) -> str:
-    """Return what one row is called: a patient where the ledger says so, else a row."""
-    what = guarantee.unit.removeprefix(f"{UNIT} = ")
-    return "patient" if what.split(":")[0] == "one patient" else "row"
 
 
 def covered(report: RunReport) -> tuple[Sentence, ...]:
@@ -140,7 +134,12 @@ def covered(report: RunReport) -> tuple[Sentence, ...]:
 
 def _more(report: RunReport, *, measured: bool) -> list[Sentence]:
     sentences = list(division(report))
-    if report.guarantee is not None and report.guarantee.private:
+    if report.guarantee is not None and report.guarantee.with_all_rows and report.guarantee.private:
+        sentences.append(
+            "The guarantee is for each training patient with all rows. It is for each person only if nobody "
+            "has two identifiers."
+        )
+    elif report.guarantee is not None and report.guarantee.private:
         sentences.append(
             "The guarantee is for each training record. It is for each person only if nobody has more "
             "than one. Several records of one person are covered at a much weaker level."
@@ -159,7 +158,7 @@ _DECISION = 0.1
 
 def promises(guarantee: Guarantee, profile: Profile) -> tuple[tuple[str, Sentence], ...]:
     """Return what a guarantee means, as names and sentences: to whom, ε and δ, an attacker, two examples."""
-    who, added = whom(guarantee), guarantee.adjacency == ADD_REMOVE
+    who, added = guarantee.who, guarantee.adjacency == ADD_REMOVE
     facts = [
         ("For whom", _unit(guarantee)),
         ("ε and δ", _parameters(guarantee, who, added)),
@@ -167,12 +166,14 @@ def promises(guarantee: Guarantee, profile: Profile) -> tuple[tuple[str, Sentenc
     ]
     decision, named = percent(float(profile.tpr(_DECISION))), percent(float(profile.tpr(0.01)))
     if decision != "100":
-        absent = "is not in the data" if added else "is replaced by another one"
+        rows, be = ("rows", "are") if guarantee.with_all_rows else ("row", "is")
+        absent = f"{be} not in the data" if added else f"{be} replaced by another one"
         facts.append(
             (
                 "Example: a decision",
-                f"A person’s row {absent}, and an insurer refuses the person with a probability of "
-                f"{percent(_DECISION)} %. With the row in the data, the probability is at most {decision} %.",
+                f"A person’s {rows} {absent}, and an insurer refuses the person with a probability of "
+                f"{percent(_DECISION)} %. With the {rows} in the data, the probability is at most {decision} "
+                "%.",
             )
         )
     if named != "100":
@@ -193,6 +194,9 @@ def _unit(guarantee: Guarantee) -> str:
             "Each row of the training table. The ledger does not say what a row is. A person is protected "
             "only if nobody has more than one row."
         )
+    if guarantee.with_all_rows:
+        unit = guarantee.unit.removeprefix("one ")
+        return f"Each {unit} in the training table. A person is protected if nobody has two identifiers."
     what = guarantee.unit.removeprefix(f"{UNIT} = ")
     return f"Each row of the training table. One row is {what}."
 

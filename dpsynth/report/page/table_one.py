@@ -39,8 +39,9 @@ def table_one_section(report: RunReport) -> Section | None:
         if form in forms
     ]
     blocks: list[Block] = [paragraph("Each column of the table in summary, as in a clinical paper.", *said)]
+    levels = [Sentence("Each column is a level of patients, which the rows of a patient determine.")]
     if differences := evaluation.of(Differences):
-        blocks.append(paragraph(*_differing(differences[0])))
+        blocks.append(paragraph(*(levels if report.of_patients else []), *_differing(differences[0])))
         blocks.append(paragraph(*_by_chance(differences[0])))
     for group in dict.fromkeys(detail.data.group for detail in tables):
         blocks.append(_grid(evaluation, group))

@@ -70,6 +70,7 @@ def attack_table(
     from dpsynth.attacks.synthetic.words import in_words, verdict
     from dpsynth.checks import inside
     from dpsynth.files.atomic import dump_json
+    from dpsynth.table.patients import about_patients
 
     inside("level", level, 0.0, 1.0)
     files = {"--synthetic": synthetic, "--train": train, "--control": control, "--schema": schema}
@@ -108,6 +109,9 @@ def attack_table(
             "settings": {"level": level, "seed": seed, "linked": parts, "sensitive": sensitive},
         }
         text = in_words(risks, reached)
+        if tables.patients is not None:
+            text, result["verdict"] = about_patients(text), about_patients(str(result["verdict"]))
+            text += " Columns are levels of patients, which the rows of a patient determine."
         if out is not None:
             _write(out, dump_json(result), text)
     console.emit(result, text, as_json=as_json)
@@ -238,6 +242,7 @@ def audit_releases(
     """
     from dpsynth.audits.configuration import audit_fit
     from dpsynth.runs.attack_inputs import to_audit
+    from dpsynth.table.patients import about_patients
 
     audited: tuple[Audited, ...] = ()
     boxed: BlackBox | None = None
@@ -272,7 +277,9 @@ def audit_releases(
         "failed": failed,
         "internal": internal or boxed is not None,
     }
-    console.emit(record, _text(audited, boxed, internal), as_json=as_json)
+    text = _text(audited, boxed, internal)
+    text = about_patients(text) if target.schema.counted == "patients" else text
+    console.emit(record, text, as_json=as_json)
     if failed:
         raise typer.Exit(1)
 

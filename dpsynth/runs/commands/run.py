@@ -167,12 +167,15 @@ def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> lis
     from dpsynth.evaluation.tables import sampled
     from dpsynth.files.markdown import inert
     from dpsynth.report.verdicts.rules import judge
+    from dpsynth.table.patients import about_patients
 
     lines = [verdict.sentence for verdict in judge(evaluation, guarantee)]
     if "test_records" in evaluation:
         train, test = (evaluation[f"{name}_records"].value for name in ("train", "test"))
         lines.append(f"{train:,} records trained the model, and {test:,} were held out to test it.")
-    return [f"- {inert(line)}" for line in (*lines, *sampled(evaluation))]
+    lines += sampled(evaluation)
+    of_patients = evaluation.settings.get("counted") == "patients"
+    return [f"- {inert(about_patients(line) if of_patients else line)}" for line in lines]
 
 
 def _text(done: Finished) -> str:
