@@ -85,7 +85,12 @@ class PatientTable:
 
     def identities(self) -> Iterable[str]:
         """Identifiers of the patients, as text: no other patient can change their type."""
-        return self.frame[self.schema.unit].drop_duplicates().map(str)
+        return self.frame[self.schema.unit].drop_duplicates().map(_identifier)
+
+
+def _identifier(value: object) -> str:
+    """An identifier as text, alike as a whole number and as a float."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 #: of either kind

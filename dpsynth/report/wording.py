@@ -54,10 +54,11 @@ def is_stratified(report: Report) -> bool:
 def division(report: Report) -> tuple[str, ...]:
     """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
     if is_stratified(report):
+        read = "number of patients" if report.of_patients else "outcome of every record"
         said = (
             "The records were divided into training and held-out parts in exact numbers, and in proportion "
             "to the outcome if there is one.",
-            "This division read the number of records, and the outcome of each, without privacy budget.",
+            f"This division read the {read} without privacy budget.",
             "One more record in the table can move many others from one part to the other.",
         )
         if report.guarantee is None or not report.guarantee.private:

@@ -308,6 +308,33 @@ def test_ledgers_about_the_same_rows_keep_the_unit() -> None:
     assert fresh.unit == f"one row = {PATIENT}" and len(fresh.entries) == 2
 
 
+ALL_ROWS = "one patient with all rows (id, at most 6 rows are used)"
+
+
+def test_a_patient_with_all_rows_is_a_unit_of_its_own() -> None:
+    """A sentence that speaks of records or of one row, and a unit that is lost in a file or in a sum."""
+    ledger = Ledger.from_dict(json.loads(json.dumps(ledger_about(ALL_ROWS).to_dict())))
+    assert ledger.unit == ALL_ROWS and ledger.guarantee().who == "patient"
+    assert f"adding or removing {ALL_ROWS}. Every test of whether a patient is in" in str(ledger.guarantee())
+    assert "record" not in str(ledger.guarantee())
+    ledger.join(ledger_about(f"{ALL_ROWS[:-1]} of another table)"))
+    assert ledger.unit == "one patient with all rows" and ledger.guarantee().with_all_rows
+    ledger.join(ledger_about(PATIENT))
+    assert ledger.unit == "one patient with all rows"
+
+
+@pytest.mark.parametrize("row", [None, "one stay in intensive care"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_and_patients_have_no_common_guarantee(row: str | None, turned: bool) -> None:
+    """A guarantee for one row from noise for a patient: to change one row can cost more than the patient."""
+    first, then = (ALL_ROWS, row) if turned else (row, ALL_ROWS)
+    ledger = ledger_about(first)
+    for call in (lambda: ledger.about(then), lambda: ledger.join(ledger_about(then))):
+        with pytest.raises(PrivacyError, match="no guarantee covers both"):
+            call()
+    assert len(ledger.entries) == 1
+
+
 def test_another_unit_than_a_row_is_refused() -> None:
     """A file that promises something about groups, which this package does not account for."""
     record = ledger_about(PATIENT).to_dict() | {"unit": "all rows of one patient"}

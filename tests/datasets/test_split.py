@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from visits import VISITS, visits
 
 from dpsynth.datasets import Table, independent_split, open_table, train_test
-from dpsynth.datasets.table import training_schema
+from dpsynth.datasets.table import PatientTable, training_schema
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.table import Column, Schema, write_table
 
@@ -82,6 +83,44 @@ def test_fraction_out_of_range(fraction: float) -> None:
     """A fraction that is no fraction must name the argument."""
     with pytest.raises(InputError, match="test_fraction must be between 0 and 1"):
         train_test(make(10), fraction)
+
+
+@pytest.mark.parametrize("split", [independent_split, train_test])
+def test_a_patient_with_all_rows_is_in_one_part(split) -> None:
+    """Rows of one patient on both sides, a row that is lost, or public numbers that count rows."""
+    table = PatientTable(visits(60, seed=3), VISITS.with_n_public(60), "made")
+    train, test = split(table, 0.3, 1)
+    assert not set(train.frame["id"]) & set(test.frame["id"])
+    assert len(train.frame) + len(test.frame) == len(table.frame)
+    assert train.records + test.records == 60 and (train.schema.n_public, test.schema.n_public) == (42, 18)
+    assert test.records == 18 or split is independent_split
+
+
+@given(st.integers(3, 40), st.integers(0, 9), st.integers(0, 10**6), st.sampled_from(["new", "0", 7.5]))
+@settings(max_examples=60, deadline=None)
+def test_one_patient_more_moves_no_other(n, seed, key, name) -> None:
+    """A split that hangs on other patients, on the number of rows, or on the type of all identifiers."""
+    frame = visits(n, seed)
+    frame = frame.assign(id=frame["id"] + 1)
+    more = visits(1, seed + 1).assign(id=name)
+    whole = pd.concat([frame, more], ignore_index=True)
+    try:
+        without, among = (independent_split(PatientTable(f, VISITS, ""), 0.5, key)[0] for f in (frame, whole))
+    except DataError:  # one side of so small a table is empty
+        return
+    assert set(among.frame["id"]) - {name} == set(without.frame["id"])
+
+
+def test_patients_without_identifier_are_refused_before_a_split() -> None:
+    """A row that belongs to nobody, or a table without the column, in either half."""
+    frame = visits(9).astype({"id": object})
+    frame.loc[2, "id"] = None
+    absent = frame.drop(columns="id")
+    for wrong, said in ((absent, "lacks the column 'id'"), (frame, "row 3: 'id' is missing")):
+        with pytest.raises(DataError, match=said):
+            independent_split(PatientTable(wrong, VISITS, "made"))
+    with pytest.raises(DataError, match="a table of 1 patients cannot be split"):
+        train_test(PatientTable(visits(1), VISITS, "made"))
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -152,7 +152,7 @@ def mixed_models(tables: Tables, name: str, level: float) -> tuple[Mixed, Mixed,
         },
         separated=[],
         note=(
-            "A record is a patient with all rows. The model has a random intercept for each patient "
+            "All rows of a patient are used. The model has a random intercept for each patient "
             f"(restricted maximum likelihood). {CAUTION}"
         ),
     )

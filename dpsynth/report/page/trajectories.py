@@ -38,8 +38,8 @@ def over_time_section(report: RunReport) -> Section | None:
     if not measures and not plots:
         return None
     intro = paragraph(
-        "A patient has several rows. In the other sections a record is one patient with all rows, described "
-        "by levels such as means. This section is about the rows themselves.",
+        "A patient has several rows. The other sections describe a patient by levels, such as means. This "
+        "section is about the rows themselves.",
     )
     blocks: list[Block] = [*_findings(evaluation), intro, *_sides(measures)]
     paths = tuple(plot for name, plot in plots.items() if name.startswith("paths["))
