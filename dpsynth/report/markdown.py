@@ -18,14 +18,15 @@ from dpsynth.report.run_report import RunReport
 def to_markdown(report: RunReport) -> str:
     """Return the report of a run for its owner. Without a ledger, it has what is known."""
     lines = [f"# {inert(report.title)}", ""]
+    records = "patients" if report.of_patients else "records"
     if report.guarantee is not None and not report.guarantee.private:
         lines += [
-            f"> **{NOT_PRIVATE}.** The records of this run's training table are not protected. "
-            "Protect everything beside this report as you protect those records.",
+            f"> **{NOT_PRIVATE}.** The {records} of this run's training table are not protected. "
+            f"Protect everything beside this report as you protect those {records}.",
             "",
         ]
     lines += [
-        f"Numbers marked *({CONFIDENTIAL})* were computed from real records without noise. The guarantee "
+        f"Numbers marked *({CONFIDENTIAL})* were computed from real {records} without noise. The guarantee "
         "does not cover them. Share the synthetic table, the model and the ledger, not this report.",
         "",
     ]

@@ -273,19 +273,21 @@ class RunReport:
             drawn |= plots_of_guarantee(self.profile, self.summary)
         drawn |= plots_of_attempts(self.attempts)
         drawn |= plots_of_studies(self.studies, internal=bool(self.withheld))
-        return drawn | plots_of_evaluation(self.measured)
+        drawn |= plots_of_evaluation(self.measured)
+        if self.of_patients:
+            return {name: plot.reworded(about_patients) for name, plot in drawn.items()}
+        return drawn
 
     def __repr__(self) -> str:
         """A summary: the guarantee, and what was found, the worst first."""
         lines = [self.title, *self._promised()]
-        lines += self._found
-        return "\n".join(lines + ([_CONFIDENTIAL] if self._internal else []))
+        return "\n".join([*lines, *self._found, *self._closing])
 
     def _repr_html_(self) -> str:
         """The same for a notebook, with plots."""
         head = html_lines([self.title], "h3") + html_lines(self._promised())
         head += f"<ul>{html_lines(self._found, 'li')}</ul>"
-        head += html_lines([_CONFIDENTIAL] if self._internal else [], "strong")
+        head += html_lines(self._closing, "strong")
         drawn = "".join(
             f'<figure style="display: inline-block; max-width: 24rem; margin: 0.5rem; vertical-align: top">'
             f'<img style="max-width: 100%" src="{plot.uri}" alt="{escape(plot.alt)}">'
@@ -299,6 +301,11 @@ class RunReport:
     def _found(self) -> list[str]:
         found = [f"{_MARKS[verdict.severity]}: {verdict.sentence}" for verdict in self.findings]
         return list(map(about_patients, found)) if self.of_patients else found
+
+    @property
+    def _closing(self) -> list[str]:
+        said = about_patients(_CONFIDENTIAL) if self.of_patients else _CONFIDENTIAL
+        return [said] if self._internal else []
 
     def _promised(self) -> list[str]:
         return ["No guarantee is known." if self.guarantee is None else str(self.guarantee)]

@@ -62,14 +62,15 @@ def sample_parts(
     impossible.
     """
     record = Acceptance()
-    for drawn in each(client, partial(_draw, model=model, folder=folder, where=where), list(parts)):
+    for drawn in each(client, partial(draw_part, model=model, folder=folder, where=where), list(parts)):
         record.add(drawn)
     for rest in folder.glob(".*"):  # of workers that died while they wrote
         rest.unlink()
     return record
 
 
-def _draw(part: Part, model: GeneratorModel, folder: Path, where: Where | None) -> Acceptance:
+def draw_part(part: Part, model: GeneratorModel, folder: Path, where: Where | None) -> Acceptance:
+    """Draw one part into its file, and count the candidates that it took."""
     record = Acceptance()
     rng = np.random.default_rng(part.seed)
     # Rules hold functions, which do not travel; their text does.

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from visits import VISITS, visits
 
 from dpsynth.attacks.trials import AWAKE
 from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
@@ -25,6 +26,7 @@ from dpsynth.releases.count import CountRelease
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Column, Schema
 
 DELTA, TRIALS = 1e-5, 3000
@@ -87,6 +89,33 @@ def audited(release: GaussianRelease, made_up: pd.DataFrame, *, trials: int = TR
 def test_every_release_of_a_fit_is_audited():
     """Catches a reading that the auditor never sees: each that a fit posts is in the list, in its order."""
     assert found().names == NAMES
+
+
+PATIENTS = VISITS.with_n_public(300)
+
+
+@cache
+def of_patients() -> Releases:
+    options = FitOptions(epsilon=3.0, delta=DELTA)
+    return releases_of(PATIENTS, options, np.random.default_rng(0))
+
+
+def test_every_release_of_patients_is_audited():
+    """Catches rows that are read without an audit, and noise that differs from a fit's."""
+    model = DPWGANGP(epsilon=3.0, delta=DELTA).fit(visits(300), schema=PATIENTS)
+    assert of_patients().names == tuple(entry.name for entry in model.ledger_.entries)
+    assert of_patients().releases[-1].event == model.ledger_.entries[-1].event
+
+
+@pytest.mark.parametrize("name", ["single-column counts", "base model tables", "tables of rows"])
+def test_neighbours_differ_in_a_patient_with_all_rows(name):
+    """Catches an audit of neighbours that differ in a row, or whose patients are no worst case."""
+    of = of_patients()
+    release = of.releases[of.names.index(name)]
+    pair = neighbours_of(release, of.made_up)
+    assert len(pair.with_record) - len(pair.without) == 1 and of.made_up["day@1"].notna().any()
+    assert pair.moved == pytest.approx(release.l2_sensitivity, rel=2e-2)
+    assert audited(release, of.made_up).verdict == "pass"
 
 
 def test_random_critics_are_audited_as_a_fit_has_them():

@@ -10,6 +10,8 @@ from visits import VISITS, visits
 import dpsynth
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.synthesis.many_tables import redraw
+from dpsynth.synthesis.partitioned import draw_part, plan_parts
 
 FRAME = visits(300, seed=4)
 
@@ -24,7 +26,8 @@ def model():
 def test_the_guarantee_is_of_a_patient_with_all_rows(model):
     """Catches a ledger that speaks of rows, a release that is not posted, and a cost above the target."""
     told = str(model.guarantee())
-    assert "one patient (id) with all rows, of which at most 6 are used" in told
+    assert "adding or removing one patient with all rows (id, at most 6 rows are used)" in told
+    assert model.ledger_.unit == VISITS.levels.unit and "record" not in told
     assert "tables of rows" in [entry.name for entry in model.ledger_.entries]
     assert 2.95 < model.ledger_.profile().epsilon(1e-5) <= 3.0
 
@@ -84,12 +87,16 @@ def test_what_cannot_be_fitted_is_refused_before_anything_is_spent(options, fram
 
 
 def test_limits_read_off_the_rows_are_refused():
-    """Catches a column whose limits nobody has reviewed, and whose levels hide that."""
+    """Catches a column whose limits nobody has reviewed, and levels or an evaluation that hide that."""
     lab = VISITS.column("lab").model_copy(update={"unreviewed": ("lower", "upper")})
     columns = tuple(lab if column.name == "lab" else column for column in VISITS.columns)
     model = dpsynth.DPWGANGP(epsilon=1.0)
     with pytest.raises(PrivacyError, match=r"lab \(lower, upper\)"):
         model.fit(FRAME, schema=VISITS.model_copy(update={"columns": columns, "n_public": 300}))
+    schema = VISITS.model_copy(update={"columns": columns})
+    assert {name.split()[0] for name in schema.levels.unreviewed} == {"lab"}
+    found = dpsynth.evaluate(FRAME, train=FRAME, schema=schema, seed=0, reference=False)
+    assert all(entry.internal for entry in (*found.measures, *found.details))
 
 
 def test_a_number_of_rows_read_off_the_rows_is_refused():
@@ -99,10 +106,33 @@ def test_a_number_of_rows_read_off_the_rows_is_refused():
         dpsynth.DPWGANGP(epsilon=1.0).fit(FRAME, schema=schema)
 
 
-def test_tables_to_combine_are_refused(model):
-    """Catches tables of levels in place of rows."""
-    with pytest.raises(InputError, match="several rows"):
-        model.sample_many(2)
+def test_tables_to_combine_are_of_patients(model):
+    """Catches tables of levels, and rows of every table from one model's noise."""
+    tables = model.sample_many(3, 40, random_state=1)
+    assert all(list(table.columns) == ["id", *VISITS.names] for table in tables)
+    assert [table["id"].nunique() for table in tables] == [40, 40, 40]
+    pd.testing.assert_frame_equal(tables[0], model.sample_many(2, 40, random_state=1)[0])
+    again = redraw(model.model_, np.random.default_rng(0)).trajectories
+    assert again.noise_std == model.model_.trajectories.noise_std > 0
+    pairs = zip(again.tables, model.model_.trajectories.tables, strict=True)
+    assert not any(np.allclose(new, old) for new, old in pairs)
+
+
+def test_patients_of_several_files_have_different_numbers(model, tmp_path):
+    """Catches two patients with one number, who would be one patient to a reader of all files."""
+    for part in plan_parts(50, 3, 0):
+        draw_part(part, model.model_, tmp_path, None)
+    found = [pd.read_parquet(path)["id"] for path in sorted(tmp_path.glob("*.parquet"))]
+    assert len(found) == 3 and sorted(set(pd.concat(found))) == list(range(1, 51))
+
+
+def test_studies_of_patients_are_read_from_levels():
+    """Catches a study that takes rows for patients, and samples of rows in place of levels."""
+    model = dpsynth.DPWGANGP(epsilon=20.0, delta=1e-5, studies=["sex ~ rows"])
+    schema = VISITS.model_copy(update={"n_public": 300})
+    assert 1 < model.expected_widening(schema)["sex"] < 1.1
+    assert model.fit(FRAME, schema=schema).study("sex").terms == ("rows",)
+    assert model.sample_many(2, 30, study="sex", random_state=0)[0]["id"].nunique() == 30
 
 
 def test_the_shell_takes_a_file_of_rows(tmp_path):
@@ -122,7 +152,7 @@ def test_the_shell_takes_a_file_of_rows(tmp_path):
     asked = ["evaluate", "--synthetic", str(out), "--train", table, "--model", model]
     assert main([*asked, "--out", str(tmp_path / "evaluation")]) == 0  # the model holds the schema of rows
     page = (tmp_path / "evaluation" / "report.html").read_text()
-    assert "one patient (id) with all rows" in page and "Rows of patients" in page
+    assert "one patient with all rows (id" in page and "Rows of patients" in page
     described = json.loads((tmp_path / "synthetic.csv.croissant.json").read_text())
     fields = described["recordSet"][0]["field"]
     assert [field["name"] for field in fields] == ["id", *VISITS.names]

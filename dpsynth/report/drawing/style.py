@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -177,6 +177,19 @@ class Plot:
         """Draw a figure, which belongs to the caller, in the style of the page."""
         with page_style():
             return _plain_text(self.draw())
+
+    def reworded(self, say: Callable[[str], str]) -> Plot:
+        """The same figure with all its words as ``say`` gives them."""
+
+        def draw() -> Figure:
+            from matplotlib.text import Text
+
+            figure = self.draw()
+            for text in figure.findobj(Text):
+                text.set_text(say(text.get_text()))
+            return figure
+
+        return replace(self, draw=draw, alt=say(self.alt), caption=say(self.caption))
 
     @property
     def uri(self) -> str:

@@ -163,9 +163,11 @@ def reworded(part: Any, say: Callable[[str], str]) -> Any:
         return say(part)
     if isinstance(part, tuple):
         return tuple(reworded(each, say) for each in part)
-    if not isinstance(part, Section | Sentence | Item | Cell | Plot | Block) or isinstance(part, Code):
+    if isinstance(part, Plot):
+        return part.reworded(say)
+    if not isinstance(part, Section | Sentence | Item | Cell | Block) or isinstance(part, Code):
         return part
-    names = {field.name for field in fields(part)} - {"anchor", "more", "draw"}
+    names = {field.name for field in fields(part)} - {"anchor", "more"}
     return replace(part, **{name: reworded(getattr(part, name), say) for name in names})
 
 

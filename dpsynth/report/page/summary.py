@@ -19,6 +19,7 @@ from dpsynth.report.page.blocks import Item, Sentence
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import Severity, Verdict, get, number_of
 from dpsynth.report.wording import division, is_stratified, none_passed
+from dpsynth.table.patients import about_patients
 
 _ORDER: dict[Severity, int] = {"bad": 0, "caution": 1, "good": 2}
 _LABELS: dict[Severity, str] = {"bad": "✕ Bad:", "caution": "! Caution:", "good": "✓ Good:"}
@@ -65,6 +66,7 @@ def verdict(report: RunReport) -> OneLine:
     risks = [verdict for verdict in found if verdict.about == "risk"]
     worst: Severity = risks[0].severity  # the worst comes first, and one is about the guarantee
     text = " ".join((_promise(report.guarantee), _attacked(report, risks), _quality(found)))
+    text = about_patients(text) if report.of_patients else text
     return OneLine(worst, text, any(verdict.internal for verdict in found))
 
 

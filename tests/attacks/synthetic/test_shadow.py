@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from attacked_tables import MIXED, patients
+from visits import VISITS, visits
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.synthetic import shadow
@@ -180,3 +181,32 @@ def test_a_generator_that_draws_from_counts_is_noticed():
 
     found = shadow_attack(columns_apart, BASE, MIXED, rounds=24, canaries=10, seed=0)
     assert found.accuracy.lower > 0.5
+
+
+def rows_that_vary(frame, rng):
+    """A generator that ignores its data, and draws patients with several rows."""
+    return visits(60, int(rng.integers(2**31)))
+
+
+def test_a_canary_is_a_patient_with_all_rows():
+    """Canaries that are rows: an attack on a row would be reported as one on a patient."""
+    planted = plant(VISITS, 8, np.random.default_rng(0))
+    assert planted.groupby("id").size().tolist() == [VISITS.most] * 8
+    fitted = []
+
+    def watch(frame, rng):
+        fitted.append(frame)
+        return frame
+
+    found = shadow_attack(watch, visits(30), VISITS, rounds=12, canaries=planted, seed=0)
+    assert found.canaries == 8 and found.accuracy.value > 0.95
+    for frame in fitted:
+        new = frame[frame["id"] >= 30].groupby("id").size()
+        assert (new == VISITS.most).all() and len(frame) - new.sum() == len(visits(30))
+    assert len({len(frame) for frame in fitted}) > 1
+
+
+def test_patients_of_a_generator_that_ignores_them_are_guessed_by_coins():
+    """Coins that leak through identifiers or numbers of rows."""
+    found = shadow_attack(rows_that_vary, visits(30), VISITS, rounds=20, canaries=12, seed=1)
+    assert found.accuracy.lower < 0.5 < found.accuracy.upper
