@@ -73,7 +73,7 @@ def typical_records(schema: TableSchema, n: int, rng: np.random.Generator) -> pd
 def _made_up(
     schema: TableSchema, n: int, codes: Callable[[Grid, int], NDArray[np.int64]], rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Records with such cells. Of patients, levels and rows are drawn apart: the worst case of both."""
+    """Records with such cells. Levels and rows of patients are drawn apart: the worst case of both."""
 
     def drawn(of: Schema, n: int) -> pd.DataFrame:
         grids = map(Grid.from_column, of.modelled.columns)

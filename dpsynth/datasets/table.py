@@ -1,6 +1,6 @@
 """A table, that is a frame together with its schema, and its splits into a training and a test part.
 
-A record is a row. Where patients have several rows, it is a patient with all of them, who is in one part.
+A record is a row, or a patient with all rows if patients have several. It is in one part as a whole.
 `independent_split` decides each record by itself. One record more or less in the table is therefore one more
 or less in the training part. So a guarantee about the training part is one about the table. `train_test`
 splits in exact numbers and in proportion to the outcome, as experiments want it. There, one record less
@@ -59,7 +59,7 @@ class Table:
         return np.arange(len(self.frame))
 
     def identities(self) -> Iterable[str]:
-        """What tells a record from others, as text: its values."""
+        """The values of each record, as text."""
         return map(repr, self.frame.astype(object).itertuples(index=False, name=None))
 
 

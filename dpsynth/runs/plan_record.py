@@ -114,7 +114,7 @@ class BudgetPlan:
     unreviewed : tuple of str
         Columns with fields that were read off the records. If there are any, the plan is confidential.
     counted : {"records", "patients"}
-        What ``records`` counts. Patients have several rows, and ``advice`` then names their levels.
+        The meaning of ``records``. Patients have several rows, and ``advice`` then names their levels.
     """
 
     records: int

@@ -30,6 +30,7 @@ from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.row_draws import draw_rows
 from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.releases.bins import Binning, Bins
@@ -64,7 +65,7 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     frame, trajectories = _records(marginals, base_model, rng), model.trajectories
     if trajectories is not None:
         schema = trajectories.schema
-        frame = Histories.of(trajectories.rows(frame, rng), schema, rng).to_frame(schema)
+        frame = Histories.of(draw_rows(trajectories, frame, rng), schema, rng).to_frame(schema)
     records = FrameRecords(frame)
     release = MarginalsRelease(
         schema=encoder.schema,

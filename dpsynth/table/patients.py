@@ -317,7 +317,7 @@ class PatientSchema(BaseModel):
 
     @property
     def counted(self) -> str:
-        """What ``n_public`` and sizes of tables count."""
+        """The word for the records, which ``n_public`` counts."""
         return "patients"
 
     def with_n_public(self, n: int | None) -> Self:

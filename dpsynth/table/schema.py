@@ -35,7 +35,7 @@ _NO_FORMULA = {"derived": None, "read_as": None}
 
 
 class Reviewable(Protocol):
-    """What names the fields that nobody has reviewed."""
+    """A schema that names the fields that nobody has reviewed."""
 
     @property
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
@@ -152,7 +152,7 @@ class Schema(BaseModel):
 
     @property
     def counted(self) -> str:
-        """What ``n_public`` and sizes of tables count."""
+        """The word for the records, which ``n_public`` counts."""
         return "records"
 
     @property

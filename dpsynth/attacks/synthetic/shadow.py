@@ -1,6 +1,6 @@
 """Membership by shadow models: canaries are planted or not, and the attacker has the generator itself.
 
-Canaries are records unlike all others, planted into a training table to see whether they leave a trace. Where
+Canaries are records unlike all others, planted into a training table to see whether they leave a trace. If
 patients have several rows, a canary is a patient with all rows, and tables are compared by levels. Each
 round puts every canary into the table by a coin of its own, and the generator makes a synthetic table. The
 attacker measures the distances of the closest records to each canary. She counts records that share one or
@@ -122,7 +122,8 @@ def plant(schema: TableSchema, count: int, rng: np.random.Generator) -> pd.DataF
     """
     if isinstance(schema, PatientSchema):
         rows = plant(schema.table, count * schema.most, rng)
-        return rows.assign(**{schema.unit: np.repeat(np.arange(count), schema.most)})
+        no_end = {name: schema.column(name).categories[0] for name in schema.terminal}
+        return rows.assign(**no_end, **{schema.unit: np.repeat(np.arange(count), schema.most)})
     kept = pd.DataFrame()
     for _ in range(_DRAWS):
         drawn = pd.DataFrame({c.name: _uniform(c, 4 * count, rng) for c in schema.modelled.columns})
@@ -325,7 +326,7 @@ class _Round:
         canary = np.arange(len(planted))
         if isinstance(schema, PatientSchema):
             others, canary = units_of(base, schema), units_of(planted, schema)
-            base = base.assign(**{schema.unit: others})
+            base = schema.table.check(base).assign(**{schema.unit: others})
             planted = planted.assign(**{schema.unit: canary + others.max(initial=-1) + 1})
         return cls(fit_sample, base, planted, canary, records_in(planted, schema), schema, look)
 
