@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
@@ -117,6 +118,18 @@ def together(names: Sequence[str]) -> str:
     if len(names) > 10:
         return few(names)
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def about_patients(text: str) -> str:
+    """Return a text about records as one about patients, who are the records where they have several rows.
+
+    Examples
+    --------
+    >>> about_patients("Records trained the model. One of two records is a person's own record")
+    "Patients trained the model. One of two patients is a person's own rows"
+    """
+    text = re.sub(r"\b((?:person|patient)['’]s|their)( own)?(?: whole)? records?\b", r"\1\2 rows", text)
+    return re.sub(r"\b([Rr])ecord(?=s?\b)", lambda r: "Patient" if r[1] == "R" else "patient", text)
 
 
 def tf_privacy_module(path: str) -> ModuleType:

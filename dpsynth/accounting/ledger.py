@@ -23,7 +23,7 @@ from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary, from_record, summary_of, to_record
-from dpsynth.checks import text, together
+from dpsynth.checks import about_patients, text, together
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.notebook import html_lines, html_table, text_table
@@ -267,6 +267,8 @@ class Ledger:
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
+        if self.unit.startswith(PATIENT):
+            sensitivity, detail = about_patients(sensitivity), about_patients(detail)
         entry = Entry(name, event, sensitivity, adjacency, detail).checked().with_key()
         with self._lock:
             self._contents = self._contents.adding(entry, self._stage_now())

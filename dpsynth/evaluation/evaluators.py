@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 
+from dpsynth.checks import about_patients
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
@@ -28,7 +29,7 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.subgroups import compare_subgroups
 from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
-from dpsynth.table.patients import TableSchema, about_patients
+from dpsynth.table.patients import TableSchema
 
 #: called with a question and the part of the work on it that is done, in [0, 1]
 Stages = Callable[[str, float], None]

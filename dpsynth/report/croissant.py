@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from dpsynth.checks import about_patients
 from dpsynth.report.run_report import RunReport
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
-from dpsynth.table.patients import about_patients
 from dpsynth.table.schema import Schema
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from dpsynth.accounting.events import event_to_dict
 from dpsynth.accounting.guarantee import Guarantee, round_up
 from dpsynth.accounting.normal_form import ADD_REMOVE
+from dpsynth.checks import about_patients
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.wording import REPEATED, division
@@ -128,6 +129,7 @@ def _record(report: RunReport, contact: str, told: Mapping[str, Any]) -> dict[st
     """The fields of the registry."""
     guarantee, ledger = report.guarantee, report.ledger
     assert guarantee is not None and ledger is not None and report.day is not None
+    say = about_patients if report.of_patients else str
     pure = guarantee.delta == 0
     variant: dict[str, Any] = {
         "variant_name": "Pure DP" if pure else "Approximate DP",
@@ -162,7 +164,7 @@ def _record(report: RunReport, contact: str, told: Mapping[str, Any]) -> dict[st
             },
             "deployment_model": {
                 "model_name": "Central",
-                "actors": (
+                "actors": say(
                     "The holder of the real records runs the software, and is trusted with them. "
                     "Readers of what is released need not be trusted, and may work together."
                 ),
@@ -175,14 +177,14 @@ def _record(report: RunReport, contact: str, told: Mapping[str, Any]) -> dict[st
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": (
+                "post_processing": say(
                     "Synthetic records are drawn from the noisy statistics alone. "
                     "Fitting and drawing them is post-processing."
                 ),
                 "composition": _composition(guarantee.stages),
             },
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": (
+                "preprocessing_and_hyperparameter_tuning": say(
                     f"Bounds, steps and categories come from {_schema(report)}. "
                     "Values outside the bounds are clipped. Tuning on real records is not in the ledger."
                 ),

@@ -21,7 +21,7 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.checks import few
+from dpsynth.checks import about_patients, few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import finite
@@ -39,7 +39,6 @@ from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.utility import judge_studies
 from dpsynth.report.verdicts.verdict import Verdict
 from dpsynth.studies.estimates import MEASURES, Estimates
-from dpsynth.table.patients import about_patients
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,6 +22,7 @@ import pandas as pd
 from dpsynth.accounting.guarantee import STRATIFIED, WARNING
 from dpsynth.accounting.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger import Ledger
+from dpsynth.checks import about_patients
 from dpsynth.datasets.table import training_schema
 from dpsynth.errors import ConfigError, DataError, InputError, of_records
 from dpsynth.files import storage
@@ -36,7 +37,7 @@ from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
-from dpsynth.table.patients import PatientSchema, about_patients
+from dpsynth.table.patients import PatientSchema
 
 if TYPE_CHECKING:
     from dpsynth.synthesis.synthesizer import Progress

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsynth.accounting.measures import percent
-from dpsynth.checks import few, together
+from dpsynth.checks import about_patients, few, together
 from dpsynth.errors import CONFIDENTIAL
 from dpsynth.report.formats import plain
 from dpsynth.report.verdicts.utility import USEFUL_WITHIN
-from dpsynth.table.patients import about_patients
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

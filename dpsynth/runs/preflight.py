@@ -91,6 +91,8 @@ def check_run(config: RunConfig) -> TableSchema:
             raise InputError(f"evaluate: {problem}") from None
     require_reviewed(schema, config.data is not None and config.data.accept_unreviewed)
     if config.data is not None and not (path := Path(config.data.path)).is_file():
-        what = " is a folder. Name a CSV or Parquet file" if path.is_dir() else ": there is no such file"
-        raise DataError(f"{path}{what}")
+        if not path.is_dir():
+            raise DataError(f"{path}: there is no such file")
+        if not isinstance(schema, PatientSchema):  # whose rows may come from several files
+            raise DataError(f"{path} is a folder. Name a CSV or Parquet file")
     return schema

@@ -8,7 +8,6 @@ patient. A chain of rows forgets a patient after a few rows. A level does not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -424,18 +423,6 @@ def read_rows(path: str | Path, schema: TableSchema, csv_format: CsvFormat) -> p
     if isinstance(schema, PatientSchema):
         return schema.read(path, csv_format)
     return read_table(path, schema, csv_format)
-
-
-def about_patients(text: str) -> str:
-    """Return a text about records as one about patients, who are the records where they have several rows.
-
-    Examples
-    --------
-    >>> about_patients("Records trained the model. One of two records is a person's own record")
-    "Patients trained the model. One of two patients is a person's own rows"
-    """
-    text = re.sub(r"\b((?:person|patient)['’]s|their)( own)?(?: whole)? records?\b", r"\1\2 rows", text)
-    return re.sub(r"\b([Rr])ecord(?=s?\b)", lambda r: "Patient" if r[1] == "R" else "patient", text)
 
 
 def schema_of(data: Any) -> TableSchema:

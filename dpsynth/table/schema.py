@@ -371,6 +371,11 @@ class Schema(BaseModel):
             raise SchemaError(
                 f"schema: a mapping with the key columns is required, got {type(data).__name__}"
             )
+        if "rows" in data:
+            raise SchemaError(
+                "schema: the key rows describes patients with several rows, who are not possible here. "
+                "PatientSchema, `dpsynth run` and `dpsynth fit` read it"
+            )
         if not isinstance(data.get("columns"), list | tuple):
             raise SchemaError("schema: columns must be a list of columns")
         columns = []

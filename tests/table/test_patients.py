@@ -12,7 +12,7 @@ from visits import STAYS, VISITS, stays, visits
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.table.histories import Histories, patient_table
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
-from dpsynth.table.schema import Column
+from dpsynth.table.schema import Column, Schema
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
 LAB = Column(name="lab", kind="integer", lower=0, upper=99, missing=True)
@@ -253,3 +253,9 @@ def test_a_discharge_follows_from_the_order_and_a_stay():
     found = patient_table(rows, own)
     assert found["stay mean"].tolist() == [2.0, 20.0] and found["day span"].tolist()[0] == 28
     assert not [name for name in found if name.startswith("left")]
+
+
+def test_a_schema_of_patients_is_no_schema_of_records():
+    """Catches an error that names a field of a column, in place of what the file describes."""
+    with pytest.raises(SchemaError, match="the key rows describes patients with several rows"):
+        Schema.from_dict(VISITS.to_dict())

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from dpsynth.checks import together
+from dpsynth.checks import about_patients, together
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import write_text
@@ -24,7 +24,6 @@ from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.page.trajectories import over_time_section
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.wording import REPEATED
-from dpsynth.table.patients import about_patients
 
 if TYPE_CHECKING:
     from jinja2 import Environment

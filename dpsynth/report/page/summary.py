@@ -14,12 +14,12 @@ from dpsynth.accounting.guarantee import NOT_PRIVATE, UNIT, Guarantee
 from dpsynth.accounting.measures import percent
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
+from dpsynth.checks import about_patients
 from dpsynth.report.formats import hundredths, once_in, round_up, shown
 from dpsynth.report.page.blocks import Item, Sentence
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.verdict import Severity, Verdict, get, number_of
 from dpsynth.report.wording import division, is_stratified, none_passed
-from dpsynth.table.patients import about_patients
 
 _ORDER: dict[Severity, int] = {"bad": 0, "caution": 1, "good": 2}
 _LABELS: dict[Severity, str] = {"bad": "✕ Bad:", "caution": "! Caution:", "good": "✓ Good:"}

@@ -68,9 +68,8 @@ def attack_table(
     from dpsynth.attacks.synthetic.risk import Proved
     from dpsynth.attacks.synthetic.suite import attack_tables, attempts, check_request
     from dpsynth.attacks.synthetic.words import in_words, verdict
-    from dpsynth.checks import inside
+    from dpsynth.checks import about_patients, inside
     from dpsynth.files.atomic import dump_json
-    from dpsynth.table.patients import about_patients
 
     inside("level", level, 0.0, 1.0)
     files = {"--synthetic": synthetic, "--train": train, "--control": control, "--schema": schema}
@@ -241,8 +240,8 @@ def audit_releases(
     if the audit finds more than the stated cost, or has too little power.
     """
     from dpsynth.audits.configuration import audit_fit
+    from dpsynth.checks import about_patients
     from dpsynth.runs.attack_inputs import to_audit
-    from dpsynth.table.patients import about_patients
 
     audited: tuple[Audited, ...] = ()
     boxed: BlackBox | None = None

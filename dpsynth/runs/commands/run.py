@@ -164,10 +164,10 @@ def end_of(done: Finished) -> None:
 
 def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> list[str]:
     """Findings of an evaluation, as lines: the verdicts, the numbers of records, and the parts used."""
+    from dpsynth.checks import about_patients
     from dpsynth.evaluation.tables import sampled
     from dpsynth.files.markdown import inert
     from dpsynth.report.verdicts.rules import judge
-    from dpsynth.table.patients import about_patients
 
     lines = [verdict.sentence for verdict in judge(evaluation, guarantee)]
     if "test_records" in evaluation:
