@@ -30,7 +30,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis.fit import plan_fit, release_rows, release_statistics
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.grid import Grid
-from dpsynth.table.histories import Histories
+from dpsynth.table.histories import Histories, in_order
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
@@ -84,7 +84,7 @@ def _made_up(
         return levels
     patient = np.repeat(np.arange(n), rng.integers(1, schema.most + 1, n))
     rows = drawn(schema.table, len(patient)).assign(**{schema.unit: patient})
-    histories = Histories.of(rows, schema, rng).to_frame(schema)
+    histories = Histories.of(in_order(rows, schema), schema, rng).to_frame(schema)
     return pd.concat([levels, histories.drop(columns=levels.columns)], axis=1)
 
 

@@ -23,7 +23,7 @@ from dpsynth.errors import DataError, of_records
 from dpsynth.evaluation.records import Evaluation, Findings, Measure, Part, shown
 from dpsynth.studies.estimates import Estimates
 from dpsynth.table.conform import round_frame
-from dpsynth.table.histories import Histories, levels_of
+from dpsynth.table.histories import Histories, in_order, levels_of
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
@@ -142,10 +142,8 @@ def _rows(name: str, frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame
     """Rows rounded to their steps, with what is not modelled: their unit, and perhaps their order."""
     rows = _conformed(name, frame, schema.table)
     own = [column for column in (schema.unit, schema.order) if column in frame and column not in rows]
-    apart = {column: frame[column].to_numpy() for column in own}
-    if name == "synthetic" and schema.order not in frame and not schema.timed:
-        apart[schema.order] = np.arange(len(rows))  # as they stand
-    return rows.assign(**apart)
+    rows = rows.assign(**{column: frame[column].to_numpy() for column in own})
+    return in_order(rows, schema) if name == "synthetic" else rows
 
 
 def _histories(name: str, rows: pd.DataFrame, schema: PatientSchema) -> Histories:

@@ -42,7 +42,7 @@ from dpsynth.releases.tables import TablesRelease
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.outcomes import redrawn
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.histories import Histories
+from dpsynth.table.histories import Histories, in_order
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.rules import Rule
 
@@ -65,7 +65,8 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     frame, trajectories = _records(marginals, base_model, rng), model.trajectories
     if trajectories is not None:
         schema = trajectories.schema
-        frame = Histories.of(draw_rows(trajectories, frame, rng), schema, rng).to_frame(schema)
+        rows = in_order(draw_rows(trajectories, frame, rng), schema)
+        frame = Histories.of(rows, schema, rng).to_frame(schema)
     records = FrameRecords(frame)
     release = MarginalsRelease(
         schema=encoder.schema,

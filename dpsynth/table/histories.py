@@ -138,6 +138,13 @@ def units_of(frame: pd.DataFrame, schema: PatientSchema) -> NDArray[np.int64]:
     return pd.factorize(frame[schema.unit])[0]
 
 
+def in_order(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+    """Synthetic or made-up rows, in the order in which they stand if that is no column."""
+    if schema.timed or schema.order in rows:
+        return rows
+    return rows.assign(**{schema.order: np.arange(len(rows))})
+
+
 def _check_there(frame: pd.DataFrame, name: str, use: str) -> None:
     if name not in frame:
         raise DataError(f"the table lacks the column {name!r}, which {use}")
@@ -282,7 +289,7 @@ def _codes(values: Floats) -> NDArray[np.int64]:
 def records_in(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """One row for each record, conformed: the table itself, or the levels of patients with several rows."""
     if isinstance(schema, PatientSchema):
-        return patient_table(frame, schema, random_state=0)
+        return patient_table(in_order(frame, schema), schema, random_state=0)
     return schema.conform(frame).frame
 
 

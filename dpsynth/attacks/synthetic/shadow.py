@@ -45,7 +45,7 @@ from dpsynth.files.rounds import OnRound, carry_out, silent
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
-from dpsynth.table.histories import records_in, units_of
+from dpsynth.table.histories import in_order, records_in, units_of
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import cast, category_codes, step_values
@@ -123,7 +123,8 @@ def plant(schema: TableSchema, count: int, rng: np.random.Generator) -> pd.DataF
     if isinstance(schema, PatientSchema):
         rows = plant(schema.table, count * schema.most, rng)
         no_end = {name: schema.column(name).categories[0] for name in schema.terminal}
-        return rows.assign(**no_end, **{schema.unit: np.repeat(np.arange(count), schema.most)})
+        unit = {schema.unit: np.repeat(np.arange(count), schema.most)}
+        return in_order(rows.assign(**no_end, **unit), schema)
     kept = pd.DataFrame()
     for _ in range(_DRAWS):
         drawn = pd.DataFrame({c.name: _uniform(c, 4 * count, rng) for c in schema.modelled.columns})
@@ -326,7 +327,8 @@ class _Round:
         canary = np.arange(len(planted))
         if isinstance(schema, PatientSchema):
             others, canary = units_of(base, schema), units_of(planted, schema)
-            base = schema.table.check(base).assign(**{schema.unit: others})
+            kept = {name: base[name].to_numpy() for name in schema.table.ignored}
+            base = schema.table.check(base).assign(**kept | {schema.unit: others})
             planted = planted.assign(**{schema.unit: canary + others.max(initial=-1) + 1})
         return cls(fit_sample, base, planted, canary, records_in(planted, schema), schema, look)
 

@@ -17,6 +17,7 @@ from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.attacks.synthetic.shadow import plant, shadow_attack, shared_values
 from dpsynth.errors import InputError, RunError
 from dpsynth.evaluation.estimates import share
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 BASE = MIXED.conform(patients(60, np.random.default_rng(0))).frame
@@ -210,3 +211,15 @@ def test_patients_of_a_generator_that_ignores_them_are_guessed_by_coins():
     """Coins that leak through identifiers or numbers of rows."""
     found = shadow_attack(rows_that_vary, visits(30), VISITS, rounds=20, canaries=12, seed=1)
     assert found.accuracy.lower < 0.5 < found.accuracy.upper
+
+
+def test_patients_whose_order_is_no_column_are_attacked():
+    """Catches an attack that needs the order in synthetic rows, or loses it from the real ones."""
+    columns = tuple(column for column in VISITS.columns if column.name != "day")
+    schema = PatientSchema(unit="id", order="day", most=6, columns=columns, per_patient=("sex",))
+
+    def shown(frame, rng):
+        return frame.sort_values(["id", "day"]).drop(columns="day")
+
+    found = shadow_attack(shown, visits(30), schema, rounds=12, canaries=8, seed=0)
+    assert found.accuracy.value > 0.95
