@@ -97,7 +97,7 @@ def releases_of(schema: TableSchema, options: FitOptions, rng: np.random.Generat
         model = fit_releases(records, plan, rng, ledger)
     else:  # nothing more is read, and reweighting takes time
         model, _ = release_statistics(records, plan, rng, ledger)
-        release_rows(records, plan, rng, ledger)
+        release_rows(records, model, plan, rng, ledger)
     training = plan.blueprint.training
     factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0
     return Releases(

@@ -248,8 +248,8 @@ def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np
     for trial, coin in enumerate(coins):
         ledger = ScoringLedger(without, made_up)
         records = FrameRecords(made_up if coin else without)
-        release_statistics(records, plan, rng, ledger)
-        release_rows(records, plan, rng, ledger)
+        model, _ = release_statistics(records, plan, rng, ledger)
+        release_rows(records, model, plan, rng, ledger)
         scores[trial] = ledger.score
     return judge(
         "base model's path",

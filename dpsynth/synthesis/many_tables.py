@@ -144,10 +144,10 @@ def _records(
 def _trajectories(
     trajectories: Trajectories, records: FrameRecords, rng: np.random.Generator
 ) -> Trajectories:
-    schema, std = trajectories.schema, trajectories.noise_std
-    release = VisitsRelease(schema=schema, noise_multiplier=None)
+    schema, std, parents = trajectories.schema, trajectories.noise_std, trajectories.parents
+    release = VisitsRelease(schema=schema, noise_multiplier=None, parents=tuple(parents.items()))
     release = dataclasses.replace(release, noise_multiplier=std / release.l2_sensitivity or None)
-    return Trajectories.of(schema, release(records, rng), std)
+    return Trajectories.of(schema, release(records, rng), std, parents)
 
 
 def _base_model(

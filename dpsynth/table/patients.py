@@ -395,7 +395,8 @@ class PatientSchema(BaseModel):
         """The schema of the table with one row for each patient."""
         own = Schema(columns=self.columns).modelled
         columns = [own.column(name) for name in own.names if name in self.per_patient]
-        columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most))
+        read = ("upper",) if self.rows_unreviewed else ()
+        columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most, unreviewed=read))
         times: list[tuple[Column, list[Column]]] = []
         if self.timed:
             clock, order = self.clock, self.column(self.order)
