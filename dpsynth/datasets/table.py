@@ -118,6 +118,7 @@ def open_table(
     name: str | None = None,
     *,
     csv_format: CsvFormat | None = None,
+    schema_file: str | Path | None = None,
 ) -> PatientTable: ...
 
 
@@ -128,6 +129,7 @@ def open_table(
     name: str | None = None,
     *,
     csv_format: CsvFormat | None = None,
+    schema_file: str | Path | None = None,
 ) -> Table: ...
 
 
@@ -137,10 +139,12 @@ def open_table(
     name: str | None = None,
     *,
     csv_format: CsvFormat | None = None,
+    schema_file: str | Path | None = None,
 ) -> Table | PatientTable:
     """Read a CSV or Parquet file of one's own and its schema (an object, or the YAML file of a Schema).
 
-    ``csv_format`` describes how a CSV file is written. Anything it leaves open is guessed. Warns
+    ``csv_format`` describes how a CSV file is written. Anything it leaves open is guessed. Errors name
+    ``schema_file``, from which an object was read. Warns
     (OwnerWarning) if something was guessed, or a column that is not declared shows a person in several rows.
     Raises DataError or SchemaError if either cannot be read or they do not fit each other.
     """
@@ -154,7 +158,7 @@ def open_table(
     except DataError as problem:
         if Path(path).name in str(problem):
             raise
-        other = "the schema" if isinstance(schema, Schema) else schema
+        other = schema_file or ("the schema" if isinstance(schema, Schema) else schema)
         raise DataError(f"{path} does not fit {other}: {problem}") from None
     # what is declared reaches the fit, which looks at it
     warn_of_repeated_persons(cells.drop(columns=[name for name in known.names if name in cells.columns]))

@@ -23,7 +23,7 @@ from dpsynth.accounting.guarantee import STRATIFIED, WARNING
 from dpsynth.accounting.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import about_patients
-from dpsynth.datasets.table import training_schema
+from dpsynth.datasets.table import PatientTable, training_schema
 from dpsynth.errors import ConfigError, DataError, InputError, of_records
 from dpsynth.files import storage
 from dpsynth.files.storage import claimed
@@ -116,8 +116,11 @@ def run(
             table = load_table(config)
             train, test = split_table(config, table)
             if evaluate and config.evaluate.enabled and test.records < 2:
-                few = f"the evaluation needs at least 2 test records, got {test.records}. Give more records, "
-                raise of_records(in_words(f"{few}a larger split.test_fraction, or --no-evaluate"))
+                what = "patients" if isinstance(test, PatientTable) else "rows"
+                raise of_records(
+                    f"the evaluation needs at least 2 test {what}, got {test.records}. Give more records, a "
+                    "larger split.test_fraction, or --no-evaluate"
+                )
             loaded = time.perf_counter()
             with _marked(folder, config):
                 if resume:

@@ -27,7 +27,8 @@ def load_table(config: RunConfig) -> Table | PatientTable:
     """Load the table that a configuration names."""
     if config.data is not None:
         data = config.data
-        return datasets.open_table(data.path, read_schema(data.schema_path), csv_format=data.csv_format)
+        schema, file = read_schema(data.schema_path), data.schema_path
+        return datasets.open_table(data.path, schema, csv_format=data.csv_format, schema_file=file)
     return datasets.load(str(config.dataset))
 
 

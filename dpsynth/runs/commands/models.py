@@ -75,7 +75,7 @@ def fit(
         _announce(data, options, known)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened(data, known, csv_format, scheduler, workers) as table,
+            opened(data, known, schema, csv_format, scheduler, workers) as table,
             progress.training_bar() as draw,
         ):
             try:
@@ -104,6 +104,7 @@ def _announce(data: Path, options: FitOptions, schema: TableSchema) -> None:
 def opened(
     data: Path,
     schema: TableSchema,
+    schema_file: Path,
     csv_format: CsvFormat,
     scheduler: str | None,
     workers: int | None,
@@ -115,7 +116,7 @@ def opened(
     if not in_parts and scheduler is None and workers is None:
         from dpsynth.datasets import open_table
 
-        yield open_table(data, schema, csv_format=csv_format).frame
+        yield open_table(data, schema, csv_format=csv_format, schema_file=schema_file).frame
         return
     if isinstance(schema, PatientSchema):
         raise InputError("--workers and --scheduler need one row per patient")
@@ -290,7 +291,7 @@ def fit_studies(
         _announce(data, options, part)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            opened(data, part, csv_format, scheduler, workers) as table,
+            opened(data, part, schema, csv_format, scheduler, workers) as table,
         ):
             model.fit(table, schema=part, ledger=book, accept_n_public=accept_n_public)
             storage.write_folder(out, lambda folder: alone.write_estimates(model, folder), replace=force)
