@@ -28,6 +28,7 @@ from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.io import read_cells
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class Table:
         """The number of each row's record, from 0."""
         return np.arange(len(self.frame))
 
+    @property
+    def strata(self) -> NDArray[np.int64]:
+        """The number of each record's outcome."""
+        return pd.factorize(self.frame[self.outcome], use_na_sentinel=False)[0]
+
     def identities(self) -> Iterable[str]:
         """The values of each record, as text."""
         return map(repr, self.frame.astype(object).itertuples(index=False, name=None))
@@ -71,7 +77,11 @@ class PatientTable:
     schema: PatientSchema
     name: str
     card: None = None
-    outcome: None = None
+
+    @property
+    def outcome(self) -> str | None:
+        """The schema's outcome column."""
+        return self.schema.outcome
 
     @property
     def records(self) -> int:
@@ -82,6 +92,12 @@ class PatientTable:
     def units(self) -> NDArray[np.int64]:
         """The number of each row's patient, from 0. Raises DataError if a row does not say whose it is."""
         return units_of(self.frame, self.schema)
+
+    @property
+    def strata(self) -> NDArray[np.int64]:
+        """The number of each patient's outcome, from 0: the highest category in the rows, or no value."""
+        codes = category_codes(self.schema.column(str(self.outcome)), self.frame[self.outcome])
+        return np.asarray(pd.Series(codes).groupby(self.units).max(), np.int64) + 1
 
     def identities(self) -> Iterable[str]:
         """Identifiers of the patients, as text: no other patient can change their type."""
@@ -233,10 +249,7 @@ def train_test(table: AnyTable, test_fraction: float = 0.5, seed: int = 0) -> tu
     if not 0 < n_test < n:
         raise _cannot_be_split(table, n, test_fraction)
     rng = np.random.default_rng(seed)
-    if table.outcome is None:
-        strata = np.zeros(n, dtype=np.intp)
-    else:
-        strata, _ = pd.factorize(table.frame[table.outcome], use_na_sentinel=False)
+    strata = np.zeros(n, dtype=np.intp) if table.outcome is None else table.strata
     in_test = _stratified(strata, n_test, rng)
     return _parts(table, in_test[units], test_fraction)
 

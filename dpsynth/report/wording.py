@@ -54,7 +54,9 @@ def is_stratified(report: Report) -> bool:
 def division(report: Report) -> tuple[str, ...]:
     """Return how the records were divided, and what follows for the guarantee. Empty if nothing says how."""
     if is_stratified(report):
-        read = "number of patients" if report.of_patients else "outcome of every record"
+        read = "outcome of every record"
+        if report.of_patients:
+            read = "number of patients, and the outcome of each if there is one,"
         said = (
             "The records were divided into training and held-out parts in exact numbers, and in proportion "
             "to the outcome if there is one.",

@@ -32,7 +32,7 @@ from dpsynth.runs.plan_record import (
 from dpsynth.runs.plan_simulation import MOST_SIMULATED, simulated_fits
 from dpsynth.studies.study import Study
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import STEPS, Releases, divided
+from dpsynth.synthesis.budget import STEPS, Releases, Shares, divided
 from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
@@ -110,11 +110,14 @@ def plan(
     schema = schema.with_n_public(n)
     check_options(schema, given)
     levels = schema.levels
-    if isinstance(schema, PatientSchema) and (given.studies or auc is not None):
-        raise InputError(
-            "studies and auc are planned from simulated tables of one row per patient: leave them out. A fit "
-            "says beforehand how wide the intervals of studies will be"
-        )
+    of_levels = 1.0
+    if isinstance(schema, PatientSchema):
+        of_levels -= (given.shares or Shares()).visits
+        if given.studies:
+            raise InputError(
+                "studies are planned from simulated tables of one row per patient: leave them out. A fit "
+                "says beforehand how wide their intervals will be"
+            )
     if auc is not None and not 0.5 < auc < 1:
         raise InputError(f"auc must be greater than 0.5 and less than 1, got {auc:g}")
     if tables < 1:
@@ -126,7 +129,7 @@ def plan(
     planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
     fitted = [each for each, found in planned.items() if not isinstance(found, str)]
     with shown(progress, simulation_bar) as draw:
-        simulated = simulated_fits(levels, n, given, fitted, auc, tables, draw)
+        simulated = simulated_fits(levels, n, given, fitted, auc, tables, draw, of_levels)
     forecasts = [_forecast(each, found, simulated.get(each, [])) for each, found in planned.items()]
     at = planned[own]
     return BudgetPlan(

@@ -6,6 +6,7 @@ is read, and the ledgers of these fits are thrown away.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,12 +54,14 @@ def simulated_fits(
     auc: float | None,
     tables: int,
     progress: Callable[[int, int], None] | None,
+    part: float = 1.0,
 ) -> dict[float, list[dict[str, Any]]]:
     """Results of fits of simulated tables, by epsilon: a record a table, with its ``widening`` by study.
 
     ``real`` and ``synthetic`` are AUCs of models of the outcome, where the schema has one.
     ``options``: of the fit, but for its epsilon.
     ``auc``: of the true risk in every table. None: from weak to strong dependence over the tables.
+    ``part``: of the budget (of mu^2) for these tables. The rest is for rows of patients.
     """
     if not options.studies and not _has_auc(schema):
         return {}
@@ -68,7 +71,8 @@ def simulated_fits(
     tasks = {}
     strengths = [sum(STRENGTHS) / 2] if tables == 1 else np.linspace(*STRENGTHS, tables)
     for k, epsilon in enumerate(epsilons):
-        changes = {"epsilon": in_proportion(epsilon, delta, n / size), "delta": delta}
+        times = n / size * math.sqrt(part)
+        changes = {"epsilon": in_proportion(epsilon, delta, times), "delta": delta}
         for seed in range(tables):
             strength = auc or float(strengths[seed])
             tasks[f"{k}-{seed}"] = Task(simple, options.model_copy(update=changes), size, strength, seed)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from visits import VISITS, visits
+from visits import STAYS, VISITS, stays, visits
 
 from dpsynth.datasets import Table, independent_split, open_table, train_test
 from dpsynth.datasets.table import PatientTable, training_schema
@@ -94,6 +94,16 @@ def test_a_patient_with_all_rows_is_in_one_part(split) -> None:
     assert len(train.frame) + len(test.frame) == len(table.frame)
     assert train.records + test.records == 60 and (train.schema.n_public, test.schema.n_public) == (42, 18)
     assert test.records == 18 or split is independent_split
+
+
+def test_patients_are_divided_in_proportion_to_their_outcome() -> None:
+    """Catches strata of rows, and a death that counts only in the row where it stands."""
+    frame = stays(200, seed=1)
+    schema = STAYS.model_copy(update={"outcome": "died"})
+    train, test = train_test(PatientTable(frame, schema, "made"), 0.25, 1)
+    dead = [set(part.frame.loc[part.frame["died"] == "yes", "id"]) for part in (train, test)]
+    whole = frame.loc[frame["died"] == "yes", "id"].nunique()
+    assert test.records == 50 and abs(len(dead[1]) - whole / 4) < 1 and not dead[0] & dead[1]
 
 
 @given(st.integers(3, 40), st.integers(0, 9), st.integers(0, 10**6), st.sampled_from(["new", "0", 7.5]))

@@ -160,3 +160,12 @@ def test_a_plan_is_that_of_the_fit() -> None:
     assert "160 patients (taken as public), 5 columns" in str(found) and "record" not in str(found)
     with pytest.raises(InputError, match="leave them out"):
         plan(schema, studies=["sex ~ rows"])
+
+
+def test_a_plan_of_an_outcome_has_the_noise_of_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches an AUC loss with the noise of a fit that spends nothing on rows."""
+    schema = VISITS.model_copy(update={"n_public": 160, "outcome": "sex"})
+    seen = []
+    monkeypatch.setattr("dpsynth.runs.budget_plan.simulated_fits", lambda *given: seen.append(given) or {})
+    plan(schema, epsilon=3.0, delta=1e-5, tables=1)
+    assert seen[0][0].names == schema.levels.names and seen[0][-1] == pytest.approx(0.7)
