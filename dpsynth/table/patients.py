@@ -33,6 +33,8 @@ MOST_ROWS = 100
 SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
 #: What ``over_time`` may say of a column.
 _COURSES = ("increasing", "terminal")
+#: Cells of trends and roughness. Fewer cells have less noise together, and neither has a fine structure.
+_TREND_CELLS = 12
 #: The largest roughness.
 MOST_ROUGH = 2.2
 
@@ -471,6 +473,6 @@ def _levels_of_variable(column: Column) -> list[Column]:
     # Zeros have a cell of their own, since many patients have one value throughout.
     step = (upper - lower) / 2 / 1000
     found.append(Column(name=f"{name} sd", lower=0, upper=1000 * step, step=step, scale="log", **number))
-    found.append(Column(name=f"{name} trend", lower=-1, upper=1, **number))
-    found.append(Column(name=f"{name} roughness", lower=0, upper=MOST_ROUGH, **number))
+    found.append(Column(name=f"{name} trend", lower=-1, upper=1, cells=_TREND_CELLS, **number))
+    found.append(Column(name=f"{name} roughness", lower=0, upper=MOST_ROUGH, cells=_TREND_CELLS, **number))
     return found
