@@ -150,13 +150,13 @@ def warn_of_flattened(marginals: Marginals | None) -> None:
 
 def record_provenance(
     ledger: Ledger,
-    schema: Schema,
+    schema: TableSchema,
     options: FitOptions,
     rng: np.random.Generator,
     unreviewed: dict[str, tuple[str, ...]],
 ) -> None:
     """Write to the ledger the privacy unit, the source of the noise, a known seed and unreviewed fields."""
-    ledger.about(schema.unit)
+    ledger.about(schema.levels.unit)
     if options.random_state is not None:
         ledger.seeded = True
     if options.epsilon is not None:

@@ -310,7 +310,7 @@ class DPWGANGP(BaseEstimator):
             from dpsynth.model.wgan.checkpoint import check_target
 
             check_target(checkpoint)
-        record_provenance(ledger, schema.levels, options, rng, unreviewed)
+        record_provenance(ledger, schema, options, rng, unreviewed)
         self.ledger_ = ledger
 
         try:

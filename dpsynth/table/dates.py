@@ -21,8 +21,11 @@ CYCLES = {"weekday": 7, "month": 12, "hour": 24}
 #: The dtype of dates and times in frames. Parquet files keep its unit.
 DATE_DTYPE = "datetime64[ms]"
 
+# Parts of seconds stand outside of the group: with nine digits of one, pandas reads no year 9999 beside it.
 _ISO = re.compile(
-    r"(\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?) ?(?:Z|[+-]\d{2}:?\d{2})?", re.ASCII
+    r"(\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?)(?:(?<=:\d{2}:\d{2})\.\d{1,9})? ?"
+    r"(?:Z|[+-]\d{2}:?\d{2})?",
+    re.ASCII,
 )
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import Column
+from dpsynth.table.patient_files import places, without_value
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema, TableSchema
 from dpsynth.table.values import amounts, cast, days, numeric_values
 
@@ -61,12 +62,12 @@ class Histories:
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
         """
         patient = units_of(frame, schema)
-        _check_there(frame, schema.order, "orders a patient's rows")
+        _check_there(frame, schema, schema.order, "orders a patient's rows")
         table = schema.table.conform(frame).frame
         if schema.timed:
             time = amounts(schema.column(schema.order), table[schema.order])
         else:
-            time = pd.factorize(frame[schema.order], sort=True)[0].astype(np.float64)
+            time = places(frame[schema.order]).astype(np.float64)
         used = _used(table, schema, patient, time)
         table, time, patient = table[used], time[used], pd.factorize(patient[used])[0]
         if schema.keep == "random":
@@ -134,7 +135,7 @@ def units_of(frame: pd.DataFrame, schema: PatientSchema) -> NDArray[np.int64]:
 
     Raises DataError if the unit is absent or missing in a row.
     """
-    _check_there(frame, schema.unit, "identifies patients")
+    _check_there(frame, schema, schema.unit, "identifies patients")
     return pd.factorize(frame[schema.unit])[0]
 
 
@@ -145,10 +146,10 @@ def in_order(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
     return rows.assign(**{schema.order: np.arange(len(rows))})
 
 
-def _check_there(frame: pd.DataFrame, name: str, use: str) -> None:
+def _check_there(frame: pd.DataFrame, schema: PatientSchema, name: str, use: str) -> None:
     if name not in frame:
         raise DataError(f"the table lacks the column {name!r}, which {use}")
-    empty = frame[name].isna().to_numpy()
+    empty = without_value(frame[name], schema.missing_words)
     if empty.any():
         raise of_records(f"row {int(empty.argmax()) + 1}: {name!r} is missing, but {use}")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -257,7 +257,7 @@ class PatientFolder:
                 raise DataError(f"{path}: the column {name!r}, which {role}, is not in the file")
         links = {self.unit} if self._times(file) else {self.unit, self.order} & needed.keys()
         for name in sorted(links):
-            empty = cells[name].isna().to_numpy()
+            empty = without_value(cells[name], self.table.missing_words)
             if empty.any():
                 row = int(empty.argmax()) + 1
                 raise of_records(f"{path}, row {row}: {name!r} is missing, but {needed[name]}")
@@ -330,8 +330,7 @@ class PatientFolder:
         ids = np.concatenate([part.ids for part in parts])
         times = pd.concat([part.frame[self.order] for part in parts], ignore_index=True)
         turns = np.concatenate([part.turn for part in parts])
-        places = pd.factorize(times, sort=True)[0]
-        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": places, "turn": turns})
+        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": places(times), "turn": turns})
         place = keys.groupby(["patient", "time", "turn"]).ngroup().to_numpy()
         first = np.unique(place, return_index=True)[1]
         joined = {self.unit: pd.Series(ids[first]), self.order: times.iloc[first].reset_index(drop=True)}
@@ -370,9 +369,39 @@ def _found(path: Path) -> Path:
 def ordered(values: pd.Series) -> pd.Series:
     """Values that order rows: words that write a number become that number, cell by cell."""
     codes, distinct = pd.factorize(values)
-    numbers = (number(word) if isinstance(word, str) else word for word in distinct)
-    keys = [word if key is None else key for word, key in zip(distinct, numbers, strict=True)]
-    return pd.Series(np.array([*keys, None], dtype=object)[codes], index=values.index).infer_objects()
+    # One type for all cells would read a large number otherwise beside a decimal one.
+    return pd.Series(_keys(distinct)[codes], index=values.index, dtype="object")
+
+
+def _keys(distinct: Iterable[Any]) -> NDArray[np.object_]:
+    """The value that each cell counts as, and None for the code of a missing one."""
+    keys = [_number(word) if isinstance(word, str) else word for word in distinct]
+    return np.array([*keys, None], dtype=object)
+
+
+def _number(word: str) -> int | float | str:
+    value = number(word)
+    if value is None:
+        return word
+    return int(word) if word.lstrip("+-").isdigit() else value
+
+
+def places(values: pd.Series) -> NDArray[np.int64]:
+    """Place of each value among the sorted distinct ones, as `ordered` reads them. Numbers precede words."""
+    codes, distinct = pd.factorize(values)
+    try:
+        return np.asarray(pd.factorize(_keys(distinct), sort=True)[0][codes], dtype=np.int64)
+    except TypeError:
+        raise DataError(
+            f"the values of {values.name!r} order rows, but cannot be compared with each other. Give "
+            "numbers, words or dates, not several of these"
+        ) from None
+
+
+def without_value(values: pd.Series, missing_words: Iterable[str]) -> NDArray[np.bool_]:
+    """Which cells are empty, or hold a word for a missing value. Digits may identify a patient."""
+    words = [word for word in missing_words if not word.isdigit()]
+    return pd.Series(texts(values)).isin(["", *words]).to_numpy()
 
 
 def texts(values: pd.Series) -> NDArray[np.object_]:

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from visits import VISITS, visits
+from visits import VISITS, histories_of, visits
 
 from dpsynth.attacks.trials import AWAKE
 from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
@@ -24,6 +24,7 @@ from dpsynth.audits.releases import (
 from dpsynth.errors import InputError
 from dpsynth.releases.count import CountRelease
 from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -137,6 +138,19 @@ def test_correct_releases_pass(name):
     result = audited(of.releases[of.names.index(name)], of.made_up)
     assert result.verdict == "pass", result.to_dict()
     assert result.attained == pytest.approx(1.0, abs=2e-2)
+    assert 0.4 * result.declared["epsilon"] < result.gaussian_epsilon.lower <= result.declared["epsilon"]
+
+
+def test_a_patient_with_many_rows_is_no_more_than_declared():
+    """Catches tables of rows that are noisy for one row. An attacker then finds a patient with six of them.
+
+    The differing patient is the one of forty who moves the tables most, and the attacker knows all others.
+    """
+    patients = histories_of(visits(45, seed=3, most=12), VISITS)
+    release = VisitsRelease(noise_multiplier=1.0, schema=VISITS)
+    result = audited(release, patients, trials=1500)
+    assert result.verdict == "pass", result.to_dict()
+    assert result.attained == pytest.approx(1.0)
     assert 0.4 * result.declared["epsilon"] < result.gaussian_epsilon.lower <= result.declared["epsilon"]
 
 

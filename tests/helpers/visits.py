@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
+from hypothesis import strategies as st
 
 from dpsynth.table.histories import Histories
 from dpsynth.table.patients import PatientSchema
@@ -116,3 +119,67 @@ def stays(n: int, seed: int = 0) -> pd.DataFrame:
             "died": np.where(last & (rng.random(m) < 0.3), "yes", "no"),
         }
     )
+
+
+#: Rows in the order of a number that is not modelled, with categories that go together.
+WARDS = PatientSchema(
+    unit="id",
+    order="stay",
+    most=6,
+    columns=(
+        Column(name="ward", kind="categorical", categories=("a", "b", "c")),
+        Column(name="drug", kind="categorical", categories=("x", "y", "z"), missing=True),
+        Column(name="stage", kind="ordinal", categories=(1, 2, 3)),
+        Column(name="code", kind="categorical", categories=tuple(f"c{k}" for k in range(14))),
+        Column(name="lab", kind="integer", lower=0, upper=99, missing=True),
+    ),
+    missing_words=("?",),
+)
+
+
+def wards(n: int, seed: int = 0) -> pd.DataFrame:
+    """One to twelve stays of each of n patients, in any order. The number of a stay may have two digits."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n), rng.integers(1, 13, n))
+    m = len(who)
+    ward = rng.integers(0, 3, m)
+    drug = np.where(rng.random(m) < 0.7, ward, rng.integers(0, 3, m))
+    lab = rng.integers(0, 100, m).astype(float)
+    frame = pd.DataFrame(
+        {
+            "id": who,
+            "stay": 1 + pd.Series(who).groupby(who).cumcount(),
+            "ward": np.array(["a", "b", "c"])[ward],
+            "drug": np.array(["x", "y", "z", None], dtype=object)[np.where(rng.random(m) < 0.1, 3, drug)],
+            "stage": 1 + drug,
+            "code": [f"c{k}" for k in rng.integers(0, 14, m)],
+            "lab": np.where(rng.random(m) < 0.1, np.nan, lab),
+        }
+    )
+    return frame.iloc[rng.permutation(m)].reset_index(drop=True)
+
+
+def _cells(column: Column, words: tuple[str, ...]) -> st.SearchStrategy:
+    absent = [None, *words] if column.missing else []
+    if not column.is_numeric:
+        return st.sampled_from([*column.categories, *absent])
+    low, high = map(int, column.bounds)
+    odd = [low, high, low - 10**6, high + 10**15, *absent]
+    return st.sampled_from(odd) | st.integers(low, high)
+
+
+def patients_of(schema: PatientSchema) -> st.SearchStrategy[pd.DataFrame]:
+    """Rows of any patient: too many, beyond the limits, empty, at one time, after a death, against rules."""
+    given = [column for column in schema.columns if column.derived is None]
+    cells = {column.name: _cells(column, schema.missing_words) for column in given}
+    if not schema.timed:
+        cells[schema.order] = st.sampled_from([1, 2, 10, 2.5, "x", "010"])
+    row = st.fixed_dictionaries(cells)
+    rows = st.lists(row, min_size=1, max_size=2 * schema.most)
+    many = st.tuples(row, st.integers(1, 2 * schema.most)).map(lambda pair: [pair[0]] * pair[1])
+    return (rows | many).map(lambda made: pd.DataFrame(made, dtype=object).assign(**{schema.unit: "new"}))
+
+
+def read_by_pandas(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame from a file that pandas reads: one cell decides whether a column holds numbers or text."""
+    return pd.read_csv(io.StringIO(frame.to_csv(index=False)), float_precision="round_trip")

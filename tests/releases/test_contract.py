@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 from scipy import stats
-from visits import STAYS, VISITS, histories_of, stays, visits
+from visits import STAYS, VISITS, WARDS, histories_of, stays, visits, wards
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.contents import Stage
@@ -226,6 +226,11 @@ CASES = {
         lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS),
         np.sqrt(11),
         table=lambda n, seed=0: histories_of(stays(n, seed), STAYS),
+    ),
+    "tables of rows with categories": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=WARDS),
+        np.sqrt(14),
+        table=lambda n, seed=0: histories_of(wards(n, seed), WARDS),
     ),
     "critic": Case(critic),
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from visits import VISITS, visits
+from visits import VISITS, WARDS, visits, wards
 
 import dpsynth
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.releases.structure import EdgesRelease
 from dpsynth.synthesis.many_tables import redraw
 from dpsynth.synthesis.partitioned import draw_part, plan_parts
 
@@ -106,6 +108,15 @@ def test_a_number_of_rows_read_off_the_rows_is_refused():
         dpsynth.DPWGANGP(epsilon=1.0).fit(FRAME, schema=schema)
 
 
+def test_what_a_draft_has_chosen_is_excluded():
+    """Catches a list of ignored columns, chosen in view of the rows, of which the ledger says nothing."""
+    fields = {"rows_unreviewed": ("most",), "ignored": ("mrn",), "n_public": 300}
+    model = dpsynth.DPWGANGP(epsilon=1.0, pairwise_statistics=False, accept_unreviewed=True)
+    model.fit(FRAME.assign(mrn=1), schema=VISITS.model_copy(update=fields))
+    (reason,) = model.ledger_.excluded
+    assert "rows: most" in reason and "ignored" in reason
+
+
 def test_tables_to_combine_are_of_patients(model):
     """Catches tables of levels, and rows of every table from one model's noise."""
     tables = model.sample_many(3, 40, random_state=1)
@@ -156,6 +167,31 @@ def test_the_shell_takes_a_file_of_rows(tmp_path):
     described = json.loads((tmp_path / "synthetic.csv.croissant.json").read_text())
     fields = described["recordSet"][0]["field"]
     assert [field["name"] for field in fields] == ["id", *VISITS.names]
+
+
+def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
+    """Catches links between categories, a number of patients or a scale that are read off the rows.
+
+    Every noisy number is made up, so that two tables give one model.
+    """
+    drawn = np.random.default_rng(0).random(10_000)
+
+    def made_up(release, records, rng):
+        shapes = [array.shape for array in release.query(records)]
+        return [160 * np.resize(drawn, shape) if shape else np.array(160.0) for shape in shapes]
+
+    scores = EdgesRelease.scores
+    monkeypatch.setattr(GaussianRelease, "measure", made_up)
+    monkeypatch.setattr(EdgesRelease, "scores", lambda self, records: np.zeros_like(scores(self, records)))
+    monkeypatch.setattr("dpsynth.synthesis.fit._PARENTS", 500)
+    one, other = wards(150, seed=1), wards(170, seed=2)
+    other["stage"] = other["ward"].map({"a": 1, "b": 2, "c": 3})
+    found = []
+    for frame in (one, other):
+        model = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5, pairwise_statistics=False, random_state=0)
+        record, arrays = model.fit(frame, schema=WARDS).model_.to_state()
+        found.append((model.n_, record, {name: array.tobytes() for name, array in arrays.items()}))
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow

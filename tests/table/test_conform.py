@@ -115,6 +115,7 @@ COLUMN = st.one_of(
     st.just({"kind": "integer", "lower": 0, "upper": 5}),
     st.just({"kind": "continuous", "lower": 0.5, "upper": 2}),
 )
+DATES = {"kind": "datetime", "lower": "2010-01-01", "upper": "9999-12-31"}
 
 
 def conformed(schema: Schema, cells, dtype) -> list | None:
@@ -136,6 +137,7 @@ def conformed(schema: Schema, cells, dtype) -> list | None:
 @example({"kind": "categorical", "categories": ("1", "true")}, [True, 1, 1.0, "1"], False, set(), object)
 @example({"kind": "categorical", "categories": ("true", "a")}, [True, 1, "1"], True, {"1"}, object)
 @example({"kind": "categorical", "categories": ("1", "true")}, [np.float32(1)], False, {"1.0"}, None)
+@example(DATES, ["9999-12-31", "2011-02-03 10:11:12.123456789", pd.Timestamp(1)], False, set(), object)
 def test_a_record_is_read_alike_in_whatever_company(column, cells, missing, words, dtype):
     """Catches one record that changes how others are read: a True that makes every 1 a "true".
 

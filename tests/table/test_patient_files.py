@@ -183,6 +183,13 @@ def test_files_that_do_not_belong_together_are_refused(changed, message, tmp_pat
         read(tmp_path)
 
 
+def test_a_word_for_a_missing_value_is_no_patient(tmp_path):
+    """Catches several persons without identifiers that pass for one patient."""
+    put(tmp_path, [], [("?", 0, "hdl", 50)])
+    with pytest.raises(DataError, match=r"labs.csv, row 1: 'patient_id' is missing.*confidential"):
+        SCHEMA.model_copy(update={"missing_words": ("?",)}).read(tmp_path)
+
+
 def test_a_column_of_another_file_is_not_read(tmp_path):
     """Catches the sex of a visit in place of the one that the schema names."""
     put(tmp_path, [(1, 0, 120, None)], [])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from visits import STAYS, VISITS, stays, visits
+from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pandas, stays, visits, wards
 
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.table.histories import Histories, patient_table
@@ -67,6 +69,35 @@ def test_what_is_kept_of_a_patient_reads_no_other(schema, frame):
     for name in (0, 7, 29):
         alone = patient_table(frame[frame["id"] == name], schema)
         pd.testing.assert_frame_equal(alone, whole.iloc[[name]].reset_index(drop=True))
+
+
+def records_of(frame: pd.DataFrame, schema: PatientSchema) -> Counter:
+    """What releases read of each patient, digit by digit."""
+    records = histories_of(read_by_pandas(frame), schema)
+    return Counter(map(repr, records.to_numpy(dtype=object).tolist()))
+
+
+@pytest.mark.parametrize(
+    ("schema", "frame"),
+    [
+        pytest.param(VISITS, visits(6, seed=2), id="first"),
+        pytest.param(VISITS.model_copy(update={"keep": "random"}), visits(6, seed=2), id="random"),
+        pytest.param(STAYS.model_copy(update={"keep": "last"}), stays(6, seed=2), id="terminal"),
+        pytest.param(WARDS, wards(6, seed=2), id="words"),
+    ],
+)
+@given(st.data())
+@settings(deadline=None, max_examples=10)
+def test_one_patient_more_is_one_record_more_and_changes_no_other(schema, frame, data):
+    """Catches rows, values or an order that depend on another patient, and a patient who counts twice."""
+    rows = data.draw(patients_of(schema))
+    # Random numbers go from row to row: those of the others stay theirs if the new rows stand behind them.
+    places = st.just(len(frame)) if schema.keep == "random" else st.integers(0, len(frame))
+    place = data.draw(st.lists(places, min_size=len(rows), max_size=len(rows)))
+    both = pd.concat([frame.astype(object), rows], ignore_index=True)
+    both = both.iloc[np.argsort([*range(len(frame)), *place], kind="stable")]
+    before, after = records_of(frame, schema), records_of(both, schema)
+    assert before <= after and (after - before).total() <= 1
 
 
 def test_levels_of_courses_are_those_of_plain_pandas():
@@ -259,3 +290,32 @@ def test_a_schema_of_patients_is_no_schema_of_records():
     """Catches an error that names a field of a column, in place of what the file describes."""
     with pytest.raises(SchemaError, match="the key rows describes patients with several rows"):
         Schema.from_dict(VISITS.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.assign(id="?"), "row 1: 'id' is missing.*confidential"),
+        (lambda frame: frame.assign(id=" "), "row 1: 'id' is missing"),
+        (
+            lambda frame: frame.assign(stay=[pd.Timestamp(0), *frame["stay"][1:]]),
+            "'stay' .*cannot be compared",
+        ),
+    ],
+)
+def test_rows_of_nobody_or_in_no_order_are_refused(change, message):
+    """Catches persons without identifiers that pass for one, and a traceback of what cannot be sorted."""
+    with pytest.raises(DataError, match=message):
+        patient_table(change(wards(5)), WARDS)
+
+
+def test_a_number_that_means_missing_elsewhere_identifies_a_patient():
+    """Catches a third patient or third stay that is refused, since 3 is a code in other columns."""
+    assert len(patient_table(wards(5), WARDS.model_copy(update={"missing_words": ("?", "3")}))) == 5
+
+
+def test_rows_may_have_dates_as_an_order_that_is_no_column():
+    """Catches dates that cannot be compared, or that do not order rows."""
+    frame = wards(5)
+    dates = frame.assign(stay=pd.Timestamp("2010-01-01") + pd.to_timedelta(frame["stay"], unit="D"))
+    pd.testing.assert_frame_equal(patient_table(dates, WARDS), patient_table(frame, WARDS))
