@@ -130,8 +130,11 @@ class PatientSchema(BaseModel):
                     f"order {self.order!r} must be a column of dates or numbers that changes from row to "
                     "row, is never missing and has no special codes"
                 )
-        if not self.variables:
-            raise ValueError("columns must name one that changes from row to row, besides the order")
+        if not {column.name for column in self.variables} - (set() if self.timed else {*self.terminal}):
+            raise ValueError(
+                "columns must name one that changes from row to row, besides the order and, without times, "
+                "terminal events"
+            )
         for name in self.increasing:
             column = self.column(name)
             if name not in changing or name == self.order or not (column.is_numeric or column.is_ordinal):
@@ -156,7 +159,8 @@ class PatientSchema(BaseModel):
                 )
             if column.special:
                 raise ValueError(f"column {column.name!r}: special codes need one value per patient")
-        shared = set(self.levels.names) & set(changing) - set(self.terminal)
+        numbered = {f"{name}@{place}" for name in (*changing, self.order) for place in range(self.most)}
+        shared = set(self.levels.names) & ({*changing} - {*self.terminal} | numbered)
         clash = min(shared, default=None)
         if clash is not None:
             raise ValueError(f"the column {clash!r} has the name of a level, rename it")

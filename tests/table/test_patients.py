@@ -17,6 +17,7 @@ from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
+DIED = Column(name="died", kind="binary", categories=("no", "yes"))
 LAB = Column(name="lab", kind="integer", lower=0, upper=99, missing=True)
 
 
@@ -174,6 +175,11 @@ def test_a_schema_survives_its_file(tmp_path):
         ({"most": 1}, "most"),
         ({"increasing": ("day",)}, "'day': only numeric and ordinal"),
         ({"terminal": ("lab",)}, "'lab': only binary"),
+        ({"order": "stay", "columns": (DIED,), "terminal": ("died",)}, "columns must name one that changes"),
+        (
+            {"columns": (DAY, LAB, DIED.model_copy(update={"name": "lab@0"})), "per_patient": ("lab@0",)},
+            "'lab@0' has the name of a level",
+        ),
         ({"outcome": "lab"}, "outcome 'lab' must be a column per patient"),
         ({"constraints": ("lab < age",)}, "age"),
         ({"columns": (DAY, LAB.model_copy(update={"special": (-1.0,)}))}, "special codes"),
