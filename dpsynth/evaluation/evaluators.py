@@ -29,6 +29,7 @@ from dpsynth.evaluation.utility.evaluator import utility
 from dpsynth.evaluation.utility.subgroups import compare_subgroups
 from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Study
 from dpsynth.table.patients import TableSchema
 
 #: called with a question and the part of the work on it that is done, in [0, 1]
@@ -132,7 +133,12 @@ def evaluate(
 def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None = None) -> Evaluation:
     """Answer every question of :data:`EVALUATORS` about the tables (see :func:`evaluate`)."""
     schema, tell = tables.schema, progress or (lambda question, done: None)
-    settings = settings.replicating(tuple(dict.fromkeys(told.formula for told in tables.declared)))
+    described = tables.patients or schema
+    # a regression of patients' rows has no counterpart among the levels
+    formulas = [
+        each.formula for each in tables.declared if Study(model=each.formula).clusters(described) is None
+    ]
+    settings = settings.replicating(tuple(dict.fromkeys(formulas)))
     settings.check(schema)
     entropy = secrets.randbits(128) if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))

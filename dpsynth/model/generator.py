@@ -275,7 +275,8 @@ class GeneratorModel:
             matched = MatchedPoints(arrays["matched_points"], float(record["jitter"]))
         if "patients" in record:
             trajectories = Trajectories.from_state(record["patients"], under("trajectories", arrays))
-        studies = tuple(FittedStudy.from_dict(schema, study) for study in record.get("studies", ()))
+        declared = schema if trajectories is None else trajectories.schema
+        studies = tuple(FittedStudy.from_dict(declared, study) for study in record.get("studies", ()))
         latent, law, match = int(record["latent"]), str(record["latent_law"]), bool(record["match_marginals"])
         return cls(schema, encoder, base_model, weights, latent, law, match, studies, matched, trajectories)
 

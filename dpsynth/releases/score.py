@@ -10,6 +10,11 @@ Spherical noise is then in every direction in proportion to the records' informa
 The weight depends on the predictors alone. The sum therefore stays unbiased where the model holds, and
 ``|w A g| <= C`` for any outcome. The information ``w A sum_j v_j x_j x_j' A`` is scaled down to Frobenius
 norm K. Both are divided by their bounds: the sensitivity is 1.
+
+A patient with several rows adds the mean over the rows. The mean of vectors of norm C at most has norm C at
+most. So the sensitivity under adding or removing one patient is that of one row. The sum is the estimating
+equation of Williamson, Datta and Satten (2003), "Marginal analyses of clustered data when cluster size is
+informative", Biometrics 59.
 """
 
 from __future__ import annotations
@@ -81,9 +86,13 @@ class ScorePoint:
         capped = curvature / np.maximum(norms / self.cap, 1.0)[:, None]
         return np.where(kept[:, None, None], rows, 0.0), np.where(kept[:, None], capped, 0.0)
 
-    def information(self, x: Floats, y: Floats) -> Floats:
-        """Sum of the records' whitened informations, weighted and capped, shape (d, d)."""
+    def information(self, x: Floats, y: Floats, weight: Floats | None = None) -> Floats:
+        """Sum of the records' whitened informations, weighted and capped, shape (d, d).
+
+        ``weight``, shape (k,): of each row, 1 by default.
+        """
         rows, curvature = self.curvatures(x, y)
+        curvature = curvature if weight is None else curvature * weight[:, None]
         flat = rows.reshape(-1, self.design.size)
         return np.asarray((flat * curvature.reshape(-1, 1)).T @ flat)
 
@@ -94,12 +103,13 @@ class ScorePoint:
     def total_score(self, frame: pd.DataFrame) -> list[Array]:
         """Sum of the scores of a frame's records over C, shape (d,)."""
         with np.errstate(all="ignore"):  # of what overflows, which counts for nothing
-            return [self.scores(*self.design.read(frame)).sum(axis=0) / self.bound]
+            x, y, weight = self.design.weighted(frame)
+            return [(self.scores(x, y) * weight[:, None]).sum(axis=0) / self.bound]
 
     def total_information(self, frame: pd.DataFrame) -> list[Array]:
         """Sum of their informations over K, as a vector of the same norm, shape (d (d + 1) / 2,)."""
         with np.errstate(all="ignore"):
-            return [triangle(self.information(*self.design.read(frame))) / self.cap]
+            return [triangle(self.information(*self.design.weighted(frame))) / self.cap]
 
 
 def _gram(rows: Floats) -> Floats:
@@ -139,6 +149,8 @@ class StudyRelease(Adaptive[Given], GaussianRelease[Array], Generic[Given]):
 
     study: str
     kind: ClassVar[str]
+    #: What is bounded and how, in words.
+    bounded: ClassVar[str]
     l2_sensitivity = 1.0
 
     @property
@@ -146,13 +158,21 @@ class StudyRelease(Adaptive[Given], GaussianRelease[Array], Generic[Given]):
         """The kind of sum, and its study."""
         return f"{self.kind} of study {self.study}"
 
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        given = self.read_with
+        several = isinstance(given, ScorePoint) and given.design.patients is not None
+        of = "one patient with all rows: the mean of each row's" if several else "a record's"
+        return f"1 ({of} {self.bounded})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRelease(StudyRelease[ScorePoint]):
     """The whitened score of a regression at a point, shape (d,)."""
 
     kind = "score"
-    sensitivity = "1 (a record's whitened score, weighted by its predictors, over its bound)"
+    bounded = "whitened score, weighted by its predictors, over its bound"
 
     def query(self, records: Records) -> list[Array]:
         """The exact sum."""
@@ -168,7 +188,7 @@ class InformationRelease(StudyRelease[ScorePoint]):
     """The information of a regression at a point, shape (d, d)."""
 
     kind = "information"
-    sensitivity = "1 (a record's whitened information, scaled down to Frobenius norm 1)"
+    bounded = "whitened information, scaled down to Frobenius norm 1"
 
     def query(self, records: Records) -> list[Array]:
         """The exact sum, as a vector of the same norm."""

@@ -94,7 +94,10 @@ def judge(
         start = time.perf_counter()
         tables = compared(*made, done.report.studies)
         if config.evaluate.enabled:
-            studies = [study.effects(tables.schema) for study in config.studies]
+            described = tables.patients or tables.schema
+            # a regression of patients' rows has no counterpart among the levels
+            own = [study for study in config.studies if study.clusters(described) is None]
+            studies = [study.effects(tables.schema) for study in own]
             found = evaluate_tables(tables, config.evaluate.replicating(studies), stages)
             seconds = done.add("evaluate", start, evaluation=found)
             done.write(done.folder)

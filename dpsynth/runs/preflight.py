@@ -82,7 +82,7 @@ def check_run(config: RunConfig) -> TableSchema:
     else:
         schema = read_schema(Path(config.data.schema_path))
     try:
-        check_studies(config.studies, schema.levels)
+        check_studies(config.studies, schema)
     except InputError as problem:
         raise InputError(f"studies: {problem}") from None
     if config.evaluate.enabled:

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from dpsynth.studies.families import Family, Linear, Logistic, PiecewiseHazards, family_of
 from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.terms import Term, column_values, model_terms, term_values
+from dpsynth.table.histories import rows_of
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -44,6 +46,8 @@ class StudyDesign:
         Centre and scale of a linear model's outcome, (0, 1) for others.
     boundaries : ndarray of shape (J,)
         Ends of the intervals of time, the last the upper bound. Empty unless survival is modelled.
+    patients : PatientSchema or None
+        Whose rows the regression is of, if patients have several. ``schema`` is then that of their rows.
     """
 
     schema: Schema
@@ -54,6 +58,7 @@ class StudyDesign:
     outcome: tuple[float, float]
     boundaries: Floats
     family: Family
+    patients: PatientSchema | None = None
 
     @classmethod
     def of(
@@ -62,6 +67,7 @@ class StudyDesign:
         model: EffectsModel,
         draws: pd.DataFrame,
         intervals: Sequence[float] | None = None,
+        patients: PatientSchema | None = None,
     ) -> StudyDesign:
         """Make a design from synthetic records. ``intervals`` lack the last end, the duration's bound."""
         every = model_terms(schema, model)
@@ -77,7 +83,7 @@ class StudyDesign:
             last = float(schema.column(model.duration).upper or 1.0)
             boundaries = np.unique([*(intervals or _quantiles(schema, model, draws)), last])
             family = PiecewiseHazards(len(boundaries))
-        return cls(schema, model, every, centre, scale, outcome, boundaries, family)
+        return cls(schema, model, every, centre, scale, outcome, boundaries, family, patients)
 
     @property
     def size(self) -> int:
@@ -96,6 +102,18 @@ class StudyDesign:
         if self.model.duration is not None:
             y = lived(column_values(self.schema, self.model.duration, frame), y, self.boundaries)
         return x, y, np.isfinite(y) & np.isfinite(x).all(axis=1)
+
+    def weighted(self, frame: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
+        """As `read`, with the weight (k,) of each: 1 for a record, and with sum 1 for the rows of a patient.
+
+        A frame of patients is that of :meth:`dpsynth.table.histories.Histories.to_frame`.
+        """
+        if self.patients is None:
+            x, y = self.read(frame)
+            return x, y, np.ones(len(y))
+        rows, patient = rows_of(frame, self.patients)
+        x, y, complete = self.all(rows)
+        return x[complete], y[complete], shares(patient[complete])
 
     def rows(self, x: Floats) -> Floats:
         """Rows of the design with their intercepts, shape (k, J, d)."""
@@ -120,14 +138,28 @@ class StudyDesign:
         }
 
     @classmethod
-    def from_dict(cls, schema: Schema, model: EffectsModel, record: dict[str, Any]) -> StudyDesign:
+    def from_dict(
+        cls,
+        schema: Schema,
+        model: EffectsModel,
+        record: dict[str, Any],
+        patients: PatientSchema | None = None,
+    ) -> StudyDesign:
         """Inverse of `to_dict`."""
         centre, scale, boundaries = (np.array(record[k]) for k in ("centre", "scale", "boundaries"))
         middle, spread = map(float, record["outcome"])
         family = family_of(record["family"])
-        return cls(
-            schema, model, model_terms(schema, model), centre, scale, (middle, spread), boundaries, family
-        )
+        terms, outcome = model_terms(schema, model), (middle, spread)
+        return cls(schema, model, terms, centre, scale, outcome, boundaries, family, patients)
+
+
+def shares(patient: NDArray[np.int64]) -> Floats:
+    """Weights of rows, with sum 1 for each patient, whose number (k,) is given.
+
+    >>> shares(np.array([0, 2, 2])).tolist()
+    [1.0, 0.5, 0.5]
+    """
+    return 1.0 / np.bincount(patient)[patient]
 
 
 def lived(times: Floats, events: Floats, boundaries: Floats) -> Floats:

@@ -6,11 +6,12 @@ their noise. With a normal prior of precision L
 
     P = L + H' (J + N)^-1 H,    beta = P^-1 H' (J + N)^-1 y,    covariance P^-1,
 
-for y the average, H its information, N its noise, and J, the sampling variance, the information of the last
-score. H is not inverted. Under the prior distribution, one standard deviation of any combination of the
-predictors moves eta by a normal number of standard deviation 2.5. The scale is that of Gelman, Jakulin,
-Pittau and Su (2008), "A weakly informative default prior distribution", Annals of Applied Statistics 2. They
-apply it to each predictor separately, which is too little for collinear ones.
+for y the average, H its information, N its noise, and J the sampling variance of the last score. J is the
+information, unless the regression is of patients' rows. H is not inverted. Under the prior distribution, one
+standard deviation of any combination of the predictors moves eta by a normal number of standard deviation
+2.5. The scale is that of Gelman, Jakulin, Pittau and Su (2008), "A weakly informative default prior
+distribution", Annals of Applied Statistics 2. They apply it to each predictor separately, which is too little
+for collinear ones.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ _BOUNDED_SQUARE = float(chi2.cdf(RESIDUAL_BOUND**2, 3) + RESIDUAL_BOUND**2 * chi
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """One noisy score (d,) at ``beta``, with its information and the covariance of its noise, both (d, d)."""
+    """One noisy score (d,) at ``beta``, with its information and the covariance of its noise, both (d, d).
+
+    ``sampling``, shape (d, d): its covariance over samples of records, by default the information.
+    """
 
     beta: Floats
     score: Floats
     information: Floats
     noise: Floats
+    sampling: Floats | None = None
 
 
 def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Floats, Floats]:
@@ -60,7 +65,9 @@ def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Float
     pairs = list(zip(weights, observed, strict=True))
     information = noise @ np.sum([weight @ seen.information for weight, seen in pairs], axis=0)
     each = [weight @ (seen.score + seen.information @ seen.beta) for weight, seen in pairs]
-    gain = np.linalg.solve(observed[-1].information + noise, information).T
+    last = observed[-1]
+    sampling = last.information if last.sampling is None else last.sampling
+    gain = np.linalg.solve(sampling + noise, information).T
     total = precision + gain @ information
     covariance = np.linalg.inv((total + total.T) / 2)
     return covariance @ gain @ noise @ np.sum(each, axis=0), covariance

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
+from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.files.options import Section, listed
 from dpsynth.files.yaml_text import one_sentence
@@ -20,6 +21,7 @@ from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.model_text import ModelText
 from dpsynth.studies.terms import MAX_TERMS, model_terms
 from dpsynth.table.derived import inputs_of
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
 #: boundaries of time; work and memory grow with their square
@@ -133,7 +135,23 @@ class Study(Section):
         """Whether its outcome is a time until an event."""
         return ModelText.read(self.model).duration is not None
 
-    def effects(self, schema: Schema) -> EffectsModel:
+    def clusters(self, schema: TableSchema) -> PatientSchema | None:
+        """Return the patients whose rows the regression is of, None for a regression of one row per patient.
+
+        A regression is of rows if it names a column that changes from row to row.
+        """
+        if not isinstance(schema, PatientSchema):
+            return None
+        text, levels = ModelText.read(self.model), schema.levels.names
+        named = [text.outcome.column, text.duration, *(entry.column for entry in text.predictors or ())]
+        return schema if any(name in schema.names and name not in levels for name in named) else None
+
+    def table(self, schema: TableSchema) -> Schema:
+        """Return the schema that the regression is of: records, patients' levels or patients' rows."""
+        patients = self.clusters(schema)
+        return schema.levels if patients is None else patients.table
+
+    def effects(self, schema: TableSchema) -> EffectsModel:
         """Return the regression for a schema, checked against it.
 
         Raises
@@ -141,9 +159,15 @@ class Study(Section):
         InputError
             If a column, unit, transform or interval does not fit the schema or the text. Also if the outcome
             or the duration is derived, if a predictor is computed from them, or without a term or with more
-            than ``MAX_TERMS``.
+            than ``MAX_TERMS``. Also for a Cox model of patients' rows.
         """
+        patients, schema = self.clusters(schema), self.table(schema)
         try:
+            if patients is not None and self.is_survival:
+                raise InputError(
+                    "a cox model has one row per patient, but the text names a column that changes from row "
+                    f"to row. Name columns of {few(patients.levels.names)}"
+                )
             model = self._transformed(EffectsModel.parse(self.model, schema), schema)
             self._check(model, schema)
         except InputError as problem:

@@ -78,7 +78,7 @@ def records_of(
 
 def check_options(schema: TableSchema, options: FitOptions) -> None:
     """Raise InputError for studies that do not fit, and for what patients with several rows cannot have."""
-    check_studies(options.studies, schema.levels)
+    check_studies(options.studies, schema)
     if not isinstance(schema, PatientSchema):
         return
     if options.steps:

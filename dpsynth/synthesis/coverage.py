@@ -157,9 +157,10 @@ def simulate_coverage(
 ) -> Coverage:
     """Simulate ``repetitions`` tables, read and estimate each, and count how often intervals cover the truth.
 
-    Table k depends on ``seed`` and k alone. Raises InputError if the study's readings were not saved, or if
-    no sample of the model has a value in all columns of the study.
+    Table k depends on ``seed`` and k alone. Raises InputError if the study was saved without its readings, or
+    is of patients' rows. Also if no sample of the model has a value in all columns of the study.
     """
+    study.check_records("coverage")
     streams = np.random.SeedSequence(seed).spawn(repetitions + 1)
     rng = np.random.default_rng(streams[0])
     base_model = dataclasses.replace(model, weights=None, studies=())

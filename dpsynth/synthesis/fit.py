@@ -1,8 +1,9 @@
 """Fit a model to private records: the order of all noisy statistics.
 
 The number of records comes first, if the schema has no ``n_public``. Single-column counts and the base
-model's edges and tables follow, then pairwise statistics and the nearest-neighbour histogram. Studies and the
-critic steps (`Training`) come last. The ledger runs each of them. Everything between is post-processing.
+model's edges and tables follow. Then come pairwise statistics, the nearest-neighbour histogram and the tables
+of patients' rows. Studies and the critic steps (`Training`) are last. The ledger runs each of them.
+Everything between is post-processing.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def plan_fit(
     n, n_std, spent = _count(records, levels, options, rng, ledger)
     blueprint = draw_up(schema, n, options, n_std)
     releases = choose_noise(blueprint, options, spent)
-    check_widening(options.studies, releases.studies, levels, n)
+    check_widening(options.studies, releases.studies, schema, n)
     return FitPlan(levels, options, n, blueprint, releases)
 
 
@@ -98,10 +99,10 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     if base_model is not None and histogram is not None:
         base_model = weighted(base_model, histogram, rng)
     model = dataclasses.replace(model, schema=plan.schema, base_model=base_model)
+    model = dataclasses.replace(model, trajectories=release_rows(records, model, plan, rng, ledger))
     studies, planned = plan.options.studies, plan.releases.studies
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
-    trajectories = release_rows(records, model, plan, rng, ledger)
-    return dataclasses.replace(model, studies=fitted, trajectories=trajectories)
+    return dataclasses.replace(model, studies=fitted)
 
 
 def release_rows(

@@ -107,6 +107,8 @@ def redrawn_tables(
     """
     if study is None:
         _released(model)
+    else:
+        study.check_records("sample_many")
     for stream in np.random.SeedSequence(seed).spawn(m):
         rng = np.random.default_rng(stream)
         if study is None:

@@ -20,7 +20,6 @@ from dpsynth.studies.terms import model_terms
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.table.patients import TableSchema
-from dpsynth.table.schema import Schema
 
 #: synthetic records that stand for the real ones in every expectation
 DRAWS = 20_000
@@ -30,13 +29,13 @@ MOST_WIDENING = 5.0
 _NOISE_IN_PRACTICE = 16.0
 
 
-def check_studies(studies: Sequence[Study], schema: Schema) -> None:
+def check_studies(studies: Sequence[Study], schema: TableSchema) -> None:
     """Raise InputError for a study that does not fit the schema, before anything is read."""
     for study in studies:
         study.effects(schema)
 
 
-def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: float | None) -> float:
+def expected_widening(study: Study, schema: TableSchema, n: float, noise_multiplier: float | None) -> float:
     """Expected width of a study's intervals over their width without noise, from public numbers.
 
     The variance of d coefficients of n records is taken as ``1 + c z^2 d / n`` times that without noise. Here
@@ -59,13 +58,13 @@ def expected_widening(study: Study, schema: Schema, n: float, noise_multiplier: 
     intercepts = 1
     if model.duration is not None:
         intercepts = INTERVALS if study.intervals is None else len(study.intervals) + 1
-    size = len(model_terms(schema, model)) + intercepts
+    size = len(model_terms(study.table(schema), model)) + intercepts
     for_scores = (SURVIVAL_SPLIT if study.is_survival else SPLIT)[0] / SPLIT[0]
     return math.sqrt(1.0 + _NOISE_IN_PRACTICE * noise_multiplier**2 / for_scores * size / n)
 
 
 def check_widening(
-    studies: Sequence[Study], releases: Sequence[StudyReleases], schema: Schema, n: float
+    studies: Sequence[Study], releases: Sequence[StudyReleases], schema: TableSchema, n: float
 ) -> dict[str, float]:
     """Expected widening of each study, or PrivacyError if one exceeds `MOST_WIDENING`."""
     expected = {}
@@ -87,8 +86,7 @@ def planned_widening(options: FitOptions, schema: TableSchema) -> dict[str, floa
     Raises InputError if a study does not fit the schema or the number of records is not public. Raises
     PrivacyError if the budget is too small for a study.
     """
-    levels = schema.levels
-    check_studies(options.studies, levels)
+    check_studies(options.studies, schema)
     if not options.studies:
         return {}
     if schema.n_public is None:
@@ -98,18 +96,18 @@ def planned_widening(options: FitOptions, schema: TableSchema) -> dict[str, floa
         )
     n = float(schema.n_public)
     releases = choose_noise(draw_up(schema, n, options), options, (0.0, 0.0))
-    return check_widening(options.studies, releases.studies, levels, n)
+    return check_widening(options.studies, releases.studies, schema, n)
 
 
 def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
     """One sentence a study about `planned_widening`, or why it is unknown, with the same errors."""
-    check_studies(options.studies, schema.levels)
+    check_studies(options.studies, schema)
     if options.studies and schema.n_public is None:
         return [
             "studies: the width of their intervals depends on the number of records, which is private. The "
             "fit counts them first. A study that the budget cannot bear is refused after that count"
         ]
-    gaps = {study.label for study in options.studies if _may_lack(study, schema.levels)}
+    gaps = {study.label for study in options.studies if _may_lack(study, schema)}
     return [
         f"study {name}: intervals about {wide:.1f} times as wide as without noise"
         + (", and wider where records lack a value" if name in gaps else "")
@@ -117,20 +115,27 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
     ]
 
 
-def _may_lack(study: Study, schema: Schema) -> bool:
+def _may_lack(study: Study, schema: TableSchema) -> bool:
     """Whether a record may lack a value of the study's columns. Only complete records count."""
-    model = study.effects(schema)
-    names = {term.column for term in model_terms(schema, model)} | {model.outcome, model.duration}
-    return any(column.missing for column in schema.columns if column.name in names)
+    model, table = study.effects(schema), study.table(schema)
+    names = {term.column for term in model_terms(table, model)} | {model.outcome, model.duration}
+    return any(column.missing for column in table.columns if column.name in names)
 
 
-def study_draws(model: GeneratorModel, rng: np.random.Generator) -> pd.DataFrame:
-    """Synthetic records that stand for the real ones. ``model`` is the untrained base model."""
-    model = dataclasses.replace(model, trajectories=None)  # a study is of patients, by their levels
+def study_draws(model: GeneratorModel, rng: np.random.Generator, *, rows: bool = False) -> pd.DataFrame:
+    """Synthetic records that stand for the real ones. ``model`` is the untrained base model.
+
+    Patients with several rows have one row each, of their levels, unless ``rows`` asks for all rows.
+    """
+    model = model if rows else dataclasses.replace(model, trajectories=None)
     try:
         return model.sample(DRAWS, rng)
     except RejectionError:  # keep the releases: samples that break constraints are better than none
-        return dataclasses.replace(model, schema=model.schema.modelled).sample(DRAWS, rng)
+        bare, trajectories = dataclasses.replace(model, schema=model.schema.modelled), model.trajectories
+        if trajectories is not None:
+            patients = trajectories.schema.model_copy(update={"constraints": ()})
+            bare = dataclasses.replace(bare, trajectories=dataclasses.replace(trajectories, schema=patients))
+        return bare.sample(DRAWS, rng)
 
 
 def fit_studies(
@@ -143,10 +148,12 @@ def fit_studies(
     ledger: Ledger,
 ) -> tuple[FittedStudy, ...]:
     """Read the records for every study, in order. ``model`` is the untrained base model."""
-    if not studies:
-        return ()
-    draws = study_draws(model, rng)
-    return tuple(
-        planned.run(ledger, records, study, model.schema, draws, n, rng)
-        for study, planned in zip(studies, releases, strict=True)
-    )
+    schema = model.schema if model.trajectories is None else model.trajectories.schema
+    draws: dict[bool, pd.DataFrame] = {}
+    fitted = []
+    for study, planned in zip(studies, releases, strict=True):
+        rows = study.clusters(schema) is not None
+        if rows not in draws:
+            draws[rows] = study_draws(model, rng, rows=rows)
+        fitted.append(planned.run(ledger, records, study, schema, draws[rows], n, rng))
+    return tuple(fitted)

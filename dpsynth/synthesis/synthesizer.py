@@ -675,7 +675,8 @@ class DPWGANGP(BaseEstimator):
         ------
         InputError
             If no study of this name was declared before the fit, or ``repetitions`` is no positive integer.
-            If the version that fitted the study did not save the noise of its readings.
+            If the version that fitted the study did not save the noise of its readings. If the regression is
+            of patients' rows.
         """
         self._check_fitted()
         whole("repetitions", repetitions)

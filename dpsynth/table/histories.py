@@ -115,6 +115,26 @@ class Histories:
         return cls(values, (~np.isnan(values[schema.order])).sum(axis=1), frame.iloc[:, :0])
 
 
+def rows_of(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """All rows of a frame of `Histories.to_frame`, in the modelled columns, and the place of their patient.
+
+    The place is a number from 0, shape (rows,).
+    """
+    histories = Histories.from_frame(frame, schema)
+    here = np.arange(schema.most) < histories.rows[:, None]
+    patient = np.repeat(np.arange(len(frame)), histories.rows)
+    data = {}
+    for column in schema.table.modelled.columns:
+        if column.name in schema.per_patient:
+            data[column.name] = frame[column.name].iloc[patient].reset_index(drop=True)
+            continue
+        values = histories.numbers[column.name][here]
+        if not column.is_numeric:
+            values = np.array([*column.categories, None], dtype=object)[_codes(values)]
+        data[column.name] = cast(column, values)
+    return pd.DataFrame(data), patient
+
+
 def _used(
     table: pd.DataFrame, schema: PatientSchema, patient: NDArray[np.int64], time: Floats
 ) -> NDArray[np.bool_]:

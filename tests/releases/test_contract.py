@@ -173,6 +173,20 @@ def information(kind: str) -> InformationRelease:
     return InformationRelease(study="a", noise_multiplier=Z).at(point(kind))
 
 
+def rows_point(model: str) -> ScorePoint:
+    """A point of a regression of patients' rows, where most rows reach their bounds."""
+    study, draws = Study(model=model), VISITS.table.conform(visits(300, seed=7).drop(columns="id")).frame
+    design = StudyDesign.of(study.table(VISITS), study.effects(VISITS), draws, None, study.clusters(VISITS))
+    if study.model.startswith("linear"):
+        design = replace(design, family=Linear(0.05))
+    root = np.random.default_rng(5).normal(size=(design.size, design.size))
+    return ScorePoint(design, np.ones(design.size) / 2, root @ root.T + np.eye(design.size), 0.2, 0.1)
+
+
+def of_rows(kind: type[StudyRelease], model: str) -> StudyRelease:
+    return kind(study="a", noise_multiplier=Z).at(rows_point(model))
+
+
 def life_table() -> LifeTableRelease:
     intervals = LifeTable.of(SCHEMA, "lab", "died", table(300, seed=7), (2.0, 4.0))
     return LifeTableRelease(study="a", noise_multiplier=Z).at(intervals)
@@ -218,6 +232,15 @@ CASES = {
     "cox score": Case(lambda: score("cox"), 1.0, slack=0.6),
     "logistic information": Case(lambda: information("logistic"), 1.0),
     "cox information": Case(lambda: information("cox"), 1.0),
+    "logistic score of rows": Case(
+        lambda: of_rows(ScoreRelease, "logistic: sex ~ lab + weight"), 1.0, table=patients
+    ),
+    "linear score of rows": Case(
+        lambda: of_rows(ScoreRelease, "linear: weight ~ lab + sex"), 1.0, table=patients
+    ),
+    "linear information of rows": Case(
+        lambda: of_rows(InformationRelease, "linear: weight ~ lab + sex"), 1.0, table=patients
+    ),
     "life table": Case(life_table, 1.0),
     "tables of rows": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(9), table=patients

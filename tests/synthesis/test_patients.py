@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,20 +11,63 @@ from visits import VISITS, WARDS, visits, wards
 
 import dpsynth
 from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.errors import DataError, InputError, PrivacyError, RejectionError
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.structure import EdgesRelease
 from dpsynth.synthesis.many_tables import redraw
 from dpsynth.synthesis.partitioned import draw_part, plan_parts
+from dpsynth.synthesis.studies import study_draws
 
 FRAME = visits(300, seed=4)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(
+    studies = ["linear: weight ~ sex + day", "logistic: sex ~ rows"]
+    return dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5, studies=studies).fit(
         FRAME, schema=VISITS.model_copy(update={"n_public": 300})
     )
+
+
+def test_regressions_of_rows_and_of_levels(model, tmp_path):
+    """Catches a regression of rows that is posted as one of records, and estimates that a file changes."""
+    rows, levels = model.estimates_
+    assert rows.terms == ("sex: M vs F", "day (per 10)") and levels.terms == ("rows",)
+    assert (
+        rows.remarks[0].startswith("One patient with all rows counts once")
+        and levels.remarks[:1] != rows.remarks[:1]
+    )
+    said = {entry.name: entry.sensitivity for entry in model.ledger_.entries if "study" in entry.name}
+    assert said["score of study weight"].startswith("1 (one patient with all rows: the mean of each row's")
+    assert said["information of study weight"].startswith("1 (one patient with all rows: the mean of")
+    assert said["score of study sex"].startswith("1 (a record's whitened score")
+    model.save(tmp_path / "model")
+    assert [str(each) for each in dpsynth.load(tmp_path / "model").estimates_] == [str(rows), str(levels)]
+
+
+def test_intervals_of_levels_are_simulated_and_those_of_rows_are_not(model):
+    """Catches tables of rows in place of levels, and of one row for each patient."""
+    assert model.coverage("sex", repetitions=1, random_state=0).repetitions == 1
+    with pytest.raises(InputError, match="coverage needs a study with one row per patient, and 'weight'"):
+        model.coverage("weight", repetitions=1)
+
+
+def test_rows_without_rules_stand_for_those_that_cannot_obey_them(model, monkeypatch):
+    """Catches a fit that fails when its budget is spent, since synthetic rows break a rule."""
+    monkeypatch.setattr("dpsynth.synthesis.studies.DRAWS", 50)
+    fitted, rule = model.model_, {"constraints": ("weight > 199.9",)}
+    schema = fitted.trajectories.schema.model_copy(update=rule)
+    strict = replace(fitted, trajectories=replace(fitted.trajectories, schema=schema))
+    with pytest.raises(RejectionError):
+        strict.sample(50, np.random.default_rng(0))
+    assert study_draws(strict, np.random.default_rng(0), rows=True)["id"].nunique() == 50
+
+
+def test_the_expected_width_is_known_for_rows_too(model):
+    """Catches a width from a budget without the tables of rows."""
+    schema = VISITS.model_copy(update={"n_public": 300})
+    assert model.expected_widening(schema).keys() == {"weight", "sex"}
+    assert 1.0 < model.expected_widening(schema)["weight"] < 3.0
 
 
 def test_the_guarantee_is_of_a_patient_with_all_rows(model):
@@ -60,8 +105,14 @@ def test_a_private_number_counts_patients():
 def test_an_evaluation_compares_patients(model):
     """Catches measures of rows."""
     found = dpsynth.evaluate(
-        model.sample(200, random_state=0), train=FRAME, schema=VISITS, seed=0, reference=False
+        model.sample(200, random_state=0),
+        train=FRAME,
+        schema=VISITS,
+        seed=0,
+        reference=False,
+        declared=model.estimates_,
     )
+    assert found.settings["effects"] == ["logistic: sex ~ rows"]  # no rows among the levels
     assert found["train_records"].value == 300 and found["synthetic_records"].value == 200
 
 
@@ -76,6 +127,8 @@ def test_an_evaluation_compares_patients(model):
             InputError,
             "must add to less than 1",
         ),
+        ({"studies": ["cox: (day, sex) ~ lab"]}, FRAME, InputError, "a cox model has one row per patient"),
+        ({"studies": ["weight ~ lab mean"]}, FRAME, InputError, "'lab mean' is not a column"),
         ({}, FRAME.drop(columns="id"), DataError, "lacks the column 'id'"),
         ({}, FRAME[FRAME["id"] < 100], DataError, "100 patients"),
     ],

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.checks import together
-from dpsynth.model.study_samples.expectations import NO_NOISE, StandIn
+from dpsynth.model.study_samples.expectations import NO_NOISE, StandIn, roots
 from dpsynth.releases.score import ScorePoint, triangle
 from dpsynth.studies.newton import UNKNOWN_SLOPE
 
@@ -342,10 +342,3 @@ def compared(own: Floats, noisy: Floats, noise_std: float) -> Compared:
         (inverse @ axes)[:, beyond & (left < _HIDDEN)],
         bool(np.median(edge) > 1.0),
     )
-
-
-def roots(matrix: Floats) -> tuple[Floats, Floats]:
-    """Square root of a symmetric matrix and its inverse. Eigenvalues of 0 or less are raised a little."""
-    values, vectors = np.linalg.eigh(matrix)
-    values = np.maximum(values, 1e-6 * max(float(values.mean()), 1e-12))
-    return (vectors * values**0.5) @ vectors.T, (vectors * values**-0.5) @ vectors.T

@@ -42,12 +42,15 @@ class StandIn:
 
     ``x``, ``y``, shape (k, p), (k,): of the samples without missing values.
     ``share``: how many records each stands for.
+    ``ratio``, shape (d, d): sampling variance of a score over its information, None for 1. See
+        `dpsynth.model.study_samples.clusters`.
     """
 
     design: StudyDesign
     x: Floats
     y: Floats
     share: float
+    ratio: Floats | None = None
 
     def point(self, beta: Floats, release: ScoreRelease) -> ScorePoint:
         """Whitening and bound C at a point."""
@@ -104,8 +107,24 @@ class StandIn:
         flat = self.rows.reshape(-1, self.design.size)
         expected = self.share * flat.T @ (weights * family.shift(eta, at, self.y)).ravel()
         curved = flat * (weights * family.curvature(eta, self.y)).reshape(-1, 1)
+        information = self.share * curved.T @ flat
         std = max(noise_std, NO_NOISE) * point.bound
-        return Observation(truth, back @ score - expected, self.share * curved.T @ flat, std**2 * back @ back)
+        seen = truth, back @ score - expected, information, std**2 * back @ back
+        return Observation(*seen, self.sampling(information))
+
+    def sampling(self, information: Floats) -> Floats:
+        """Sampling variance of a score with this information, both (d, d)."""
+        if self.ratio is None:
+            return information
+        root, _ = roots(information)
+        return np.asarray(root @ self.ratio @ root)
+
+    def precision(self, information: Floats) -> Floats:
+        """Precision of coefficients from records of this information without noise, both (d, d)."""
+        if self.ratio is None:
+            return information + self.prior
+        root, _ = roots(information)
+        return np.asarray(root @ np.linalg.inv(self.ratio) @ root + self.prior)
 
     @cached_property
     def rows(self) -> Floats:
@@ -128,3 +147,10 @@ class StandIn:
         mass = max(float(np.trace(information[:j, :j])), 1e-12)
         mean = information[:j, j:].sum(axis=0) / mass
         return mass, mean, information[j:, j:] / mass - np.outer(mean, mean)
+
+
+def roots(matrix: Floats) -> tuple[Floats, Floats]:
+    """Square root of a symmetric matrix and its inverse. Eigenvalues of 0 or less are raised a little."""
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values, 1e-6 * max(float(values.mean()), 1e-12))
+    return (vectors * values**0.5) @ vectors.T, (vectors * values**-0.5) @ vectors.T

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.errors import PrivacyError
+from dpsynth.errors import InputError, PrivacyError
 from dpsynth.model.study_samples.calibration import Corrected, Correction, corrected
+from dpsynth.model.study_samples.clusters import Clusters
 from dpsynth.model.study_samples.expectations import StandIn
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.records import Records
@@ -36,6 +37,7 @@ from dpsynth.studies.families import Linear
 from dpsynth.studies.life_table import SurvivalCurve, survival_curve
 from dpsynth.studies.newton import least_squares, mode, posterior
 from dpsynth.studies.study import Study
+from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ _FAR = 6.0
 #: standard errors between least squares and a fit of bounded residuals, in draws, that are worth a remark; an
 #: outcome without a tail has less than half of it, and one with has several times as much
 _APART = 0.25
+#: remark on a regression of patients' rows
+_CLUSTERS = (
+    "One patient with all rows counts once, by the mean over the rows. Intervals allow for rows of a patient "
+    "that are alike.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +81,14 @@ class FittedStudy:
     noise_multipliers: tuple[float | None, ...]
     correction: Correction
 
+    def check_records(self, use: str) -> None:
+        """Raise InputError for a regression of patients' rows, which ``use`` cannot draw."""
+        if self.design.patients is not None:
+            raise InputError(
+                f"{use} needs a study with one row per patient, and {self.estimates.study!r} is of patients' "
+                "rows"
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record, without the schema, which is stored elsewhere."""
         correction = {name: array.tolist() for name, array in vars(self.correction).items()}
@@ -87,13 +102,15 @@ class FittedStudy:
         }
 
     @classmethod
-    def from_dict(cls, schema: Schema, record: dict[str, Any]) -> FittedStudy:
+    def from_dict(cls, schema: TableSchema, record: dict[str, Any]) -> FittedStudy:
         """Inverse of `to_dict`."""
         declared, read = Study.read(record["declared"]), record["readings"]
         arrays = (np.array(read[name], dtype=np.float64) for name in ("tilt", "matrix", "shift"))
         return cls(
             declared,
-            StudyDesign.from_dict(schema, declared.effects(schema), record["design"]),
+            StudyDesign.from_dict(
+                declared.table(schema), declared.effects(schema), record["design"], declared.clusters(schema)
+            ),
             np.array(record["beta"], dtype=np.float64),
             np.array(record["covariance"], dtype=np.float64),
             Estimates.from_dict(record["estimates"]),
@@ -158,13 +175,14 @@ class StudyReleases:
         ledger: Ledger,
         records: Records,
         declared: Study,
-        schema: Schema,
+        schema: TableSchema,
         draws: pd.DataFrame,
         n: float,
         rng: np.random.Generator,
     ) -> FittedStudy:
         """Read the records three times, four for a survival study, and estimate.
 
+        ``draws``: synthetic records, of patients' rows for a regression of these.
         ``rng``: of the noise and of the survival curve's redraws, secret.
         """
         if (self.life_table is not None) != declared.is_survival:
@@ -172,19 +190,25 @@ class StudyReleases:
                 f"study {declared.label!r} was planned {'with' if self.life_table else 'without'} a life "
                 "table: plan one for survival studies and for no others"
             )
-        design = StudyDesign.of(schema, declared.effects(schema), draws, declared.intervals)
-        x, y = design.read(draws)
-        share = n / len(draws)
-        start, stand_in = begin(design, x, y, share)
+        patients, schema = declared.clusters(schema), declared.table(schema)
+        design = StudyDesign.of(schema, declared.effects(schema), draws, declared.intervals, patients)
+        if patients is None:
+            start, stand_in = begin(design, *design.read(draws), n / len(draws))
+        else:
+            start, stand_in = begin_clusters(design, draws, patients, n, rng)
         design = stand_in.design
         mean, covariance, found = self.read(ledger, records, stand_in, start, rng)
         plain = found.stand_in.information(ScorePoint(design, mean, np.eye(design.size)))
-        bare = np.linalg.inv(plain + found.stand_in.prior)
+        bare = np.linalg.inv(found.stand_in.precision(plain))
         estimates = replace(
             estimates_of(self.first.study, design, mean, covariance, bare, found.unknown),
             covariance=design.reported(mean, found.opened(covariance))[1],
             survival=self._survival(ledger, records, declared, schema, draws, rng),
-            remarks=(*found.remarks, *_clipped(stand_in, start, covariance)),
+            remarks=(
+                *(_CLUSTERS if patients else ()),
+                *found.remarks,
+                *_clipped(stand_in, start, covariance),
+            ),
         )
         read = self.noise_multipliers, found.correction
         return FittedStudy(declared, design, mean, covariance, estimates, *read)
@@ -251,6 +275,19 @@ def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floa
     kept = near(design, x)
     start, complete = mode(design, x[kept], y[kept], share)
     return start, StandIn(complete, x[kept], y[kept], share)
+
+
+def begin_clusters(
+    design: StudyDesign, draws: pd.DataFrame, patients: PatientSchema, n: float, rng: np.random.Generator
+) -> tuple[Floats, StandIn]:
+    """As `begin`, with one row of each synthetic patient, and how alike the rows of a patient are."""
+    number, unique = pd.factorize(draws[patients.unit])
+    x, y, complete = design.all(draws)
+    clusters = Clusters(x[complete], y[complete], number[complete])
+    one = clusters.one_each(rng)
+    start, stand_in = begin(design, clusters.x[one], clusters.y[one], n / len(unique))
+    ratio = clusters.ratio(stand_in.design, start, near(design, clusters.x), patients.most)
+    return start, replace(stand_in, ratio=ratio)
 
 
 def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
