@@ -78,12 +78,16 @@ def test_by_default_as_many_patients_come_out_as_trained(folder: Path) -> None:
 @pytest.mark.audited
 def test_from_a_file_to_the_page_and_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Catches a page, a second evaluation, a sample or an attack that takes rows for patients."""
-    config().to_yaml("run.yaml")
+    config(studies=["weight ~ sex", "sex ~ rows"]).to_yaml("run.yaml")
     assert main(["run", "run.yaml", "--out", "run"]) == 0
     assert "patients trained the model" in capsys.readouterr().out
     train, test = split_table(config(), load_table(config()))
     page, text = (Path(f"run/report.{end}").read_text() for end in ("html", "md"))
     assert not re.search(r"\b[Rr]ecords?\b|\bone row =", text) and "one patient with all rows (id" in page
+    assert (
+        "One patient with all rows counts once" in page
+        and "Formula, named before the fit: linear: weight" in page
+    )
     report = json.loads(Path("run/report.json").read_text())
     measured = {m["name"]: m for m in report["evaluation"]["measures"]}
     assert measured["train_records"]["value"] == train.records and measured["train_records"]["internal"]

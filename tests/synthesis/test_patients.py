@@ -40,7 +40,7 @@ def test_regressions_of_rows_and_of_levels(model, tmp_path):
     said = {entry.name: entry.sensitivity for entry in model.ledger_.entries if "study" in entry.name}
     assert said["score of study weight"].startswith("1 (one patient with all rows: the mean of each row's")
     assert said["information of study weight"].startswith("1 (one patient with all rows: the mean of")
-    assert said["score of study sex"].startswith("1 (a record's whitened score")
+    assert said["score of study sex"].startswith("1 (a patient's whitened score")
     model.save(tmp_path / "model")
     assert [str(each) for each in dpsynth.load(tmp_path / "model").estimates_] == [str(rows), str(levels)]
 
