@@ -88,6 +88,13 @@ def test_without_noise_it_is_a_gee(model):
     )
 
 
+def test_what_nothing_was_learned_of_is_told():
+    """Catches a fit that fails, its budget spent, where no synthetic row has a value of every column."""
+    draws = cohort(300, 1).assign(x=np.nan)
+    found = run(cohort(300, 0), draws, MODELS[0], 2.0).estimates
+    assert "nothing was learned" in " ".join(found.remarks) and (found.std_errors > 1).all()
+
+
 def test_intervals_hold_the_noise():
     """Catches intervals of the sampling alone."""
     frame, draws, model = cohort(2000, 0), cohort(4000, 1), MODELS[0]
