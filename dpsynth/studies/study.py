@@ -31,8 +31,8 @@ _MOST_BOUNDARIES = 20
 class Study(Section):
     """A regression declared before the fit.
 
-    Where patients have several rows, it is of rows if it names a column that changes from row to row.
-    Otherwise it is of patients.
+    If patients have several rows, it is of rows if it names a column that changes from row to row. Otherwise
+    it is of patients.
 
     Parameters
     ----------
