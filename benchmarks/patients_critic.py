@@ -2,10 +2,10 @@
 
     DPSYNTH_DATA_DIR=... python benchmarks/patients_critic.py --tables diabetes --epsilons 1 3 10
 
-Half of the patients train, and the other half judges. The critic's steps use 30 % of mu^2 beside the fit, which
-has the whole epsilon. So the comparison favours the critic. Synthetic patients are chosen from twelve times as
-many, by weights of at most twelve. The judge is gradient boosting on the features of the evaluation of
-patients over time, in three folds. It is used on all patients, and on those with several rows.
+Half of the patients train, and the other half judges. The critic's steps use 30 % of mu^2 beside the fit,
+which has the whole epsilon. So the comparison favours the critic. Synthetic patients are chosen from twelve
+times as many, by weights of at most twelve. The judge is gradient boosting on the features of the evaluation
+of patients over time, in three folds. It is used on all patients, and on those with several rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A WGAN critic on windows of consecutive rows of a patient, and weights of synthetic patients by it.
 
-A window is a row with the ``width - 1`` rows before it, and the patient's levels. Where there is no row
-before, its values are missing. So each row is the end of one window, and all windows have one public layout.
-The critic's score of a patient is the mean score of their windows. The mean of gradients that each lie in a
+A window is a row with the ``width - 1`` rows before it, and the patient's levels. A patient's first row has
+missing values before it. So each row is the end of one window, and all windows have one public layout. The
+critic's score of a patient is the mean score of their windows. The mean of gradients that each lie in a
 convex set lies in it. The boxes and balls of :mod:`dpsynth.mechanism.bounds` are convex, so the bound of one
 window holds for a patient with any number of rows. Poisson sampling takes patients, with all their windows.
 
