@@ -32,7 +32,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.research.patient_critic import CriticFit
 from dpsynth.table.histories import Histories
 
-DELTA, SHARE, MOST, STEPS = 1e-6, 0.3, 12.0, 100
+DELTA, SHARE, MOST, STEPS = 1e-6, 0.3, 12.0, 300
 
 
 def features(histories: Histories, schema: PatientSchema) -> np.ndarray:
