@@ -32,7 +32,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.research.patient_critic import CriticFit
 from dpsynth.table.histories import Histories
 
-DELTA, SHARE, MOST, STEPS = 1e-6, 0.3, 12.0, 300
+DELTA, SHARE, MOST = 1e-6, 0.3, 12.0
 
 
 def features(histories: Histories, schema: PatientSchema) -> np.ndarray:
@@ -62,7 +62,7 @@ def chosen(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.random(len(weights)) < weights / MOST
 
 
-def compare(name: str, epsilon: float, wanted: int) -> None:
+def compare(name: str, epsilon: float, wanted: int, steps: int) -> None:
     train, test, schema = halves(name)
     n, rng = schema.n_public, np.random.default_rng(0)
     histories = {"test": Histories.of(test, schema, rng), "train": Histories.of(train, schema, rng)}
@@ -82,9 +82,9 @@ def compare(name: str, epsilon: float, wanted: int) -> None:
         )
 
     show("none", np.zeros(len(made)), time.process_time())
-    for arm, noise in (("steps without noise", None), ("steps", np.sqrt(STEPS) / mu)):
+    for arm, noise in (("steps without noise", None), ("steps", np.sqrt(steps) / mu)):
         begun = time.process_time()
-        plan = Plan(sampling_prob=1.0, expected_batch=n, steps=STEPS, noise_multiplier=noise)
+        plan = Plan(sampling_prob=1.0, expected_batch=n, steps=steps, noise_multiplier=noise)
         release = CriticFit(schema=schema, synthetic=synthetic[: 3 * len(synthetic) // 5]).release(plan)
         with (records := FrameRecords(patients)).opened():
             critic = release(records, np.random.default_rng(3))
@@ -96,11 +96,12 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=["diabetes"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--wanted", type=int, default=5000, help="synthetic patients that are judged")
+    parser.add_argument("--steps", type=int, default=300)
     asked = parser.parse_args()
     print("| table | epsilon | critic | AUC | AUC, several rows | seconds |\n|---|---|---|---|---|---|")
     for name in asked.tables:
         for epsilon in asked.epsilons:
-            compare(name, epsilon, asked.wanted)
+            compare(name, epsilon, asked.wanted, asked.steps)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ _ACTIVATION = Activation(SETTINGS.activation, SETTINGS.slope)
 _BETAS = (0.9, 0.99)
 #: Part of the steps, at the end, whose weights are averaged.
 _AVERAGED = 0.3
+#: Factor of the last layer's first weights.
+_START = np.float32(0.01)
 
 
 def window_schema(schema: PatientSchema, width: int) -> Schema:
@@ -193,7 +195,9 @@ class CriticFit:
         real, synthetic = encoder(patients), encoder(self.synthetic)
         scales = Proved(layout, SETTINGS, plan.noise_shape, plan.centred)
         start = glorot(np.random.default_rng(0), (layout.dim, self.hidden, 1), output_bias=False)
-        values = projected([tf.constant(array) for array in flatten(start)])
+        # A last layer near 0, so that all synthetic patients begin with nearly the same weight.
+        *first, last = flatten(start)
+        values = projected([tf.constant(array) for array in (*first, _START * last)])
         moments, kept = adam_start([value.numpy() for value in values]), []
         for step in range(plan.steps):
             critic = unflatten(values, output_bias=False)
