@@ -116,7 +116,7 @@ def evaluate(
 
     Examples
     --------
-    >>> from dpsynth.table.schema import Column
+    >>> from dpsynth.table.schema import Column, Schema
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=99),))
     >>> real, made = pd.DataFrame({"age": [30, 40, 50]}), pd.DataFrame({"age": [31, 41, 90]})
     >>> result = evaluate(made, train=real, schema=schema, seed=0)

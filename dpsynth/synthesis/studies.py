@@ -46,7 +46,7 @@ def expected_widening(study: Study, schema: TableSchema, n: float, noise_multipl
     epsilon 1 and 3. The 12 widenings were 0.83 to 1.28 times the value given here. Heavy tails, rare outcomes
     and correlated predictors increase it.
 
-    >>> from dpsynth.table import Column
+    >>> from dpsynth.table import Column, Schema
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),
     ...                          Column(name="died", kind="binary", categories=(0, 1))))
     >>> round(expected_widening(Study(model="died ~ age"), schema, 1000, 10.0), 2)

@@ -77,7 +77,7 @@ def _go(case: Case, folder: Path, evaluated: bool, page: Mode | None) -> str:
         case.schema,
         name="search",
         outcome=case.schema.outcome,
-        synthetic_records=n,
+        size={"synthetic_records": n},
         config={},
         evaluation=measured,
         seconds={},
