@@ -35,6 +35,8 @@ SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
 _COURSES = ("increasing", "terminal")
 #: Cells of trends and roughness. Fewer cells have less noise together, and neither has a fine structure.
 _TREND_CELLS = 12
+#: Steps of standard deviations.
+_SD_STEPS = 2_000
 #: The largest roughness.
 MOST_ROUGH = 2.2
 
@@ -474,9 +476,10 @@ def _levels_of_variable(column: Column) -> list[Column]:
     number: dict[str, Any] = {"kind": "continuous", "missing": True}
     mean: dict[str, Any] = {"scale": column.scale if lower > 0 else "linear", "missing": column.missing}
     found.append(Column(name=f"{name} mean", kind="continuous", lower=lower, upper=upper, **mean))
-    # Zeros have a cell of their own, since many patients have one value throughout.
-    step = (upper - lower) / 2 / 1000
-    found.append(Column(name=f"{name} sd", lower=0, upper=1000 * step, step=step, scale="log", **number))
+    # Zeros have a cell of their own, since many patients have one value throughout. Columns of few values keep
+    # the noise of empty cells, so there are many.
+    step = (upper - lower) / 2 / _SD_STEPS
+    found.append(Column(name=f"{name} sd", lower=0, upper=_SD_STEPS * step, step=step, scale="log", **number))
     found.append(Column(name=f"{name} trend", lower=-1, upper=1, cells=_TREND_CELLS, **number))
     found.append(Column(name=f"{name} roughness", lower=0, upper=MOST_ROUGH, cells=_TREND_CELLS, **number))
     return found
