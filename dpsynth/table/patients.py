@@ -476,8 +476,8 @@ def _levels_of_variable(column: Column) -> list[Column]:
     number: dict[str, Any] = {"kind": "continuous", "missing": True}
     mean: dict[str, Any] = {"scale": column.scale if lower > 0 else "linear", "missing": column.missing}
     found.append(Column(name=f"{name} mean", kind="continuous", lower=lower, upper=upper, **mean))
-    # Zeros have a cell of their own, since many patients have one value throughout. Columns of few values keep
-    # the noise of empty cells, so there are many.
+    # Zeros have a cell of their own, since many patients have one value throughout. Columns of few values
+    # keep the noise of empty cells, so there are many.
     step = (upper - lower) / 2 / _SD_STEPS
     found.append(Column(name=f"{name} sd", lower=0, upper=_SD_STEPS * step, step=step, scale="log", **number))
     found.append(Column(name=f"{name} trend", lower=-1, upper=1, cells=_TREND_CELLS, **number))
