@@ -124,6 +124,9 @@ def test_contents_lead_somewhere(opened):
 def test_six_phone_screens(browser, tmp_path, mode):
     """Catches a page that is too long for a phone before the folds, of a run with as much as the demo's."""
     report, _ = sources.full_report(hostile=False)
+    # the demo's patients have one row each
+    details = (each for each in report.measured.details if each.kind not in ("over_time", "paths"))
+    report = replace(report, evaluation=replace(report.measured, details=tuple(details)))
     ledger = sources.ledger_of()
     ledger.drawn_by("AES-128 in counter mode, key from the operating system's randomness")
     write_page(
