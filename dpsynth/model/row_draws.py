@@ -191,14 +191,12 @@ class _Drawing:
                 continue
             p = self.model.table("measured", column.name)
             shares = self.codes(f"{column.name} measured")
-            own = np.zeros(self.here.shape, bool)
-            since = np.full(len(own), p.shape[0] - 1)
             beside = measured_before(list(found.values()), self.here)
-            uniform = self.rng.random(own.shape)
-            for t in range(self.schema.most):
-                own[:, t] = drawn(p, uniform[:, t], since, shares, beside[:, t])[0] == 1
-                since = rows_since(np.pad(own[:, : t + 1], ((0, 0), (0, 1))))[:, -1]
-            own &= self.here
+            own = np.zeros(self.here.shape, bool)
+            off = np.full(len(own), True)
+            for _ in range(_TRIES):
+                own[off] = self.presence(p, shares[off], beside[off]) & self.here[off]
+                off = share_class(own.sum(axis=1) / self.count) != shares
             # The drawn class decides whether there is any value at all, and whether each row has one.
             own[shares == 0] = False
             own[shares == len(SHARE_CLASSES) - 1] = self.here[shares == len(SHARE_CLASSES) - 1]
@@ -209,6 +207,15 @@ class _Drawing:
         if found and len(found) == len(self.schema.variables):
             self.fill(list(found.values()), np.array(likely))
         return found
+
+    def presence(self, table: Floats, shares: Ints, beside: Ints) -> NDArray[np.bool_]:
+        """A chain of rows with a value and without, for patients of these classes, (n, most)."""
+        own, since = np.zeros(beside.shape, bool), np.full(len(beside), table.shape[0] - 1)
+        uniform = self.rng.random(own.shape)
+        for t in range(self.schema.most):
+            own[:, t] = drawn(table, uniform[:, t], since, shares, beside[:, t])[0] == 1
+            since = rows_since(np.pad(own[:, : t + 1], ((0, 0), (0, 1))))[:, -1]
+        return own
 
     def fill(self, measured: list[Any], likely: Floats) -> None:
         """Give a row without any value one of a variable that the patient has, or else of any."""

@@ -49,10 +49,8 @@ def test_a_synthetic_patient_has_the_drawn_levels(drawn):
         assert (found[name] == levels[name]).all()
     both = (levels["rows"] > 1).to_numpy()
     assert np.abs(found["day span"] - levels["day span"])[both].max() <= 1
-    for name in ("none", "all"):
-        same = (found["lab measured"] == name) == (levels["lab measured"] == name)
-        # One row of few is all of them.
-        assert same.mean() > (0.99 if name == "none" else 0.9)
+    # Where one of few rows has a value, another class cannot be met.
+    assert (found["lab measured"] == levels["lab measured"]).mean() > 0.95
     enough = (rows.groupby("id")["weight"].count() >= 4).to_numpy()
     for name in ("weight mean", "weight sd", "weight trend"):
         away = (found[name] - levels[name])[enough].abs()
