@@ -15,6 +15,7 @@ from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, from_numbers, public_facts
 from dpsynth import DPWGANGP, Column, PatientSchema, Schema
 from dpsynth.table.histories import Histories
+from dpsynth.table.values import categories_at
 
 DELTA = 1e-5
 FITS = Path(__file__).parents[1] / "peers" / "fits"
@@ -73,8 +74,7 @@ def _flattened(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
         for column in schema.rows.columns:
             values = histories.numbers[column.name][:, k]
             if not column.is_numeric:
-                words = np.array([*column.categories, None], dtype=object)
-                values = words[np.nan_to_num(values, nan=-1).astype(int)]
+                values = categories_at(column, values)
             parts[f"{column.name}@{k}"] = values
     return pd.DataFrame(parts)
 

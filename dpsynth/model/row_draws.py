@@ -22,7 +22,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.histories import Floats, Standardised, packed, share_class
 from dpsynth.table.patients import SHARE_CLASSES
-from dpsynth.table.values import cast, category_codes, days, stored_numbers
+from dpsynth.table.values import cast, categories_at, category_codes, days, positions, stored_numbers
 from dpsynth.table.visits import (
     RATIOS,
     RESIDUALS,
@@ -175,8 +175,7 @@ class _Drawing:
         """Drawn numbers of all rows in order, as values of a column."""
         flat = numbers[self.here]
         if not column.is_numeric:
-            words = np.array([*column.categories, None], dtype=object)
-            return words[np.where(np.isnan(flat), len(column.categories), flat).astype(np.int64)]
+            return categories_at(column, flat)
         lower, upper = column.bounds
         if column.resolution is not None:
             flat = lower + np.rint((flat - lower) / column.resolution) * column.resolution
@@ -328,7 +327,7 @@ class _Drawing:
         codes = self.best(name, has, attempt)
         alike = ((share == len(SHARE_CLASSES) - 1) | (count == 1)) & (mode >= 0)
         values = self.unpacked(np.where(alike[:, None], mode[:, None], codes), has)
-        self.drawn_codes[name] = np.nan_to_num(values, nan=-1.0).astype(np.int64)
+        self.drawn_codes[name] = positions(values)
         return values
 
     def unpacked(self, values: Floats, has: Any) -> Floats:

@@ -39,6 +39,7 @@ from dpsynth.table.encoder import Encoder
 from dpsynth.table.histories import Histories
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import categories_at
 
 Floats = NDArray[np.float64]
 SETTINGS = TrainingSettings(activation="leaky_relu", bjorck_steps=0)
@@ -75,8 +76,7 @@ def windows(
             values = histories.numbers[column.name][patient, np.maximum(place - lag, 0)]
             values = np.where(place >= lag, values, np.nan)
             if not column.is_numeric:
-                words = np.array([*column.categories, None], dtype=object)
-                values = words[np.nan_to_num(values, nan=-1.0).astype(np.int64)]
+                values = categories_at(column, values)
             columns[f"{column.name}, {lag} before"] = values
     return window_schema(schema, width).conform(pd.DataFrame(columns)).frame, patient
 

@@ -29,7 +29,7 @@ from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import Column
 from dpsynth.table.patient_files import places, without_value
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema, TableSchema
-from dpsynth.table.values import amounts, cast, days, numeric_values
+from dpsynth.table.values import amounts, cast, categories_at, days, numeric_values
 
 Floats = NDArray[np.float64]
 #: Upper ends of the classes of a share of rows.
@@ -129,9 +129,7 @@ def rows_of(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, N
             data[column.name] = frame[column.name].iloc[patient].reset_index(drop=True)
             continue
         values = histories.numbers[column.name][here]
-        if not column.is_numeric:
-            values = np.array([*column.categories, None], dtype=object)[_codes(values)]
-        data[column.name] = cast(column, values)
+        data[column.name] = cast(column, values if column.is_numeric else categories_at(column, values))
     return pd.DataFrame(data), patient
 
 
@@ -296,15 +294,9 @@ def _course(column: Column, values: Floats, rows: NDArray[np.int64]) -> dict[str
     count = (~np.isnan(course)).sum(axis=1)
     first, last = course[:, 0], course[np.arange(len(course)), np.maximum(count - 1, 0)]
     found = _share(column, values, rows)
-    words = np.array([*column.categories, None], dtype=object)
-    found[f"{column.name} first"] = first if column.is_numeric else words[_codes(first)]
+    found[f"{column.name} first"] = first if column.is_numeric else categories_at(column, first)
     found[f"{column.name} rise"] = np.where(count > 1, last - first, np.nan)
     return found
-
-
-def _codes(values: Floats) -> NDArray[np.int64]:
-    """Categories' numbers, -1 where there is no value."""
-    return np.nan_to_num(values, nan=-1.0).astype(np.int64)
 
 
 def records_in(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
@@ -322,8 +314,7 @@ def _variable(column: Column, values: Floats, times: Floats, rows: NDArray[np.in
         size = len(column.categories)
         counts = np.stack([(values == code).sum(axis=1) for code in range(size)], axis=1)
         mode = counts.argmax(axis=1)
-        words = np.array([*column.categories, None], dtype=object)
-        found[f"{name} mode"] = words[np.where(measured > 0, mode, size)]
+        found[f"{name} mode"] = categories_at(column, np.where(measured > 0, mode, np.nan))
         same = share_class(counts.max(axis=1) / np.maximum(measured, 1))
         classes = np.array([*SHARE_CLASSES, None], dtype=object)
         found[f"{name} same"] = classes[np.where(measured > 1, same, len(SHARE_CLASSES))]

@@ -47,6 +47,23 @@ def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
+def positions(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Positions among categories as whole numbers, -1 where missing, of any shape."""
+    return np.nan_to_num(numbers, nan=-1.0).astype(np.int64)
+
+
+def categories_at(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.object_]:
+    """The categories at positions, None where missing: the inverse of :func:`numeric_values`.
+
+    Examples
+    --------
+    >>> grade = Column(name="grade", kind="ordinal", categories=("low", "high"), missing=True)
+    >>> categories_at(grade, np.array([1.0, np.nan])).tolist()
+    ['high', None]
+    """
+    return np.array([*column.categories, None], dtype=object)[positions(numbers)]
+
+
 def category_numbers(column: Column) -> list[float]:
     """Number of each category: the category itself, or its position if they are text."""
     categories = column.categories

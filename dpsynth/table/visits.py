@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from dpsynth.table.column import Column
 from dpsynth.table.histories import Floats, Histories, Standardised, packed, risen, share_class, trend
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
+from dpsynth.table.values import positions
 
 Ints = NDArray[np.int64]
 #: Ends of the intervals of gap ratios and of residuals.
@@ -193,10 +194,10 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
         return np.where(np.isnan(values), -1, np.nan_to_num(steps) % 10).astype(np.int64)
     if table.kind in ("end", "beside"):
         if table.parent:
-            return _flat(table, (_codes(histories.numbers[table.parent]),), _codes(values))
-        return _flat(table, (is_last(histories.rows, schema.most).astype(np.int64),), _codes(values))
+            return _flat(table, (positions(histories.numbers[table.parent]),), positions(values))
+        return _flat(table, (is_last(histories.rows, schema.most).astype(np.int64),), positions(values))
     if table.kind == "category":
-        codes = _codes(packed(values)[0])
+        codes = positions(packed(values)[0])
         size, modes = table.shape[-1], table.shape[1]
         counts = np.stack([(codes == code).sum(axis=1) for code in range(size)], axis=1)
         mode = counts.argmax(axis=1) if modes > 1 else np.zeros(len(codes), np.int64)
@@ -209,11 +210,6 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
 def is_last(rows: Ints, most: int) -> NDArray[np.bool_]:
     """Whether each row is the patient's last, shape (N, most)."""
     return np.arange(most) == rows[:, None] - 1
-
-
-def _codes(values: Floats) -> Ints:
-    """Categories' numbers, -1 where there is none."""
-    return np.nan_to_num(values, nan=-1.0).astype(np.int64)
 
 
 def measured_before(measured: Sequence[NDArray[np.bool_]], here: NDArray[np.bool_]) -> Ints:

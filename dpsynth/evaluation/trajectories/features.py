@@ -12,6 +12,7 @@ import pandas as pd
 from dpsynth.table.histories import Floats, Histories, Standardised, packed, trend
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import categories_at
 
 
 def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.DataFrame, Schema]:
@@ -50,10 +51,8 @@ def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.Da
         if column.missing:
             add(name, "measured", own.count / rows, 0, 1)
         if not column.is_numeric:
-            first = np.array([*column.categories, None], dtype=object)
-            codes = np.nan_to_num(packed_values[:, 0], nan=len(column.categories)).astype(np.int64)
             columns.append(column.model_copy(update={"name": f"{name} (first)", "missing": True}))
-            values[columns[-1].name] = pd.Series(first[codes], dtype=object)
+            values[columns[-1].name] = pd.Series(categories_at(column, packed_values[:, 0]), dtype=object)
             changed = np.nansum(np.abs(changes) > 0, axis=1)
             add(name, "changes", np.where(several, changed / steps, np.nan), 0, 1)
             continue
