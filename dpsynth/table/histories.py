@@ -129,7 +129,8 @@ def rows_of(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, N
             data[column.name] = frame[column.name].iloc[patient].reset_index(drop=True)
             continue
         values = histories.numbers[column.name][here]
-        data[column.name] = cast(column, values if column.is_numeric else categories_at(column, values))
+        own = values / days(column) if column.is_numeric else categories_at(column, values)
+        data[column.name] = cast(column, own)
     return pd.DataFrame(data), patient
 
 

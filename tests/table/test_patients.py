@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pandas, stays, visits, wards
 
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.table.histories import Histories, patient_table
+from dpsynth.table.histories import Histories, patient_table, rows_of
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
@@ -152,6 +152,23 @@ def test_a_frame_of_records_gives_the_histories_back():
     np.testing.assert_array_equal(histories.rows, again.rows)
     for name, numbers in histories.numbers.items():
         np.testing.assert_array_equal(numbers, again.numbers[name])
+
+
+@pytest.mark.parametrize("kind", ["date", "datetime"])
+def test_rows_of_a_frame_of_records_are_those_of_the_table(kind):
+    """Catches rows, words or times that differ from the table that a regression of rows is declared for."""
+    taken = Column(name="taken", kind=kind, lower="2019-12-01", upper="2021-12-31")
+    columns = tuple(taken if column.name == "day" else column for column in VISITS.columns)
+    schema = VISITS.model_copy(update={"columns": columns, "order": "taken"})
+    frame = visits(30, most=6)
+    step = pd.Timedelta("1D") if kind == "date" else pd.Timedelta("95min")
+    frame["taken"] = pd.Timestamp("2020-02-01") + frame.pop("day") * step
+    rows, patient = rows_of(Histories.of(frame, schema, np.random.default_rng(0)).to_frame(schema), schema)
+    expected = frame.sort_values(["id", "taken"], kind="stable", ignore_index=True)
+    assert patient.tolist() == expected["id"].tolist()
+    for name in ("taken", "lab", "grade", "weight"):
+        assert rows[name].isna().tolist() == expected[name].isna().tolist()
+        assert (rows[name].dropna() == expected[name].dropna()).all(), name
 
 
 def test_a_schema_survives_its_file(tmp_path):
