@@ -75,7 +75,7 @@ def lawful(
     """
     table = schema.table
     rules = [rule for rule in table.rules if _changing(rule, schema)]
-    free = {*schema.rows.names} - {schema.order, *schema.increasing, *schema.terminal}
+    free = {column.name for column in schema.free}
     for turn in range(_ROUNDS):
         done = add_derived(frame, table.formulas, table.columns)
         each = [rule.broken(done) for rule in rules]

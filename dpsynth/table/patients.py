@@ -395,6 +395,11 @@ class PatientSchema(BaseModel):
         """The columns that may change from row to row, without the one that orders the rows."""
         return tuple(column for column in self.rows.columns if column.name != self.order)
 
+    @property
+    def free(self) -> tuple[Column, ...]:
+        """The variables that may rise and fall: neither increasing nor terminal."""
+        return tuple(c for c in self.variables if c.name not in (*self.increasing, *self.terminal))
+
     def _levels_of(self, column: Column) -> list[Column]:
         if column.name in self.terminal:
             return [column]

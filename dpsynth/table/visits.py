@@ -62,12 +62,7 @@ class VisitTable:
 
 def small_categories(schema: PatientSchema) -> list[Column]:
     """The variables of so few categories that tables of two of them have enough counts."""
-    apart = {*schema.increasing, *schema.terminal}
-    return [
-        column
-        for column in schema.variables
-        if column.name not in apart and 0 < len(column.categories) <= _MOST_CATEGORIES
-    ]
+    return [column for column in schema.free if 0 < len(column.categories) <= _MOST_CATEGORIES]
 
 
 def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None) -> list[VisitTable]:
@@ -114,10 +109,7 @@ def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None
 
 def linked(schema: PatientSchema) -> list[Column]:
     """The ordered variables that rise and fall."""
-    apart = {*schema.increasing, *schema.terminal}
-    return [
-        column for column in schema.variables if column.name not in apart and column.kind != "categorical"
-    ]
+    return [column for column in schema.free if column.kind != "categorical"]
 
 
 def concordances(histories: Histories, schema: PatientSchema) -> Floats:
