@@ -12,7 +12,7 @@ what could not be measured here.
 
 A GPU machine without TensorFlow runs the same program: TensorFlow hands out the HLO that it compiles, JAX
 turns it into StableHLO and compiles that for its first device. ``--export`` needs no GPU and ``--jax`` no
-dpsynth.
+dpsynth. Arrays of more than 10,000 real numbers are not written: both sides draw them from the same seeds.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 COLUMNS, STEPS = 64, 20
+LARGE = 10_000
 
 
 def trainer_of(batch: int, width: int, *, in_graph: bool, steps: int = STEPS):
@@ -81,15 +82,36 @@ def export(folder: Path, batch: int, width: int) -> None:
     trainer = trainer_of(batch, width, in_graph=True)
     arguments = arguments_of(trainer)
     program = trainer._loop.experimental_get_compiler_ir(*arguments)(stage="hlo_serialized")
-    state, metrics = trainer._loop(*arguments)
     flat = [a.numpy() for a in tf.nest.flatten(arguments)]
+    drawn = {
+        i: [list(a.shape), *spread(a)] for i, a in enumerate(flat) if a.size > LARGE and a.dtype == np.float32
+    }
+    inputs = [uniform(i, *drawn[i]) if i in drawn else a for i, a in enumerate(flat)]
+    done = trainer._loop(*tf.nest.pack_sequence_as(arguments, [tf.constant(a) for a in inputs]))
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{batch}x{width}"
     (folder / f"{stem}.hlo").write_bytes(program)
-    np.savez(folder / f"{stem}-in.npz", *flat)
-    np.savez(folder / f"{stem}-out.npz", *(a.numpy() for a in tf.nest.flatten((state, metrics))))
+    np.savez(folder / f"{stem}-in.npz", **{str(i): a for i, a in enumerate(flat) if i not in drawn})
+    np.savez(folder / f"{stem}-out.npz", *(some(a.numpy()) for a in tf.nest.flatten(done)))
     steps = trainer.step.draws.shapes.steps * trainer.settings.critic_steps
-    (folder / f"{stem}.json").write_text(json.dumps({"batch": batch, "width": width, "steps": steps}))
+    record = {"batch": batch, "width": width, "steps": steps, "inputs": len(flat), "drawn": drawn}
+    (folder / f"{stem}.json").write_text(json.dumps(record))
+
+
+def spread(array: np.ndarray) -> tuple[float, float]:
+    """The bounds of a uniform distribution with an array's mean and standard deviation."""
+    middle, half = float(array.mean()), float(array.std()) * 3**0.5
+    return middle - half, middle + half
+
+
+def uniform(seed: int, shape: list[int], low: float, high: float) -> np.ndarray:
+    """An array in float32 that every machine draws alike."""
+    return (low + (high - low) * np.random.default_rng(seed).random(shape)).astype(np.float32)
+
+
+def some(array: np.ndarray) -> np.ndarray:
+    """At most a thousand or so numbers of an output, evenly spaced, to be compared."""
+    return array.reshape(-1)[:: max(array.size // 1_000, 1)]
 
 
 def in_jax(folder: Path, stem: str, repeats: int) -> dict[str, object]:
@@ -99,6 +121,7 @@ def in_jax(folder: Path, stem: str, repeats: int) -> dict[str, object]:
     from jaxlib import xla_client
 
     record = json.loads((folder / f"{stem}.json").read_text())
+    drawn = {int(i): of for i, of in record.pop("drawn").items()}
     device = jax.devices()[0]
     jax.config.update("jax_enable_x64", True)  # noise is drawn in float64
     text = xla_client._xla.mlir.hlo_to_stablehlo((folder / f"{stem}.hlo").read_bytes())
@@ -107,12 +130,13 @@ def in_jax(folder: Path, stem: str, repeats: int) -> dict[str, object]:
         devices = xla_client.DeviceList((device,))
         loaded = device.client.compile_and_load(module, devices, xla_client.CompileOptions())
     with np.load(folder / f"{stem}-in.npz") as kept:
-        inputs = [jax.device_put(kept[f"arr_{i}"], device) for i in range(len(kept.files))]
+        arrays = [uniform(i, *drawn[i]) if i in drawn else kept[str(i)] for i in range(record.pop("inputs"))]
+    inputs = [jax.device_put(a, device) for a in arrays]
 
-    def call() -> list[np.ndarray]:
-        return [np.asarray(a) for a in loaded.execute(inputs)]
+    def call() -> list[jax.Array]:
+        return [a.block_until_ready() for a in loaded.execute(inputs)]
 
-    found, times = call(), []
+    found, times = [some(np.asarray(a)) for a in call()], []
     for _ in range(repeats):
         start = time.perf_counter()
         call()
