@@ -1,24 +1,30 @@
 """Private records in parts, on a Dask cluster: counted where they lie, summed where the noise is drawn.
 
 Counts add over parts. `PartitionedRecords` therefore give the same numbers as `FrameRecords` for the same
-records. A release draws its noise once, at the driver, and posts the same event as for a frame. Workers hold
-exact counts of private records, as they hold the records. The cluster belongs to the table's owner.
+records. Sums of fractions can differ in the last digits. Parts of patients with several rows are whole files,
+and no patient may stand in two of them. A release draws its noise once, at the driver, and posts the same
+event as for a frame. Workers hold exact counts of private records, as they hold the records. The cluster
+belongs to the table's owner.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.cluster import each
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, of_records
 from dpsynth.releases.records import Records, Summing, added
-from dpsynth.table.parquet import ParquetTable, Part, read_part
-from dpsynth.table.schema import Schema
+from dpsynth.table.parquet import ParquetTable, Part, Reader, read_part, units_in
+from dpsynth.table.patients import TableSchema
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -29,8 +35,9 @@ class PartitionedRecords(Records):
 
     Parameters
     ----------
-    schema : Schema
-        Conforming is done part by part, each time that records are read.
+    schema : Schema or PatientSchema
+        Conforming is done part by part, each time that records are read. With a PatientSchema, each file
+        holds all rows of its patients, and is in a worker's memory as a whole.
     client : distributed.Client
         Client of workers that can read the table's files (`dpsynth.cluster.connected`).
 
@@ -40,29 +47,49 @@ class PartitionedRecords(Records):
         If a file's columns are not the schema's.
     """
 
-    def __init__(self, table: ParquetTable, schema: Schema, client: Client) -> None:
+    def __init__(self, table: ParquetTable, schema: TableSchema, client: Client) -> None:
         super().__init__()
         self.table, self.schema = table, schema
-        self._empty = table.empty(schema)
         self._client = client
+        self._reader = Reader(schema, secrets.randbits(63))
+        self._parts = table.whole_files if self._reader.whole_files else table.parts
+        self._empty = table.empty(self._reader)
+        self._number = None if self._reader.whole_files else table.rows
 
-    def check(self) -> None:
+    def check(self, seed: int | None = None) -> int:
         """Read every record once and check it against the schema, before budget is spent.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Secret seed of the rows that are kept of a patient, where the schema asks for random ones. Later
+            readings keep the same rows. Drawn at random by default.
+
+        Returns
+        -------
+        int
+            The number of records, of rows or of patients. It is confidential.
 
         Raises
         ------
         DataError
-            If one does not fit. The message names file, column and row, for the table's owner only.
+            If a record does not fit, or if two files hold rows of one patient. The message names file, column
+            and row, for the table's owner only.
         """
-        for _ in each(self._client, partial(_check_part, schema=self.schema), self.table.parts):
-            pass
+        if seed is not None:
+            self._reader = replace(self._reader, seed=seed)
+        work = partial(_check_part, reader=self._reader, key=secrets.token_hex(8))
+        checked = list(each(self._client, work, self._parts))
+        _refuse_shared([found for _, units in checked for found in units])
+        self._number = sum(number for number, _ in checked)
+        return self._number
 
     def _size(self) -> int:
-        return self.table.rows
+        return self.check() if self._number is None else self._number
 
     def _total(self, of: Summing) -> Sequence[NDArray]:
         # A part that is counted twice, because its worker died, has one future and is added once.
-        parts = each(self._client, partial(_total_of_part, schema=self.schema, of=of), self.table.parts)
+        parts = each(self._client, partial(_total_of_part, reader=self._reader, of=of), self._parts)
         return reduce(added, parts, of(self._empty))
 
     def _frame(self) -> pd.DataFrame:
@@ -76,10 +103,31 @@ class PartitionedRecords(Records):
         )
 
 
-def _check_part(part: Part, schema: Schema) -> None:
-    for _ in read_part(part, schema):
-        pass
+#: A file, and hashes of the identifiers of its patients.
+Units = tuple[Path, NDArray[np.uint64]]
 
 
-def _total_of_part(part: Part, schema: Schema, of: Summing) -> Sequence[NDArray]:
-    return reduce(added, map(of, read_part(part, schema)))
+def _check_part(part: Part, reader: Reader, key: str) -> tuple[int, list[Units]]:
+    number = sum(map(len, read_part(part, reader)))
+    return number, units_in(part, reader, key)
+
+
+def _refuse_shared(units: list[Units]) -> None:
+    """Refuse patients of two files, who would count twice. Equal hashes of two patients are very rare."""
+    if not units:
+        return
+    units = sorted(units, key=lambda found: found[0])
+    hashes = np.concatenate([own for _, own in units])
+    file = np.repeat(np.arange(len(units)), [len(own) for _, own in units])
+    order = np.argsort(hashes, kind="stable")
+    twice = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+    if len(twice):
+        one, other = min(zip(file[order[twice]], file[order[twice + 1]], strict=True))
+        raise of_records(
+            f"{units[one][0]} and {units[other][0]} hold rows of one patient. Write all rows of each patient "
+            "into one file"
+        )
+
+
+def _total_of_part(part: Part, reader: Reader, of: Summing) -> Sequence[NDArray]:
+    return reduce(added, map(of, read_part(part, reader)))

@@ -18,9 +18,9 @@ from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.studies import check_studies
-from dpsynth.table.histories import Histories
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.marginals import Marginals
+from dpsynth.table.parquet import Reader
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
@@ -46,34 +46,34 @@ def records_of(
     """Records after every check, the cheapest first, before any budget is used.
 
     With a PatientSchema, ``frame`` holds several rows for each patient. ``rng`` then chooses rows, where the
-    schema asks for random ones.
+    schema asks for random ones, the same of a table in memory and in parts.
 
     Raises InputError for no records, or for parts with critic steps or another schema. Raises DataError if
     they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
-    if isinstance(schema, PatientSchema):
-        if not isinstance(frame, pd.DataFrame):
-            raise InputError("frame must be a pandas DataFrame where patients have several rows")
-        own = Histories.of(frame, schema, rng or secure_generator()).to_frame(schema)
-        check_rows(len(own), schema, accept=accept_n_public, of="patients")
-        return FrameRecords(own)
-    if isinstance(frame, pd.DataFrame):
-        own = conformed(schema, frame)
-        check_rows(len(own), schema, accept=accept_n_public)
-        warn_of_repeated_persons(frame)
-        return FrameRecords(own)
-    if not isinstance(frame, PartitionedRecords):
+    if not isinstance(frame, pd.DataFrame | PartitionedRecords):
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
         )
-    if options.steps:
-        raise frame.not_in_memory()
-    if frame.schema != schema:
-        raise InputError("schema is not the one that the records in parts were opened with")
-    check_rows(frame.table.rows, schema, accept=accept_n_public)
-    warn_of_repeated_persons(frame.table.persons())
-    frame.check()
-    return frame
+    several = isinstance(schema, PatientSchema)
+    seed = int((rng or secure_generator()).integers(2**63)) if several else 0
+    if isinstance(frame, pd.DataFrame):
+        records: Records = FrameRecords(Reader(schema, seed).records(frame))
+    else:
+        if options.steps:
+            raise frame.not_in_memory()
+        if frame.schema != schema:
+            raise InputError("schema is not the one that the records in parts were opened with")
+        records = frame
+        if several:  # before that the number of patients is not known
+            frame.check(seed)
+    of = "patients" if several else "rows"
+    check_rows(exact_number(records), schema, accept=accept_n_public, of=of)
+    if not several:
+        warn_of_repeated_persons(frame if isinstance(frame, pd.DataFrame) else frame.table.persons())
+        if isinstance(frame, PartitionedRecords):
+            frame.check()
+    return records
 
 
 def check_options(schema: TableSchema, options: FitOptions) -> None:
@@ -88,11 +88,10 @@ def check_options(schema: TableSchema, options: FitOptions) -> None:
         raise InputError("shares.studies and shares.visits must add to less than 1")
 
 
-def exact_number(frame: pd.DataFrame | PartitionedRecords, schema: TableSchema) -> int:
+def exact_number(records: Records) -> int:
     """The exact number of records, or of patients with several rows: confidential."""
-    if isinstance(schema, PatientSchema) and isinstance(frame, pd.DataFrame):
-        return int(frame[schema.unit].nunique())
-    return len(frame) if isinstance(frame, pd.DataFrame) else frame.table.rows
+    with records.opened():
+        return records.size()
 
 
 def tell_few_records(

@@ -24,7 +24,7 @@ from dpsynth.table.where import Where, parse_where
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Rows of a part where nobody says how many parts there are.
+#: Rows of a part, at most, where nobody says how many parts there are.
 PART_ROWS = 1_000_000
 _NAME = "part-{:05d}.parquet"
 #: The file that every folder of parts holds.
@@ -33,21 +33,23 @@ FIRST = _NAME.format(0)
 
 @dataclass(frozen=True)
 class Part:
-    """A file to be drawn, of ``rows`` records after the first ``start``."""
+    """A file to be drawn, of ``records`` records after the first ``start``."""
 
     name: str
     start: int
-    rows: int
+    records: int
     seed: np.random.SeedSequence
 
 
-def plan_parts(n: int, partitions: int | None, seed: int | None) -> Iterator[Part]:
-    """The parts of a sample of ``n`` records, of about equal size. Default: one for each million records.
+def plan_parts(n: int, partitions: int | None, seed: int | None, rows: int = 1) -> Iterator[Part]:
+    """The parts of a sample of ``n`` records, of about equal size. Default: one for each million rows.
 
-    >>> [(part.name, part.rows) for part in plan_parts(5, 2, 0)]
+    ``rows``: of a record, at most.
+
+    >>> [(part.name, part.records) for part in plan_parts(5, 2, 0)]
     [('part-00000.parquet', 2), ('part-00001.parquet', 3)]
     """
-    count = partitions or max(-(-n // PART_ROWS), 1)
+    count = partitions or max(-(-n * rows // PART_ROWS), 1)
     ends = [n * i // count for i in range(count + 1)]
     for i, stream in enumerate(np.random.SeedSequence(seed).spawn(count)):
         yield Part(_NAME.format(i), ends[i], ends[i + 1] - ends[i], stream)
@@ -75,6 +77,6 @@ def draw_part(part: Part, model: GeneratorModel, folder: Path, where: Where | No
     rng = np.random.default_rng(part.seed)
     # Rules hold functions, which do not travel; their text does.
     conditions = parse_where(where, model.schema)
-    blocks = model.blocks(part.rows, rng, where=conditions, record=record, before=part.start)
+    blocks = model.blocks(part.records, rng, where=conditions, record=record, before=part.start)
     write_table(blocks, folder / part.name)
     return record

@@ -256,7 +256,8 @@ class DPWGANGP(BaseEstimator):
         ----------
         frame : DataFrame (n, columns), or PartitionedRecords
             Private records. Numeric values outside the schema's bounds are clipped. Records in parts may be
-            larger than memory. They are counted and summed, without critic steps.
+            larger than memory. They are counted and summed, without critic steps. Each file of a table in
+            parts has all rows of its patients.
         y : None
             Ignored.
         schema : Schema or PatientSchema
@@ -317,7 +318,7 @@ class DPWGANGP(BaseEstimator):
             plan = plan_fit(records, schema, options, rng, ledger)
             self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
             of = "patients" if isinstance(schema, PatientSchema) else "rows"
-            tell_few_records(exact_number(frame, schema), releases.marginals, options.epsilon, of)
+            tell_few_records(exact_number(records), releases.marginals, options.epsilon, of)
             history: list[dict[str, float]] = []
             with shown(progress, training_bar) as tell:
                 model = fit_releases(records, plan, rng, ledger)
@@ -572,6 +573,8 @@ class DPWGANGP(BaseEstimator):
     ) -> Path:
         """Draw ``n_samples`` synthetic records into a folder of Parquet files, side by side on Dask workers.
 
+        All rows of a patient lie in one file.
+
         Parameters
         ----------
         path : path
@@ -581,7 +584,7 @@ class DPWGANGP(BaseEstimator):
         client : distributed.Client
             Client of the workers, see :func:`dpsynth.cluster.connected`.
         partitions : int, optional
-            Number of files. By default one for each million records.
+            Number of files. By default one for each million rows, if each patient had the most rows.
         replace : bool
             Whether an existing folder may be replaced.
 
@@ -598,7 +601,8 @@ class DPWGANGP(BaseEstimator):
             whole("partitions", partitions)
 
         def fill(folder: Path) -> None:
-            parts = plan_parts(int(n_samples), partitions, seed)
+            rows = 1 if self.patients_ is None else self.patients_.most
+            parts = plan_parts(int(n_samples), partitions, seed, rows)
             self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where)
             self.guarantee().write_warning(folder / WARNING)
 

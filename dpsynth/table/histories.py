@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.util import hash_array
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import Column
-from dpsynth.table.patient_files import places, without_value
+from dpsynth.table.patient_files import places, texts, without_value
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema, TableSchema
 from dpsynth.table.values import amounts, cast, categories_at, days, numeric_values
 
@@ -56,8 +57,8 @@ class Histories:
         """Histories of a table of rows.
 
         Rows after a terminal one, and rows without any value, are left out. Some rows are kept of patients
-        who have more than ``most``. No rule reads another patient. A column per patient has the value of the
-        patient's first row that has one.
+        who have more than ``most``. No rule reads another patient. Random rows follow from the identifier and
+        a key that ``rng`` draws. A column per patient has the value of the patient's first row that has one.
 
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
         """
@@ -71,7 +72,7 @@ class Histories:
         used = _used(table, schema, patient, time)
         table, time, patient = table[used], time[used], pd.factorize(patient[used])[0]
         if schema.keep == "random":
-            kept = _ranks(patient, rng.random(len(time))) < schema.most
+            kept = _ranks(patient, _lots(frame[schema.unit][used], patient, rng)) < schema.most
             table, patient, time = table[kept], patient[kept], time[kept]
         order = np.lexsort((time, patient))
         table, patient = table.iloc[order].reset_index(drop=True), patient[order]
@@ -173,7 +174,13 @@ def _check_there(frame: pd.DataFrame, schema: PatientSchema, name: str, use: str
         raise of_records(f"row {int(empty.argmax()) + 1}: {name!r} is missing, but {use}")
 
 
-def _ranks(group: NDArray[np.int64], keys: Floats) -> NDArray[np.int64]:
+def _lots(units: pd.Series, patient: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.uint64]:
+    """A random number of each row, from a key, the patient's identifier and the row's place among theirs."""
+    own = hash_array(texts(units), hash_key=rng.bytes(8).hex())
+    return hash_array(own + _ranks(patient, np.arange(len(patient))).astype(np.uint64))
+
+
+def _ranks(group: NDArray[np.int64], keys: NDArray[Any]) -> NDArray[np.int64]:
     """Rank of each key within its group."""
     order = np.lexsort((keys, group))
     counts = np.bincount(group)

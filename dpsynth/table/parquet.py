@@ -1,52 +1,89 @@
 """Read a table in parts from a folder of Parquet files, or one file, with at most one part in memory.
 
-Files are cut at their row groups and read in batches. A file's metadata (columns, rows) are checked against
-the schema before anything is read. A part is then conformed as a whole table is. Conforming reads one record
-at a time, so the parts give the same records as the table. There is one exception: a Parquet column whose
-*type* differs between files. In a whole frame pandas would give ``True`` of one file and ``1`` of another one
-type. A part is read as its file says.
+Files are cut at their row groups and read in batches. A file of patients with several rows is read as a
+whole, and holds all rows of its patients. A file's metadata (columns, rows) are checked against the schema
+before anything is read. A part is then conformed as a whole table is. Conforming reads one record at a time,
+so the parts give the same records as the table. There is one exception: a Parquet column whose *type*
+differs between files. In a whole frame pandas would give ``True`` of one file and ``1`` of another one type.
+A part is read as its file says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from pandas.util import hash_array
 
 from dpsynth.errors import DataError
+from dpsynth.table.histories import Histories
 from dpsynth.table.identifiers import is_person
 from dpsynth.table.io import reading
-from dpsynth.table.schema import Schema
+from dpsynth.table.patient_files import texts
+from dpsynth.table.patients import PatientSchema, TableSchema
 
 #: Rows in memory at once, and rows of a part, unless a row group has more.
 BATCH_ROWS, PART_ROWS = 100_000, 500_000
 
 
 @dataclass(frozen=True)
-class RowGroup:
-    """Place of some of a table's rows: row group ``number`` of a file, ``rows`` rows from ``first`` on."""
+class RowGroups:
+    """Place of some of a table's rows: row groups of a file, ``rows`` rows from ``first`` on."""
 
     file: Path
-    number: int
+    numbers: tuple[int, ...]
     first: int
     rows: int
     file_size: int
 
 
 #: row groups that are read together
-Part = tuple[RowGroup, ...]
+Part = tuple[RowGroups, ...]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes one record of each row, or of all rows of a patient, as `dpsynth.releases.records` counts them.
+
+    ``seed``: secret, of the rows that are kept of a patient who has more. Each reading keeps the same.
+    """
+
+    schema: TableSchema
+    seed: int = 0
+
+    @property
+    def whole_files(self) -> bool:
+        """Whether a file is read as a whole, since a patient's rows may lie anywhere in it."""
+        return isinstance(self.schema, PatientSchema)
+
+    def columns(self, names: Iterable[str]) -> list[str]:
+        """Those of a file's columns that are read."""
+        if isinstance(self.schema, PatientSchema):
+            return [
+                name for name in names if name in {self.schema.unit, self.schema.order, *self.schema.names}
+            ]
+        return [name for name in self.schema.read_names(names) if name in self.schema.names]
+
+    def records(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Records of rows, without derived columns. Raises DataError if the rows do not fit the schema."""
+        if isinstance(self.schema, PatientSchema):
+            histories = Histories.of(frame, self.schema, np.random.default_rng(self.seed))
+            return histories.to_frame(self.schema)
+        return self.schema.conform_modelled(frame)
 
 
 class ParquetTable:
     """A private table in Parquet files, opened but not read.
 
     ``path`` is a folder whose files ``*.parquet`` hold the records, or one such file. ``parts``, in the order
-    of the files' names, hold every row once. ``rows``, the number of records, is private, for the table's
-    owner only. Raises DataError if there is no such file, a file is not Parquet, or a folder lies in the
-    folder.
+    of the files' names, hold every row once. So do ``whole_files``, where no file is cut. ``rows``, the
+    number of rows, is private, for the table's owner only. Raises DataError if there is no such file, a file
+    is not Parquet, or a folder lies in the folder.
 
     Examples
     --------
@@ -62,9 +99,10 @@ class ParquetTable:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
         self.files = _files(self.path)
-        groups = [group for file in self.files for group in _row_groups(file)]
-        self.parts = tuple(_joined(groups))
-        self.rows = sum(group.rows for group in groups)
+        groups = [found for file in self.files if (found := _row_groups(file))]
+        self.parts = tuple(_joined(chain.from_iterable(groups)))
+        self.whole_files = tuple(_joined(map(_whole, groups)))
+        self.rows = sum(group.rows for group in chain.from_iterable(groups))
 
     def persons(self) -> pd.DataFrame:
         """The columns whose names say whose row it is, as they are in the files, shape (rows, k)."""
@@ -75,8 +113,8 @@ class ParquetTable:
             frames = [read_table(file, columns=names).to_pandas() for file in self.files if names]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def empty(self, schema: Schema) -> pd.DataFrame:
-        """A conformed frame of no record, after checking that all files have the columns of a schema.
+    def empty(self, reader: Reader) -> pd.DataFrame:
+        """A frame of no record, after checking that all files have the columns of the reader's schema.
 
         Derived columns may be there or not. Raises DataError, naming the file, if one
         lacks a column or has one that the schema does not declare.
@@ -87,26 +125,38 @@ class ParquetTable:
             with reading(file):
                 frame = parquet.read_schema(file).empty_table().to_pandas()
             try:
-                conformed = schema.conform_modelled(frame)
+                records = reader.records(frame)
             except DataError as problem:
                 raise DataError(f"{file}: {problem}") from None
-        return conformed
+        return records
 
 
-def read_part(part: Part, schema: Schema) -> Iterator[pd.DataFrame]:
-    """Conformed frames of at most `BATCH_ROWS` records of a part, without derived columns.
+def read_part(part: Part, reader: Reader) -> Iterator[pd.DataFrame]:
+    """Frames of records of a part, each of at most `BATCH_ROWS` rows or of a whole file.
 
     DataError names file, column and row of what does not fit, or a file that has changed since it was opened.
     """
     for group in part:
         first = group.first
-        for frame in _batches(group, schema):
+        for frame in _batches(group, reader):
             try:
-                yield schema.conform_modelled(frame)
+                yield reader.records(frame)
             except DataError as problem:
                 rows = f"rows {first + 1:,} to {first + len(frame):,}"
                 raise DataError(f"{group.file}, counted within {rows}: {problem}") from None
             first += len(frame)
+
+
+def units_in(part: Part, reader: Reader, key: str) -> list[tuple[Path, NDArray[np.uint64]]]:
+    """The files of a part, and hashes of the different identifiers of patients in each. Rows have none.
+
+    ``key``: of the hashes, 16 characters. Identifiers that are the same text are one patient's.
+    """
+    if not isinstance(reader.schema, PatientSchema):
+        return []
+    unit = reader.schema.unit
+    rows = ((group.file, next(_batches(group, reader))) for group in part)
+    return [(file, np.unique(hash_array(texts(frame[unit]), hash_key=key))) for file, frame in rows]
 
 
 def _files(path: Path) -> tuple[Path, ...]:
@@ -126,7 +176,7 @@ def _files(path: Path) -> tuple[Path, ...]:
     return files
 
 
-def _row_groups(file: Path) -> list[RowGroup]:
+def _row_groups(file: Path) -> list[RowGroups]:
     from pyarrow.parquet import read_metadata
 
     with reading(file):
@@ -134,12 +184,18 @@ def _row_groups(file: Path) -> list[RowGroup]:
         metadata = read_metadata(file)
         rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     firsts = [0, *accumulate(rows)]
-    return [RowGroup(file, i, firsts[i], n, size) for i, n in enumerate(rows) if n]
+    return [RowGroups(file, (i,), firsts[i], n, size) for i, n in enumerate(rows) if n]
 
 
-def _joined(groups: Iterable[RowGroup]) -> Iterator[Part]:
+def _whole(groups: list[RowGroups]) -> RowGroups:
+    """All row groups of a file as one."""
+    numbers = chain.from_iterable(group.numbers for group in groups)
+    return replace(groups[0], numbers=tuple(numbers), rows=sum(group.rows for group in groups))
+
+
+def _joined(groups: Iterable[RowGroups]) -> Iterator[Part]:
     """Join row groups to parts of at most `PART_ROWS` rows, since each part takes network time."""
-    held: list[RowGroup] = []
+    held: list[RowGroups] = []
     for group in groups:
         if held and sum(other.rows for other in held) + group.rows > PART_ROWS:
             yield tuple(held)
@@ -149,13 +205,16 @@ def _joined(groups: Iterable[RowGroup]) -> Iterator[Part]:
         yield tuple(held)
 
 
-def _batches(group: RowGroup, schema: Schema) -> Iterator[pd.DataFrame]:
+def _batches(group: RowGroups, reader: Reader) -> Iterator[pd.DataFrame]:
     from pyarrow.parquet import ParquetFile
 
     with reading(group.file):
         if group.file.stat().st_size != group.file_size:
             raise DataError(f"{group.file} has changed since the table was opened. Begin again")
         with ParquetFile(group.file) as file:
-            columns = [name for name in schema.read_names(file.schema_arrow.names) if name in schema.names]
-            for batch in file.iter_batches(BATCH_ROWS, [group.number], columns, use_threads=False):
+            columns = reader.columns(file.schema_arrow.names)
+            if reader.whole_files:
+                yield file.read_row_groups(group.numbers, columns, use_threads=False).to_pandas()[columns]
+                return
+            for batch in file.iter_batches(BATCH_ROWS, group.numbers, columns, use_threads=False):
                 yield batch.to_pandas()[columns]

@@ -16,6 +16,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -407,7 +408,7 @@ def without_value(values: pd.Series, missing_words: Iterable[str]) -> NDArray[np
 def texts(values: pd.Series) -> NDArray[np.object_]:
     """Identifiers as text, alike in CSV and Parquet files: 7.0 of a column with decimals is 7."""
     codes, distinct = pd.factorize(values)
-    whole = (int(word) if isinstance(word, float) and word.is_integer() else word for word in distinct)
+    whole = (int(word) if isinstance(word, float | Decimal) and word % 1 == 0 else word for word in distinct)
     return np.array([*(str(word).strip() for word in whole), ""], dtype=object)[codes]
 
 

@@ -112,14 +112,17 @@ def opened(
     """Give a table: in memory, or in parts where it is a folder or workers are asked for."""
     from dpsynth.table.patients import PatientSchema
 
-    in_parts = data.is_dir() and not isinstance(schema, PatientSchema)
-    if not in_parts and scheduler is None and workers is None:
+    linked = isinstance(schema, PatientSchema) and bool(schema.files) and data.is_dir()
+    if scheduler is None and workers is None and (linked or not data.is_dir()):
         from dpsynth.datasets import open_table
 
         yield open_table(data, schema, csv_format=csv_format, schema_file=schema_file).frame
         return
-    if isinstance(schema, PatientSchema):
-        raise InputError("--workers and --scheduler need one row per patient")
+    if linked:
+        raise InputError(
+            f"the schema's files in {data} are linked in memory. Leave out --workers and --scheduler, or "
+            "write all columns into Parquet files of whole patients"
+        )
     from dpsynth.cluster import connected
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.table.parquet import ParquetTable
