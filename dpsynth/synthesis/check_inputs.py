@@ -51,21 +51,21 @@ def records_of(
     Raises InputError for no records, or for parts with critic steps or another schema. Raises DataError if
     they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
-    if not isinstance(frame, pd.DataFrame | PartitionedRecords):
-        raise InputError(
-            f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
-        )
     several = isinstance(schema, PatientSchema)
     seed = int((rng or secure_generator()).integers(2**63)) if several else 0
     if isinstance(frame, pd.DataFrame):
         records: Records = FrameRecords(Reader(schema, seed).records(frame))
+    elif not isinstance(frame, PartitionedRecords):
+        raise InputError(
+            f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
+        )
+    elif options.steps:
+        raise frame.not_in_memory()
+    elif frame.schema != schema:
+        raise InputError("schema is not the one that the records in parts were opened with")
     else:
-        if options.steps:
-            raise frame.not_in_memory()
-        if frame.schema != schema:
-            raise InputError("schema is not the one that the records in parts were opened with")
         records = frame
-        if several:  # before that the number of patients is not known
+        if several:  # the number of patients is not known before
             frame.check(seed)
     of = "patients" if several else "rows"
     check_rows(exact_number(records), schema, accept=accept_n_public, of=of)

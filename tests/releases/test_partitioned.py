@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from dask_workers import DyingAxis, process, threads
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
+from visits import STAYS, VISITS, WARDS, stays, visits, wards
 
 from dpsynth import cluster
 from dpsynth.errors import DataError, InputError, PrivacyError, RunError
@@ -92,6 +94,90 @@ def test_counts_are_those_of_the_frame(data, tmp_path, client, monkeypatch):
     records.check()
     tables = every_table(schema)
     assert_same(counts(records, tables), counts(FrameRecords(schema.conform(frame).frame), tables))
+
+
+def write_patients(frame, folder, file_of, row_group_size=None):
+    """Files of whole patients: the one with number k in the file with number ``file_of[k]``."""
+    folder.mkdir(exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
+    place = np.asarray(file_of)[frame["id"]]
+    for k in np.unique(place):
+        frame[place == k].to_parquet(folder / f"{k:03d}.parquet", index=False, row_group_size=row_group_size)
+    return parquet.ParquetTable(folder)
+
+
+@pytest.mark.parametrize(
+    ("schema", "frame"),
+    [
+        pytest.param(VISITS, visits(30, seed=2), id="first"),
+        pytest.param(VISITS.model_copy(update={"keep": "random"}), visits(30, seed=2), id="random"),
+        pytest.param(STAYS.model_copy(update={"keep": "last"}), stays(30, seed=2), id="terminal"),
+        pytest.param(WARDS, wards(30, seed=2), id="words"),
+    ],
+)
+@given(data=st.data())
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_counts_of_patients_are_those_in_memory(schema, frame, data, tmp_path, client, monkeypatch):
+    """Catches a patient who is cut at a row group, and rows that another reading chooses anew."""
+    file_of = data.draw(st.lists(st.integers(0, 3), min_size=30, max_size=30))
+    size, seed = data.draw(st.integers(3, 50)), data.draw(st.integers(0, 2**63 - 1))
+    monkeypatch.setattr(parquet, "PART_ROWS", data.draw(st.sampled_from([1, 60, 500])))
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 7)
+    records = PartitionedRecords(write_patients(frame, tmp_path / "table", file_of, size), schema, client)
+    tables = every_table(schema.levels)
+    # as a fit reads records in memory
+    whole = counts(FrameRecords(parquet.Reader(schema, seed).records(frame)), tables)
+    assert records.check(seed) == whole[0] == 30
+    assert_same(counts(records, tables), whole)
+
+
+def test_patients_without_a_row_that_is_used(tmp_path, client):
+    """Catches a number of patients in files, or of rows, in place of those who are counted."""
+    columns = tuple(c.model_copy(update={"missing": c.name != "day"}) for c in VISITS.columns)
+    schema = VISITS.model_copy(update={"columns": columns})
+    frame = visits(20, seed=3)
+    frame.loc[frame["id"] < 7, ["lab", "grade", "weight"]] = None
+    records = PartitionedRecords(write_patients(frame, tmp_path / "t", [0] * 7 + [1] * 13), schema, client)
+    assert counts(records, [])[0] == 13
+
+
+@pytest.mark.parametrize("kind", [int, str, float, Decimal, lambda number: f" {number} "])
+def test_a_patient_in_two_files_is_refused(kind, tmp_path, client):
+    """Catches a patient who counts twice in every release, also under another type of identifier."""
+    frame = visits(20, seed=3)
+    table = write_patients(frame, tmp_path / "t", np.arange(20) % 4)
+    PartitionedRecords(table, VISITS, client).check()
+    more = pd.read_parquet(tmp_path / "t" / "003.parquet")
+    more["id"] = more["id"].map(kind)
+    more.loc[len(more)] = more.iloc[0].to_dict() | {"id": kind(12)}
+    more.to_parquet(tmp_path / "t" / "003.parquet", index=False)
+    said = r"000\.parquet and \S*003\.parquet hold rows of one patient. Write all rows of each patient into"
+    with pytest.raises(DataError, match=said + r" one file \(confidential\)$"):
+        PartitionedRecords(parquet.ParquetTable(tmp_path / "t"), VISITS, client).check()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": None}, r"row 4: 'id' is missing, but identifies patients \(confidential\)"),
+        ({"grade": "d"}, r"column 'grade', row 4: 'd' is not one of the declared categories"),
+    ],
+)
+def test_a_wrong_row_of_a_patient_is_named_by_the_check(change, message, tmp_path, client):
+    """Catches a fit that spends its budget before it meets the row that stops it, and rows of nobody."""
+    frame = visits(20, seed=3)
+    write_patients(frame, tmp_path / "t", np.arange(20) % 2)
+    one = pd.read_parquet(tmp_path / "t" / "001.parquet").astype({"id": object})
+    for name, value in change.items():
+        one.loc[3, name] = value
+    one.to_parquet(tmp_path / "t" / "001.parquet", index=False)
+    records = PartitionedRecords(parquet.ParquetTable(tmp_path / "t"), VISITS, client)
+    with pytest.raises(DataError, match=rf"001\.parquet, counted within rows 1 to {len(one)}: {message}"):
+        records.check()
+    one.drop(columns="id").to_parquet(tmp_path / "t" / "001.parquet", index=False)
+    with pytest.raises(DataError, match=r"001\.parquet: the table lacks the column 'id', which identifies"):
+        PartitionedRecords(parquet.ParquetTable(tmp_path / "t"), VISITS, client)
 
 
 def sample_frame(n, seed=0):
@@ -262,6 +348,22 @@ def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
     killed = {int(file.name) for file in (tmp_path / "grave").iterdir()}
     assert len(killed) == 1 and killed <= before
     assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
+
+
+def test_a_worker_killed_midway_changes_no_patient(tmp_path, processes, monkeypatch):
+    """Catches patients who are lost, counted twice or cut to other rows when their part is read again."""
+    monkeypatch.setattr(parquet, "PART_ROWS", 1)
+    schema = VISITS.model_copy(update={"keep": "random"})
+    frame = visits(200, seed=5)
+    records = PartitionedRecords(write_patients(frame, tmp_path / "t", np.arange(200) % 5), schema, processes)
+    (tmp_path / "grave").mkdir()
+    tables = every_table(schema.levels)
+    rows = make_grids(schema.levels)[schema.levels.names.index("rows")]
+    tables.append((DyingAxis(rows, value=schema.most, grave=tmp_path / "grave"),))
+    records.check(seed=7)
+    answer = counts(records, tables)
+    assert len(list((tmp_path / "grave").iterdir())) == 1
+    assert_same(answer, counts(FrameRecords(parquet.Reader(schema, 7).records(frame)), tables))
 
 
 @pytest.mark.slow

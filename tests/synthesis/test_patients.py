@@ -7,16 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from dask_workers import threads
 from visits import VISITS, WARDS, visits, wards
 
 import dpsynth
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import DataError, InputError, PrivacyError, RejectionError
 from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.structure import EdgesRelease
 from dpsynth.synthesis.many_tables import redraw
 from dpsynth.synthesis.partitioned import draw_part, plan_parts
 from dpsynth.synthesis.studies import study_draws
+from dpsynth.table.parquet import ParquetTable
 
 FRAME = visits(300, seed=4)
 
@@ -188,6 +191,15 @@ def test_patients_of_several_files_have_different_numbers(model, tmp_path):
         draw_part(part, model.model_, tmp_path, None)
     found = [pd.read_parquet(path)["id"] for path in sorted(tmp_path.glob("*.parquet"))]
     assert len(found) == 3 and sorted(set(pd.concat(found))) == list(range(1, 51))
+
+
+def test_a_sample_in_parts_is_a_table_of_patients_in_parts(model, tmp_path):
+    """Catches a patient who lies in two files, or a sample that a fit in parts cannot read."""
+    with threads() as client:
+        folder = model.sample_to_parts(tmp_path / "s", 50, partitions=4, client=client, random_state=0)
+        table = ParquetTable(folder)
+        assert len(table.files) == 4 and PartitionedRecords(table, VISITS, client).check() == 50
+    assert len(list(plan_parts(500_000, None, 0, VISITS.most))) == 3  # a million rows each, at most
 
 
 def test_studies_of_patients_are_read_from_levels():

@@ -92,9 +92,7 @@ def records_of(frame: pd.DataFrame, schema: PatientSchema) -> Counter:
 def test_one_patient_more_is_one_record_more_and_changes_no_other(schema, frame, data):
     """Catches rows, values or an order that depend on another patient, and a patient who counts twice."""
     rows = data.draw(patients_of(schema))
-    # Random numbers go from row to row: those of the others stay theirs if the new rows stand behind them.
-    places = st.just(len(frame)) if schema.keep == "random" else st.integers(0, len(frame))
-    place = data.draw(st.lists(places, min_size=len(rows), max_size=len(rows)))
+    place = data.draw(st.lists(st.integers(0, len(frame)), min_size=len(rows), max_size=len(rows)))
     both = pd.concat([frame.astype(object), rows], ignore_index=True)
     both = both.iloc[np.argsort([*range(len(frame)), *place], kind="stable")]
     before, after = records_of(frame, schema), records_of(both, schema)

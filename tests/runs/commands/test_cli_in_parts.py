@@ -82,6 +82,51 @@ def test_what_is_refused_before_workers_start(command, message, folder, capsys):
     assert not Path("m").exists()
 
 
+VISITS = """\
+unit: id
+rows: {most: 4, order: day}
+n_public: 60
+columns:
+  - {name: day, kind: integer, lower: 0, upper: 9}
+  - {name: sex, kind: binary, categories: [F, M], per: patient}
+  - {name: lab, kind: integer, lower: 0, upper: 99}
+"""
+FIT_VISITS = "fit --schema visits.yaml --epsilon 3 --delta 1e-5 --data visits"
+
+
+@pytest.fixture
+def hospital(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"id": [i // 3 for i in range(180)], "day": [i % 3 for i in range(180)]})
+    frame = frame.assign(sex=["F" if i % 2 else "M" for i in frame["id"]], lab=[i % 90 for i in range(180)])
+    Path("visits").mkdir()
+    frame[:90].to_parquet("visits/a.parquet")
+    frame[90:].to_parquet("visits/b.parquet")
+    Path("visits.yaml").write_text(VISITS)
+
+
+@pytest.mark.slow
+def test_patients_are_fitted_and_sampled_in_parts(hospital, capsys):
+    """Catches a folder of patients that is read as one of linked files, and samples that are rows."""
+    assert main(f"{FIT_VISITS} --workers 1 --out model".split()) == 0
+    assert main(["sample", "model", "-n", "40", "--partitions", "2", "--workers", "1", "--out", "drawn"]) == 0
+    assert "wrote 40 patients to drawn" in capsys.readouterr().out
+    assert pd.read_parquet("drawn")["id"].nunique() == 40
+    Path("visits/c.parquet").write_bytes(Path("visits/a.parquet").read_bytes())
+    assert main(f"{FIT_VISITS} --out m".split()) == 2
+    assert "c.parquet hold rows of one patient" in capsys.readouterr().err
+    assert not [file.name for file in Path().iterdir() if "journal" in file.name or file.name == "m"]
+
+
+def test_linked_files_are_not_read_in_parts(hospital, capsys):
+    """Catches files of a hospital that workers read one by one, as if each held whole patients."""
+    Path("visits.yaml").write_text(VISITS + "files: {a.parquet: [sex, lab]}\n")
+    assert main(f"{FIT_VISITS} --workers 1 --out m".split()) == 2
+    message = capsys.readouterr().err
+    assert "the schema's files in visits are linked in memory. Leave out --workers and" in message
+    assert not Path("m").exists()
+
+
 @pytest.mark.slow
 def test_steps_and_wrong_records_cost_nothing(folder, capsys):
     """Catches a folder whose ledger says that something was spent on a fit that never read a count."""
