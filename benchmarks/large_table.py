@@ -1,12 +1,16 @@
 """A table larger than memory: fitted by its base model and sampled again, on Dask workers of little memory.
 
     python benchmarks/large_table.py --rows 10000000 --workers 2 --memory 2GB --folder /tmp/large
+    python benchmarks/large_table.py --patients 100000 --workers 2 --memory 2GB --folder /tmp/large
 
 Makes a table of 20 mixed columns (numbers with and without steps, counts, stages, codes, an outcome, missing
-values that hang together) in Parquet files, fits it at epsilon 1 with the base model alone and samples as
+values that hang together) in Parquet files, fits it at epsilon 1 without critic steps and samples as
 many records into parts. Prints times and peak memory (VmHWM of each process, so that what was held for a
 pairwise statistic counts). One file is counted in memory as well: every count must be the same. Writes
 benchmarks/results/large_table.md.
+
+With --patients, the table holds 1 to 19 rows of each patient, 10 in the mean, in files of 10,000 patients.
+The same fit is also made in memory, by a process of its own. Writes benchmarks/results/large_patients.md.
 """
 
 from __future__ import annotations
@@ -16,8 +20,10 @@ import re
 import shutil
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import combinations
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +36,12 @@ from dpsynth.releases.bins import GridAxis
 from dpsynth.releases.marginals import make_grids
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table import Column, Schema
-from dpsynth.table.parquet import ParquetTable
+from dpsynth.table.parquet import ParquetTable, Reader
+from dpsynth.table.patients import PatientSchema, TableSchema
 
-RESULTS = Path(__file__).parent / "results" / "large_table.md"
+RESULTS = Path(__file__).parent / "results"
 ROWS_A_FILE, ROW_GROUP = 250_000, 125_000
+PATIENTS_A_FILE, MOST_ROWS = 10_000, 20
 LABS = {
     "sodium": (100, 180, 0, 138, 5),
     "potassium": (1, 9, 1, 4.1, 0.5),
@@ -108,20 +116,79 @@ def made_up(n: int, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(data)
 
 
-def write_file(number: int, folder: Path, rows: int) -> None:
-    n = min(ROWS_A_FILE, rows - number * ROWS_A_FILE)
-    frame = made_up(n, np.random.default_rng([11, number]))
+def schema_of_patients(n: int) -> PatientSchema:
+    return PatientSchema(
+        name="made-up visits",
+        n_public=n,
+        unit="patient",
+        order="day",
+        most=MOST_ROWS,
+        per_patient=("age", "sex"),
+        columns=(
+            Column(name="day", kind="integer", lower=0, upper=4000),
+            Column(name="age", kind="integer", lower=18, upper=105),
+            Column(name="sex", kind="binary", categories=("F", "M")),
+            Column(name="hdl", kind="integer", lower=5, upper=150, missing=True),
+            Column(name="systolic", kind="integer", lower=60, upper=260, missing=True),
+            Column(name="weight", kind="continuous", lower=30, upper=250, decimals=1),
+            Column(name="ward", kind="categorical", categories=tuple(f"ward {i}" for i in range(6))),
+            Column(name="smoker", kind="binary", categories=("no", "yes")),
+        ),
+    )
+
+
+def made_up_visits(n: int, rng: np.random.Generator, first: int) -> pd.DataFrame:
+    """Visits of patients with these numbers, around levels of their own."""
+    who = np.repeat(np.arange(n), rng.integers(1, MOST_ROWS, n))
+    m = len(who)
+    ill, age = rng.standard_normal(n), rng.integers(18, 96, n)
+    ward = (rng.integers(0, 6, n)[who] + (rng.random(m) < 0.2)) % 6
+    return pd.DataFrame(
+        {
+            "patient": first + who,
+            "day": rng.integers(0, 4001, m),
+            "age": age[who],
+            "sex": rng.choice(["F", "M"], n)[who],
+            "hdl": np.where(
+                rng.random(m) < 0.2, np.nan, (52 - 6 * ill[who] + 6 * rng.standard_normal(m)).round()
+            ),
+            "systolic": np.where(
+                rng.random(m) < 0.1,
+                np.nan,
+                (110 + age[who] / 4 + 6 * ill[who] + 9 * rng.standard_normal(m)).round(),
+            ),
+            "weight": (78 + 9 * rng.standard_normal(n)[who] + 2 * rng.standard_normal(m)).round(1),
+            "ward": np.array([f"ward {i}" for i in range(6)], dtype=object)[ward],
+            "smoker": np.where(rng.random(m) < 0.05 + 0.5 * (ill > 0.8)[who], "yes", "no"),
+        }
+    )
+
+
+def write_file(number: int, folder: Path, n: int, patients: bool) -> None:
+    size = PATIENTS_A_FILE if patients else ROWS_A_FILE
+    own, rng = min(size, n - number * size), np.random.default_rng([11, number])
+    frame = made_up_visits(own, rng, number * size) if patients else made_up(own, rng)
     frame.to_parquet(folder / f"{number:05d}.parquet", index=False, row_group_size=ROW_GROUP)
 
 
-def make_table(folder: Path, rows: int, workers: int) -> None:
-    if len(list(folder.glob("*.parquet"))) == -(-rows // ROWS_A_FILE):
-        return
+def make_table(folder: Path, n: int, patients: bool, workers: int) -> int:
+    """Write the table if it is not there yet. Gives the number of its files."""
+    files = -(-n // (PATIENTS_A_FILE if patients else ROWS_A_FILE))
+    if len(list(folder.glob("*.parquet"))) == files:
+        return files
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with connected(workers=workers) as client:
-        for _ in each(client, partial(write_file, folder=folder, rows=rows), range(-(-rows // ROWS_A_FILE))):
+        for _ in each(client, partial(write_file, folder=folder, n=n, patients=patients), range(files)):
             pass
+    return files
+
+
+def fit_in_memory(folder: Path, schema: TableSchema) -> tuple[float, float, float]:
+    """Seconds by the clock and of a processor, and the peak of memory, of the same fit without workers."""
+    start, used = time.perf_counter(), time.process_time()
+    dpsynth.DPWGANGP(1.0, training_steps=0).fit(pd.read_parquet(folder), schema=schema)
+    return time.perf_counter() - start, time.process_time() - used, peak()
 
 
 def peak() -> float:
@@ -130,15 +197,15 @@ def peak() -> float:
     return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024 / 1e9  # type: ignore[index]
 
 
-def same_counts(folder: Path, schema: Schema, client: object) -> tuple[int, int]:
+def same_counts(folder: Path, schema: TableSchema, client: object) -> tuple[int, int]:
     """Tables and cells of one file that were compared with the counts of the same file in memory."""
     file = sorted(folder.glob("*.parquet"))[0]
-    axes = [GridAxis(grid) for grid in make_grids(schema)]
+    axes = [GridAxis(grid) for grid in make_grids(schema.levels)]
     tables = [*((axis,) for axis in axes), *combinations(axes[:6], 2)]
     answers = []
     for records in (
         PartitionedRecords(ParquetTable(file), schema, client),
-        FrameRecords(schema.conform(pd.read_parquet(file)).frame),
+        FrameRecords(Reader(schema).records(pd.read_parquet(file))),
     ):
         with records.opened():
             answers.append(records.counts(tables))
@@ -154,14 +221,17 @@ def size_of(folder: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--patients", type=int, help="patients with several rows, in place of --rows")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", default="2GB")
     parser.add_argument("--folder", type=Path, required=True, help="for the table and the sample")
     parser.add_argument("--no-write", action="store_true", help="print the table only")
     given = parser.parse_args()
-    schema = schema_of(given.rows)
-    source, sample = given.folder / f"table-{given.rows}", given.folder / f"sample-{given.rows}"
-    make_table(source, given.rows, given.workers)
+    several, n = given.patients is not None, given.patients or given.rows
+    schema: TableSchema = schema_of_patients(n) if several else schema_of(n)
+    kind = "patients" if several else "rows"
+    source, sample = given.folder / f"{kind}-{n}", given.folder / f"sample-{kind}-{n}"
+    files = make_table(source, n, several, given.workers)
     took: dict[str, float] = {}
     busy: dict[str, float] = {}
     peaks: dict[str, list[float]] = {}
@@ -182,18 +252,16 @@ def main() -> None:
         start, used = time.perf_counter(), processor()
         model = dpsynth.DPWGANGP(1.0, training_steps=0).fit(records, schema=schema)
         lap("fit")
-        model.sample_to_parts(
-            sample, given.rows, client=client, partitions=-(-given.rows // ROWS_A_FILE), replace=True
-        )
+        model.sample_to_parts(sample, n, client=client, partitions=files, replace=True)
         lap("sample")
         tables, cells = same_counts(source, schema, client)
-    drawn = ParquetTable(sample)
-    assert drawn.rows == given.rows
+        assert PartitionedRecords(ParquetTable(sample), schema, client).check() == n
+    names = ", ".join(dict.fromkeys(entry.name for entry in model.ledger_.entries))
     lines = [
-        f"# {given.rows:,} rows × {len(schema)} columns on {given.workers} workers of {given.memory}",
+        f"# {n:,} {kind} × {len(schema)} columns on {given.workers} workers of {given.memory}",
         "",
-        f"Made by `python benchmarks/large_table.py --rows {given.rows} --workers {given.workers} "
-        f"--memory {given.memory}`: one thread a worker, base model alone (TAN), {model.guarantee()}",
+        f"Made by `python benchmarks/large_table.py --{kind} {n} --workers {given.workers} "
+        f"--memory {given.memory}`: one thread a worker, {names}. {model.guarantee()}",
         "",
         "| | time | of a processor, all together | peak memory of each worker | of the driver | files |",
         "|---|---:|---:|---|---:|---|",
@@ -205,6 +273,11 @@ def main() -> None:
         lines.append(
             f"| {name} | {took[name]:.0f} s | {busy[name]:.0f} s | {shown} | {driver:.2f} GB | {files} |"
         )
+    if several:
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            took_alone, busy_alone, held = pool.submit(fit_in_memory, source, schema).result()
+        lines.append(f"| fit in memory | {took_alone:.0f} s | {busy_alone:.0f} s | | {held:.2f} GB | |")
+        lines += ["", f"The table has {ParquetTable(source).rows:,} rows."]
     lines += [
         "",
         f"Peaks are since the process started. Of the first file, {tables} tables with {cells:,} cells were "
@@ -213,7 +286,7 @@ def main() -> None:
     text = "\n".join(lines) + "\n"
     print(text)
     if not given.no_write:
-        RESULTS.write_text(text, encoding="utf-8")
+        (RESULTS / f"large_{'patients' if several else 'table'}.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

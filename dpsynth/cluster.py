@@ -100,7 +100,7 @@ def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) 
     except KilledWorker as problem:
         raise RunError(
             f"{problem.allowed_failures + 1} workers died of the same part of the table. Give each more "
-            "memory, or write the table in smaller row groups"
+            "memory, or write smaller row groups (smaller files where patients have several rows)"
         ) from None
     except CancelledError:
         raise RunError(

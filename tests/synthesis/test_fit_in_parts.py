@@ -159,7 +159,7 @@ def test_the_same_noise_gives_the_same_patients(client, tmp_path):
     # sums of fractions in another order
     for a, b in zip(memory.model_.trajectories.tables, parts.model_.trajectories.tables, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
-    # so a synthetic row, from which bounds of scores follow, may have another value
+    # so synthetic rows, from which bounds of scores follow, may have other values
     for a, b in zip(memory.estimates_, parts.estimates_, strict=True):
         error = np.sqrt(np.diag(a.covariance))
         assert (np.abs(b.coefficients - a.coefficients) < 0.02 * error).all()
