@@ -20,6 +20,7 @@ import pandas as pd
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.model.placement import placed
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.row_draws import draw_rows
@@ -179,7 +180,7 @@ class GeneratorModel:
         found = Acceptance() if record is None else record
 
         def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:
-            frame = self._made(size, rng, least)
+            frame = self._made(size, rng, least, rules)
             frame = frame if redrawn is None else redrawn(frame)
             return add_derived(frame, formulas, self.schema.columns) if formulas else frame
 
@@ -201,12 +202,18 @@ class GeneratorModel:
             yield frame if self.trajectories is None else draw_rows(self.trajectories, frame, rng, done)
             done += len(frame)
 
-    def _made(self, size: int, rng: np.random.Generator, least: int) -> pd.DataFrame:
+    def _made(self, size: int, rng: np.random.Generator, least: int, rules: Sequence[Rule]) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
         made = max(size, least)
         kept = rng.permutation(made)[:size] if made > size else slice(None)
         codes, places = self._drawn(made, rng)
-        return self.encoder.decode([code[kept] for code in codes], [place[kept] for place in places])
+        codes, places = [code[kept] for code in codes], [place[kept] for place in places]
+        frame = self.encoder.decode(codes, places)
+        if self.base_model is None or not self.base_model.rules or not rules or not size:
+            return frame
+        binnings = zip(self.encoder.grids, self.base_model.binnings, codes, strict=True)
+        bins = {g.column.name: binning.labels[code] for g, binning, code in binnings if g.ordered}
+        return placed(frame, bins, rules, self.schema, rng)
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Fine cells of n records and places within them, one of each a column."""

@@ -208,7 +208,7 @@ def matched_draws(
     values differ from n times the released probability by less than 1.
     """
     bins = np.zeros((n, len(encoder.grids)), np.int64) if base_model is None else base_model.sample(n, rng)
-    found = []
+    columns, coupled = [], []
     for j, (grid, drawn) in enumerate(zip(encoder.grids, bins.T, strict=True)):
         if base_model is None:
             labels = np.zeros(grid.size, np.int64)
@@ -216,25 +216,30 @@ def matched_draws(
             labels = base_model.binnings[j].labels
         else:
             drawn, labels = base_model.column_cells(j, drawn, rng), np.arange(grid.size)
-        found.append(_matched(encoder, j, drawn, labels, rng))
-    codes, places = zip(*found, strict=True)
-    return list(codes), list(places)
-
-
-def _matched(
-    encoder: Encoder, j: int, drawn: Codes, labels: Codes, rng: np.random.Generator
-) -> tuple[Codes, Places]:
-    """Cells and places of one column, with the fine cells named by ``labels`` in ``drawn``."""
-    grid, at, group, n = encoder.grids[j], encoder.coordinate[j], encoder.group[j], len(drawn)
-    if at is None:
-        return exact_labels(drawn, encoder.released(j), rng), np.zeros(n)
-    code, place, present = np.zeros(n, np.int64), np.zeros(n), np.arange(n)
-    if group is not None:
-        drawn, apart = _apart(encoder, j, drawn, labels, rng)
-        code, present = grid.present - 1 + apart, np.flatnonzero(apart == 0)
-    rows = present[grouped(drawn[present], len(labels), rng)]
-    code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
-    return code, place
+        apart = np.zeros(n, np.int64)
+        if encoder.coordinate[j] is None:
+            drawn = exact_labels(drawn, encoder.released(j), rng)
+        elif encoder.group[j] is not None:
+            drawn, apart = _apart(encoder, j, drawn, labels, rng)
+        columns.append((drawn, apart, len(labels)))
+        coupled.append(drawn if grid.ordered or base_model is None else base_model.binnings[j].labels[drawn])
+    scores = {}
+    if base_model is not None and base_model.copula is not None:
+        known = [columns[j][1] == 0 for j in base_model.copula.columns]
+        scores = base_model.copula.scores(coupled, known, rng)
+    codes, places = [], []
+    for j, (drawn, apart, size) in enumerate(columns):
+        code, place = drawn, np.zeros(n)
+        if encoder.coordinate[j] is not None:
+            code, present = encoder.grids[j].present - 1 + apart, np.flatnonzero(apart == 0)
+            if j in scores:
+                rows = present[np.argsort(scores[j][present])]
+            else:
+                rows = present[grouped(drawn[present], size, rng)]
+            code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
+        codes.append(code)
+        places.append(place)
+    return codes, places
 
 
 def _apart(

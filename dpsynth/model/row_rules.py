@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.table.derived import add_derived, derived_values, inputs_of
+from dpsynth.table.derived import add_derived, modelled_inputs, with_derived
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.rules import Rule, Truth
 from dpsynth.table.values import cast, days, stored_numbers
@@ -24,9 +24,7 @@ _ROUNDS = 4
 
 def _inputs(rule: Rule, schema: PatientSchema) -> set[str]:
     """Modelled columns that a rule reads."""
-    formulas = schema.table.formulas
-    derived = {column.name for column, _ in formulas}
-    return set().union(*(inputs_of(name, formulas) if name in derived else {name} for name in rule.columns))
+    return modelled_inputs(rule.columns, schema.table.formulas)
 
 
 def rules_of_levels(schema: PatientSchema) -> list[Rule]:
@@ -44,10 +42,7 @@ def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
     def at(levels: pd.DataFrame, time: pd.Series) -> Truth:
         frame = levels[[name for name in levels.columns if name in schema.per_patient]]
         frame = frame.assign(**{order: time})
-        for name in rule.columns - set(frame.columns):
-            values = derived_values(name, frame, table.formulas, table.columns)
-            frame = frame.assign(**{name: cast(table.column(name), values, frame.index)})
-        return rule.truth(frame)
+        return rule.truth(with_derived(frame, rule.columns, table.formulas, table.columns))
 
     def truth(levels: pd.DataFrame) -> Truth:
         if not schema.timed:
@@ -63,7 +58,10 @@ def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
         )
         return a_true & b_true & ~open_end, a_false | b_false | open_end
 
-    return Rule(rule.text, truth, rule.columns)
+    read = _inputs(rule, schema) & set(schema.per_patient)
+    if schema.timed and order in _inputs(rule, schema):
+        read |= {"rows", f"{order} first", f"{order} span"}
+    return Rule(rule.text, truth, frozenset(read))
 
 
 def lawful(

@@ -12,6 +12,7 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.mechanism.noise import describe_generator, secure_generator
+from dpsynth.model.base_model.rule_factors import check_possible
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
@@ -77,8 +78,13 @@ def records_of(
 
 
 def check_options(schema: TableSchema, options: FitOptions) -> None:
-    """Raise InputError for studies that do not fit, and for what patients with several rows cannot have."""
+    """Raise InputError for studies and constraints that cannot be met.
+
+    Also for what patients with several rows cannot have.
+    """
     check_studies(options.studies, schema)
+    if schema.levels.rules:
+        check_possible(schema.levels, schema.levels.rules)
     if not isinstance(schema, PatientSchema):
         return
     if options.steps:

@@ -24,10 +24,12 @@ from dpsynth.errors import InputError
 from dpsynth.files import storage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.model.base_model.rule_factors import with_rules
 from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel, independent_points
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.row_rules import rules_of_levels
 from dpsynth.model.trajectories import Trajectories, likely_parents
 from dpsynth.model.wgan.matched_points import coordinate_scale
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
@@ -94,10 +96,16 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     """Release all but the critic steps, and make the untrained model. ``rng`` is secret."""
     model, (pairs, histogram) = release_statistics(records, plan, rng, ledger)
     base_model = model.base_model
-    if base_model is not None and pairs is not None:
-        base_model = reweighted(base_model, pairs, rng)
+    if base_model is not None:
+        visits = plan.releases.visits
+        rules = (*plan.schema.rules, *(() if visits is None else rules_of_levels(visits.schema)))
+        base_model = with_rules(base_model, plan.schema, model.encoder.grids, rules)
+        if pairs is not None or base_model.rules:
+            base_model = reweighted(base_model, pairs, rng)
     if base_model is not None and histogram is not None:
         base_model = weighted(base_model, histogram, rng)
+    if base_model is not None:
+        base_model = base_model.coupled(model.encoder.grids, rng)
     model = dataclasses.replace(model, schema=plan.schema, base_model=base_model)
     model = dataclasses.replace(model, trajectories=release_rows(records, model, plan, rng, ledger))
     studies, planned = plan.options.studies, plan.releases.studies

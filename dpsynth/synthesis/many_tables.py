@@ -178,11 +178,11 @@ def _base_model(
         # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
         multiplier = base_model.reweighting.noise_std * bins.n / features.cap
         pairs = PairwiseStatisticsRelease(noise_multiplier=multiplier or None).at((bins, features))
-        refined = reweighted(refined, pairs(records, rng), rng)
+        refined = reweighted(refined, pairs(records, rng) if features.size else None, rng)
     if base_model.weighting is not None:
         weighting, fourier = base_model.weighting, base_model.weighting.fourier
         multiplier = weighting.noise_std / NeighbourHistogramRelease.l2_sensitivity
         release = NeighbourHistogramRelease(noise_multiplier=multiplier or None)
         histogram = release.at((bins, weighting.groups, None if fourier is None else fourier.features))
         refined = weighted(refined, histogram(records, rng), rng)
-    return refined
+    return refined if refined.copula is None else refined.coupled(again.grids, rng)

@@ -412,6 +412,26 @@ def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:
     return found.union(*(inputs_of(part, derived) for part in found))
 
 
+def modelled_inputs(names: Collection[str], derived: Sequence[tuple[Column, Formula]]) -> set[str]:
+    """The columns that are not derived, among ``names`` and all that these need."""
+    of = {column.name for column, _ in derived}
+    return {part for name in names for part in ({name} | inputs_of(name, derived)) if part not in of}
+
+
+def with_derived(
+    frame: pd.DataFrame,
+    names: Collection[str],
+    derived: Sequence[tuple[Column, Formula]],
+    columns: Sequence[Column],
+) -> pd.DataFrame:
+    """A conformed frame with those of ``names`` that it lacks, missing where they have no value."""
+    known = {column.name: column for column in columns}
+    for name in sorted(set(names) - set(frame.columns)):
+        values = derived_values(name, frame, derived, columns)
+        frame = frame.assign(**{name: cast(known[name], values, frame.index)})
+    return frame
+
+
 def snapped(column: Column, values: Floats) -> Floats:
     """Clip numbers to a numeric column's bounds and round to the nearest declared step. NaN stays."""
     lower, upper = column.bounds

@@ -1,9 +1,10 @@
 """Samples of a reweighted base model: all columns of all records are drawn anew given the others, many times.
 
 Gibbs sampling (Geman and Geman 1984) of discrete records. The distribution of one column's bin, given the
-others, is computed over all its bins. It is the product of the reweighting and of the base model's tables
-that hold the column. A sweep visits the columns in random order. Samples of the base model are the start, so
-few sweeps are enough if the reweighting is mild. Post-processing: all this is a function of released numbers.
+others, is computed over all its bins. It is the product of the reweighting and of the base model's tables and
+rules that hold the column. A sweep visits the columns in random order. Samples of the base model are the
+start, so few sweeps are enough if the reweighting is mild. Post-processing: all this is a function of
+released numbers.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class HeatBath:
 
     ``panel``: columns whose missing values are counted together, or none.
     ``still``, shape (panel + 1,), optional: numbers of missing values of records that stay as they are.
+    ``rules``: columns of each rule and, by their bins, the log share of records that obey it.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class HeatBath:
         factors: Sequence[tuple[tuple[int, ...], int, NDArray[np.float64]]],
         panel: Sequence[int],
         still: NDArray[np.bool_] | None = None,
+        rules: Sequence[tuple[tuple[int, ...], Floats]] = (),
     ) -> None:
         self.panel, self.still = list(panel), still
         #: bin of missing values, of the panel's columns
@@ -50,9 +53,11 @@ class HeatBath:
         self.tables: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in self.last]
         first = np.maximum(binnings[root].probabilities, 1e-12)
         self.tables[root].append(((), (), np.log(first)[:, None].astype(np.float32)))
-        for parents, child, table in factors:
-            logs = np.log(conditional(table)).astype(np.float32)
-            family = (*parents, child)
+        tables = [
+            ((*parents, child), np.log(conditional(table)).astype(np.float32))
+            for parents, child, table in factors
+        ]
+        for family, logs in (*tables, *rules):
             for place, column in enumerate(family):
                 others = family[:place] + family[place + 1 :]
                 moved = np.moveaxis(logs, place, 0)

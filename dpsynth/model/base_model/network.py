@@ -13,8 +13,8 @@ It reads private records twice: edges are chosen by exponential mechanisms on sc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError
 from dpsynth.files.storage import prefixed, under
+from dpsynth.model.base_model.copula import Copula
 from dpsynth.model.base_model.factors import Factor, fit_factors
 from dpsynth.model.base_model.gibbs import HeatBath
 from dpsynth.model.base_model.missing_counts import (
@@ -43,6 +44,7 @@ from dpsynth.releases.structure import EdgesRelease, Family, Kind
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.table.draws import draw_conditional
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
 
@@ -58,6 +60,8 @@ SWEEPS = 5
 #: Weighed draws that are made at once; and how many more are made of them than are needed, for few.
 _WEIGHED, _MORE = 20_000, 100
 _CAPS = 100
+#: Draws whose correlations a copula has.
+_COUPLED = 40_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,9 @@ class BayesianNetwork:
         column have more, `dpsynth.releases.tables`), 0 without noise.
     ``reweighting``: by released pairwise statistics (`dpsynth.model.reweighting.fit_reweighting`).
     ``weighting``: by a nearest-neighbour histogram (`dpsynth.model.reweighting.fit_weights`).
+    ``rules``: columns of each rule and, by their bins, the log share of records that obey it
+        (`dpsynth.model.base_model.rule_factors`). They take part where there is a reweighting.
+    ``copula``: of values within their bins, or None where they are independent.
     """
 
     kind: str
@@ -87,6 +94,8 @@ class BayesianNetwork:
     noise_std: float = 0.0
     reweighting: Reweighting | None = None
     weighting: Weighting | None = None
+    rules: tuple[tuple[tuple[int, ...], NDArray[np.float32]], ...] = ()
+    copula: Copula | None = None
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
@@ -136,10 +145,18 @@ class BayesianNetwork:
             self.heat_bath().sweep(bins, self.reweighting, rng, SWEEPS)
         return bins
 
+    def coupled(self, grids: Sequence[Grid], rng: np.random.Generator) -> BayesianNetwork:
+        """The same with a copula of its ordered columns, and of those with two categories."""
+        present = [
+            int(binning.labels[: grid.present].max()) + 1 if grid.ordered else 2 * (grid.size == 2)
+            for grid, binning in zip(grids, self.binnings, strict=True)
+        ]
+        return replace(self, copula=Copula.of(self.binnings, present, self.sample(_COUPLED, rng)))
+
     def heat_bath(self) -> HeatBath:
         """Sweeps over records of these tables."""
         still = None if self.missing_law is None else self.counted.loose
-        return HeatBath(self.binnings, self.root, self.factors, self._counted, still)
+        return HeatBath(self.binnings, self.root, self.factors, self._counted, still, self.rules)
 
     @cached_property
     def counted(self) -> CountedTree:
@@ -203,6 +220,12 @@ class BayesianNetwork:
             if refined is not None:
                 meta[name], own = refined.to_state()
                 arrays |= prefixed(name, own)
+        if self.copula is not None:
+            meta["copula"], own = self.copula.to_state()
+            arrays |= prefixed("copula", own)
+        if self.rules:
+            meta["rules"] = [list(columns) for columns, _ in self.rules]
+            arrays |= {f"rule_{i}": logs for i, (_, logs) in enumerate(self.rules)}
         if self.missing_law is not None:
             meta["panel"], arrays["missing_law"] = list(self.panel), self.missing_law
         return meta, arrays
@@ -224,6 +247,12 @@ class BayesianNetwork:
             for name, kind in (("reweighting", Reweighting), ("weighting", Weighting))
             if name in meta
         }
+        if "copula" in meta:
+            refined["copula"] = Copula.from_state(meta["copula"], under("copula", arrays))
+        refined["rules"] = tuple(
+            (tuple(columns), np.asarray(arrays[f"rule_{i}"]))
+            for i, columns in enumerate(meta.get("rules", ()))
+        )
         root = int(meta["root"])
         return cls(meta["kind"], root, binnings, cells, factors, panel, law, float(noise_std), **refined)
 

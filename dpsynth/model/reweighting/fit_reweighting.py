@@ -84,16 +84,20 @@ def weights_of(
 
 
 def reweighted(
-    base_model: BayesianNetwork, released: PairwiseStatistics, rng: np.random.Generator
+    base_model: BayesianNetwork, released: PairwiseStatistics | None, rng: np.random.Generator
 ) -> BayesianNetwork:
     """The base model with a reweighting that makes its samples agree with released pairwise statistics.
 
     ``base_model``: the fit starts from its reweighting, if it has one.
+    ``released``: None if there are none. Only the columns' terms are then fitted, which rules make necessary.
     """
     bare = replace(base_model, reweighting=None)
+    if released is None:
+        nothing = Reweighting.of_columns(bare.binnings, bare.panel)
+        released = PairwiseStatistics(nothing.features, np.zeros(nothing.pairs.shape), 0.0, n=_CHAINS[0])
     mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))
     weights, of_each = weights_of(released, mean, variance, _DRAWS)
-    most = _PRODUCTS // released.features.products.size
+    most = _PRODUCTS // max(released.features.products.size, 1)
     chains = base_model.sample(int(np.clip(min(released.n, most), *_CHAINS)), rng)
     fit = _Fit(bare, released, weights, of_each, chains, rng)
     if base_model.reweighting is None:

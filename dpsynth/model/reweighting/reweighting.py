@@ -13,13 +13,14 @@ geometry"). The terms h and m keep single-column counts and the distribution of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import PairFeatures
 
 Floats = NDArray[np.float32]
@@ -44,6 +45,15 @@ class Reweighting:
     missing: Floats
     noise_std: float
     weights: tuple[float, ...]
+
+    @classmethod
+    def of_columns(cls, binnings: Sequence[Binning], panel: Sequence[int]) -> Reweighting:
+        """One without any products, whose factors are all 1."""
+        sizes = [binning.size for binning in binnings]
+        features = PairFeatures(tuple(np.zeros((size, 0), np.float32) for size in sizes), 1.0)
+        columns = tuple(np.zeros(size, np.float32) for size in sizes)
+        missing = np.zeros(len(panel) + 1, np.float32)
+        return cls(features, np.zeros((0, 0), np.float32), columns, missing, 0.0, (0.0,) * 3)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""

@@ -1,0 +1,181 @@
+"""Where values lie within their bins: ordered columns are coupled by a Gaussian copula.
+
+Bins of the base model are coarse. Two columns that are nearly functions of each other, such as the radius and
+the area of a nucleus, would be independent within them. So each record has a normal score in each ordered
+column, within the range that stands for its bin. The scores have the correlation that the bins have by the
+model (the polychoric correlation, Olsson 1979). Mehler's formula gives the mean product of two scored bins as
+a power series in it: ``E[s_i s_j] = sum over k of rho^k a_ik a_jk``, with a_ik the Hermite coefficients of
+column i's scores. The order of the normal scores is the order of the values. Post-processing, free of cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from dpsynth.releases.bins import Binning
+
+Floats = NDArray[np.float64]
+
+#: Terms of the power series.
+_TERMS = 60
+#: Largest correlation, and least eigenvalue of the correlations.
+_LARGEST, _LEAST = 0.998, 2e-3
+#: A column with no correlation above this keeps a random order within its bins.
+_WEAK = 0.3
+#: Passes over the columns, after the first, that give a record its scores.
+_SWEEPS = 4
+#: Ends of a normal distribution.
+_FAR = 8.0
+#: Records whose scores are drawn together, so that their arrays stay in cache.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Copula:
+    """A Gaussian copula of ordered columns.
+
+    ``columns``: those that take part.
+    ``correlation``, shape (columns, columns).
+    ``ends``, shapes (bins + 1,): of the ranges of normal scores that stand for the bins in their order.
+    """
+
+    columns: tuple[int, ...]
+    correlation: Floats
+    ends: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, binnings: Sequence[Binning], present: Sequence[int], draws: NDArray[np.int64]) -> Copula:
+        """The copula with the correlations of the bins of ``draws``, shape (n, columns of the table).
+
+        ``present``: number of bins of each column that lie in their order, 0 for a column without order.
+        """
+        columns = [j for j, size in enumerate(present) if size > 1]
+        if len(columns) < 2:
+            return cls((), np.zeros((0, 0)), ())
+        ends = [_ends(binnings[j].probabilities[: present[j]]) for j in columns]
+        scores, coefficients = zip(*map(_scores, ends), strict=True)
+        values = [
+            np.append(score, 0.0)[np.minimum(draws[:, j], present[j])]
+            for j, score in zip(columns, scores, strict=True)
+        ]
+        known = np.stack([draws[:, j] < present[j] for j in columns]).astype(np.float64)
+        array = np.stack(values)
+        together = np.maximum(known @ known.T, 1.0)
+        correlation = _polychoric((array @ array.T) / together, np.stack(coefficients))
+        strong = np.abs(correlation - np.eye(len(columns))).max(axis=1) > _WEAK
+        kept = np.flatnonzero(strong)
+        own = _definite(correlation[np.ix_(kept, kept)])
+        return cls(tuple(columns[i] for i in kept), own, tuple(ends[i] for i in kept))
+
+    def scores(
+        self,
+        bins: Sequence[NDArray[np.int64]],
+        known: Sequence[NDArray[np.bool_]],
+        rng: np.random.Generator,
+    ) -> dict[int, Floats]:
+        """Normal scores of n records in each of the copula's columns, shapes (n,).
+
+        ``bins``, shapes (n,): of all columns.
+        ``known``, shapes (n,): of the copula's columns, where a record's value has a place in the order.
+        """
+        if not self.columns:
+            return {}
+        low = np.full((len(self.columns), len(bins[0])), -_FAR)
+        high = -low
+        for i, (j, ends) in enumerate(zip(self.columns, self.ends, strict=True)):
+            own = bins[j][known[i]]
+            low[i, known[i]], high[i, known[i]] = ends[own], ends[own + 1]
+        found = np.empty_like(low)
+        precision = np.linalg.inv(self.correlation)
+        for start in range(0, found.shape[1], _BLOCK):
+            part = slice(start, start + _BLOCK)
+            found[:, part] = self._block(low[:, part], high[:, part], precision, rng)
+        return dict(zip(self.columns, found, strict=True))
+
+    def to_state(self) -> tuple[list[int], dict[str, NDArray]]:
+        """The columns, JSON-able, and the arrays."""
+        ends = {f"ends_{i}": ends for i, ends in enumerate(self.ends)}
+        return list(self.columns), {"correlation": self.correlation, **ends}
+
+    @classmethod
+    def from_state(cls, columns: Sequence[int], arrays: Mapping[str, NDArray]) -> Copula:
+        """Inverse of `to_state`."""
+        ends = tuple(np.asarray(arrays[f"ends_{i}"]) for i in range(len(columns)))
+        return cls(tuple(columns), np.asarray(arrays["correlation"]), ends)
+
+    def _block(self, low: Floats, high: Floats, precision: Floats, rng: np.random.Generator) -> Floats:
+        scores = np.zeros_like(low)
+        for j in range(len(low)):  # the first pass: each given those before it
+            before = self.correlation[:j, :j]
+            slopes = np.linalg.solve(before, self.correlation[:j, j]) if j else np.zeros(0)
+            variance = 1.0 - float(slopes @ self.correlation[:j, j])
+            scores[j] = _truncated(slopes @ scores[:j], variance**0.5, low[j], high[j], rng)
+        for _ in range(_SWEEPS):
+            for j in rng.permutation(len(low)):
+                own = precision[j, j]
+                mean = scores[j] - (precision[j] @ scores) / own
+                scores[j] = _truncated(mean, own**-0.5, low[j], high[j], rng)
+        return scores
+
+
+def _ends(probabilities: Floats) -> Floats:
+    """Ends of the ranges of normal scores that stand for bins in order, shape (bins + 1,)."""
+    below = np.cumsum(np.maximum(probabilities, 1e-9))
+    return np.asarray(ndtri(np.append(0.0, below / below[-1])).clip(-_FAR, _FAR))
+
+
+def _scores(ends: Floats) -> tuple[Floats, Floats]:
+    """Mean normal score of each bin, and the Hermite coefficients of these means from the first on."""
+    mass = np.diff(ndtr(ends))
+    density = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi)
+    score = -np.diff(density) / np.maximum(mass, 1e-12)
+    # h_k = He_k / sqrt(k!); the integral of h_k times the density is -h_(k - 1) times it, over sqrt(k)
+    previous, current = np.zeros_like(ends), np.ones_like(ends)
+    found = np.empty(_TERMS)
+    for k in range(1, _TERMS + 1):
+        found[k - 1] = score @ (-np.diff(current * density)) / np.sqrt(k)
+        previous, current = current, (ends * current - np.sqrt(k - 1) * previous) / np.sqrt(k)
+    return score, found
+
+
+def _polychoric(mean: Floats, coefficients: Floats) -> Floats:
+    """Correlations of normal scores with these mean products of bins' scores, by bisection."""
+    terms = coefficients[:, None, :] * coefficients[None, :, :]
+    low, high = np.full(mean.shape, -_LARGEST), np.full(mean.shape, _LARGEST)
+    for _ in range(30):
+        middle = (low + high) / 2
+        value = np.zeros_like(middle)
+        for k in range(_TERMS - 1, -1, -1):
+            value = (value + terms[:, :, k]) * middle
+        low, high = np.where(value < mean, middle, low), np.where(value < mean, high, middle)
+    found = (low + high) / 2
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def _definite(correlation: Floats) -> Floats:
+    """The nearest correlations, roughly, that are positive definite."""
+    if not len(correlation):
+        return correlation
+    values, vectors = np.linalg.eigh(correlation)
+    found = (vectors * np.maximum(values, _LEAST)) @ vectors.T
+    scale = np.sqrt(np.diag(found))
+    return np.asarray(found / np.outer(scale, scale))
+
+
+def _truncated(mean: Floats, std: float, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
+    """Draws of normal distributions within ranges, shape (n,)."""
+    a, b = (low - mean) / std, (high - mean) / std
+    # in the lower tail, where probabilities are precise
+    swap = a > 0
+    a, b = np.where(swap, -b, a), np.where(swap, -a, b)
+    below, above = ndtr(a), ndtr(b)
+    drawn = ndtri(below + rng.random(len(below)) * (above - below))
+    # so far out that rounding leaves nothing between the ends
+    drawn = np.clip(np.where(np.isfinite(drawn), drawn, b), a, b)
+    return np.asarray(mean + std * np.where(swap, -drawn, drawn))
