@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,17 +13,19 @@ import typer
 from typer import Argument, Option
 
 from dpsynth import progress
-from dpsynth.errors import DataError, InputError
+from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.files.notebook import text_table
 from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dpsynth.datasets.cohorts.extraction import Cohort
     from dpsynth.datasets.data_card import Card
     from dpsynth.table.column import Column
-    from dpsynth.table.patients import PatientSchema
+    from dpsynth.table.patients import PatientSchema, TableSchema
     from dpsynth.table.schema import Schema
     from dpsynth.table.schema_inference import Draft
 
@@ -332,11 +335,11 @@ def check(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Check a schema, and a table against it. Lists unreviewed fields, clipped values and broken rules.
+    """Check a schema, and a table against it. Lists unreviewed fields and clipped values.
 
-    With --data it also names limits that equal the smallest or largest value of the table.
+    With --data it counts the rows that obey each rule and formula, also those that names suggest and nobody
+    declared. It names limits that equal the smallest or largest value of the table.
     """
-    from dpsynth.table.derived import differing
     from dpsynth.table.io import read_table
     from dpsynth.table.patients import PatientSchema, read_schema
     from dpsynth.table.schema_inference import limits_of_data
@@ -369,17 +372,14 @@ def check(
                 print("\n".join(lines))
             raise
         clipped = {name: count for name, count in conformed.clipped.items() if count}
-        broken = {rule.text: int(rule.broken(conformed.frame).sum()) for rule in known.rules}
-        for column, formula in known.formulas:
-            off = differing(conformed.frame, column, formula, known.columns)
-            broken[f"{column.name} = {formula.text}"] = int(off.sum())
+        obeyed = _obeyed(described, known, conformed.frame)
         taken = limits_of_data(known, known.check(table))
         result |= {
             "rows": len(conformed.frame),
             "clipped": clipped,
-            "broken": broken,
+            "rules": obeyed,
             "limits_of_data": {name: list(ends) for name, ends in taken.items()},
-            "internal": ["rows", "clipped", "broken", "limits_of_data"],
+            "internal": ["rows", "clipped", "rules", "limits_of_data"],
         }
         rows = len(conformed.frame)
         lines.append(f"{data}: {_many(rows, 'row')} fit{'s' if rows == 1 else ''} (confidential)")
@@ -387,11 +387,12 @@ def check(
             f"outside the bounds, will be clipped: {name}, {_many(count, 'value')} (confidential)"
             for name, count in clipped.items()
         ]
-        lines += [
-            f"{text}: {_many(count, 'row')} {'does' if count == 1 else 'do'} not obey (confidential)"
-            for text, count in broken.items()
-            if count
-        ]
+        lines += [_obeyed_line(text, counts) for text, counts in obeyed.items()]
+        if not all(counts["declared"] for counts in obeyed.values()):
+            lines.append(
+                "names suggest what is not declared. Declare what holds by definition or nature, never "
+                "because these rows obey"
+            )
         if taken:
             ends = {("lower",): "smallest", ("upper",): "largest", ("lower", "upper"): "smallest and largest"}
             named = (
@@ -404,3 +405,33 @@ def check(
                 "know without this table (confidential)"
             )
     console.emit(result, "\n".join(lines), as_json=as_json)
+
+
+def _obeyed(described: TableSchema, table: Schema, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Rows that obey and break each rule and formula, declared ones first, then those that names suggest."""
+    from dpsynth.table.suggestions import suggestions
+
+    truths = {text: (True, truth) for text, truth in table.truths(frame).items()}
+    for one in suggestions(described):
+        for text in one.texts:
+            with contextlib.suppress(SchemaError):  # in other units, it contradicts the declared limits
+                adopted = one.adopted(table.select(one.columns), text)
+                truths[one.shown(text)] = (False, adopted.truths(frame)[one.shown(text)])
+    return {
+        text: {
+            "declared": declared,
+            "obey": int(true.sum()),
+            "broken": int(false.sum()),
+            "open": int((~true & ~false).sum()),
+        }
+        for text, (declared, (true, false)) in truths.items()
+    }
+
+
+def _obeyed_line(text: str, counts: dict[str, Any]) -> str:
+    obey, broken = counts["obey"], counts["broken"]
+    said = (
+        f"{_many(obey, 'row')} obey{'s' if obey == 1 else ''}, {broken:,} do{'es' if broken == 1 else ''} not"
+    )
+    said += f", {counts['open']:,} lack a value" if counts["open"] else ""
+    return f"{'' if counts['declared'] else 'not declared: '}{text}: {said} (confidential)"
