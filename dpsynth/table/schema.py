@@ -151,10 +151,10 @@ class Schema(BaseModel):
         return readings(self.columns)
 
     def truths(self, frame: pd.DataFrame) -> dict[str, Truth]:
-        """Where each constraint and formula is true and where it is false in a conformed frame.
+        """Return which records of a conformed frame obey each constraint and formula, and which break it.
 
-        It is neither where a missing value leaves it open. The frame has the derived columns as its owner
-        gave them. Confidential for real records.
+        A record with a missing value may do neither. The frame has derived columns as its owner gave them.
+        The answer is confidential for real records.
         """
         found = {rule.text: rule.truth(frame) for rule in self.rules}
         for column, formula in self.formulas:

@@ -32,7 +32,7 @@ from dpsynth.table.drafting import LeftOut, Remark, Remarks, _said, draft_column
 from dpsynth.table.leaks import find_leaks
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
-from dpsynth.table.suggestions import suggestions
+from dpsynth.table.suggestions import suggested
 from dpsynth.table.values import numeric_values
 
 _LISTED = 5
@@ -109,7 +109,7 @@ class Draft(Generic[Described]):
         """Return the schema as YAML, remarks as comments, and write it to ``path`` for its owner alone."""
         declared = set(self.schema.names)
         about = [remark for remark in self.remarks if remark.column not in declared]
-        asked = suggestions(self.schema)
+        asked = suggested(self.schema)
         lines = _comment(f"{_HEAD} {_MARKED}" if asked else _HEAD)
         for remark in about:
             lines += _comment(str(remark if remark.column else replace(remark, detail="")), "- ")
@@ -130,7 +130,7 @@ class Draft(Generic[Described]):
                 if one.column == name:
                     lines += [f"  # derived: {_scalar(formula)}" for formula in one.texts]
                     lines += ["  # missing: true"] * one.needs_missing(self.schema)
-        rules = [_scalar(rule) for one in asked if one.column is None for rule in one.texts]
+        rules: list[str] = [_scalar(rule) for one in asked if one.column is None for rule in one.texts]
         lines += ["# constraints:", *(f"# - {rule}" for rule in rules)] if rules else []
         text = "\n".join(lines) + "\n"
         if path is not None:
@@ -154,7 +154,7 @@ def _scalar(text: str) -> str:
 
 def asked_about(schema: Schema | PatientSchema) -> list[Remark]:
     """Return the questions about formulas and rules that a schema's names, units and kinds suggest."""
-    found = suggestions(schema)
+    found = suggested(schema)
     computed = [one for one in found if one.column is not None]
     remarks = [
         Remark(

@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from keyword import iskeyword
 from typing import Any
 
 from dpsynth.table.column import Column
@@ -185,7 +184,6 @@ _WOMEN = _set("f female woman women girl w")
 _MEN = _set("m male man men boy")
 _YES = _set("yes y 1 true t present positive pos")
 _NO = _set("no n 0 false f absent negative neg")
-_RESERVED = _set("and or not in is implies missing")
 
 
 @dataclass(frozen=True)
@@ -228,7 +226,7 @@ class Suggestion:
         return not column.missing and any(one.incomplete for one in inputs)
 
 
-def suggestions(schema: TableSchema) -> tuple[Suggestion, ...]:
+def suggested(schema: TableSchema) -> tuple[Suggestion, ...]:
     """Formulas and rules that the names, units and kinds of a schema's columns suggest, formulas first.
 
     Columns that one declared rule or formula already names together are left out. The limits of columns are
@@ -240,7 +238,7 @@ def suggestions(schema: TableSchema) -> tuple[Suggestion, ...]:
     >>> schema = Schema(columns=(Column(name="weight", unit="kg", **limits),
     ...                          Column(name="height", unit="cm", **limits), Column(name="BMI", **limits),
     ...                          Column(name="hr_min", **limits), Column(name="hr_max", **limits)))
-    >>> [suggestion.shown(text) for suggestion in suggestions(schema) for text in suggestion.texts]
+    >>> [suggestion.shown(text) for suggestion in suggested(schema) for text in suggestion.texts]
     ['BMI = weight / (height / 100) ** 2', 'hr_min <= hr_max']
     """
     table = schema.table if isinstance(schema, PatientSchema) else schema
@@ -287,7 +285,7 @@ class _Named:
     def shown(self) -> str:
         """The name as rules and formulas write it."""
         name = self.column.name
-        plain = name.isascii() and name.isidentifier() and name not in _RESERVED and not iskeyword(name)
+        plain = name.isascii() and name.isidentifier() and name not in ("and", "or", "not")
         return name if plain else f"`{name}`"
 
     @property
@@ -303,7 +301,7 @@ class _Named:
         return self.unit if self.unit in units else likely[-1] if likely else None
 
     def found(self, names: Mapping[str, str]) -> Iterator[tuple[str, frozenset[str]]]:
-        """What its words name, in one run, with the words beside it."""
+        """Yield each thing that adjacent words of the name stand for, with the other words."""
         for start, end in combinations(range(len(self.words) + 1), 2):
             key = names.get("".join(self.words[start:end]))
             if key is not None:

@@ -409,10 +409,10 @@ def check(
 
 def _obeyed(described: TableSchema, table: Schema, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Rows that obey and break each rule and formula, declared ones first, then those that names suggest."""
-    from dpsynth.table.suggestions import suggestions
+    from dpsynth.table.suggestions import suggested
 
     truths = {text: (True, truth) for text, truth in table.truths(frame).items()}
-    for one in suggestions(described):
+    for one in suggested(described):
         for text in one.texts:
             with contextlib.suppress(SchemaError):  # in other units, it contradicts the declared limits
                 adopted = one.adopted(table.select(one.columns), text)
