@@ -422,6 +422,16 @@ def snapped(column: Column, values: Floats) -> Floats:
     return np.where(absent, np.nan, step_values(column, steps))
 
 
+def deviations(frame: pd.DataFrame, column: Column, formula: Formula, columns: Sequence[Column]) -> Floats:
+    """Values of a derived column in a conformed frame, less what its formula gives, shape (n,).
+
+    NaN where either is missing. For real records the answer is private and confidential.
+    """
+    known = {entry.name: entry for entry in columns}
+    inputs = {name: amounts(known[name], frame[name]) for name in formula.inputs}
+    return numeric_values(column, frame[column.name]) - snapped(column, formula.values(inputs) / days(column))
+
+
 def agreement(
     frame: pd.DataFrame, column: Column, formula: Formula, columns: Sequence[Column]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -431,13 +441,10 @@ def agreement(
     a step, a thousandth of its size counts. A record where either is missing is in neither. For real records
     the answer is private and confidential.
     """
-    known = {entry.name: entry for entry in columns}
-    inputs = {name: amounts(known[name], frame[name]) for name in formula.inputs}
-    expected = snapped(column, formula.values(inputs) / days(column))
-    given = numeric_values(column, frame[column.name])
-    near = np.abs(expected) * 1e-3 if column.resolution is None else column.resolution
-    distance, limit = np.abs(given - expected), near * (1 + 1e-9)
-    return distance <= limit, distance > limit
+    off = deviations(frame, column, formula, columns)
+    near = column.resolution or np.abs(numeric_values(column, frame[column.name]) - off) * 1e-3
+    limit = near * (1 + 1e-9)
+    return np.abs(off) <= limit, np.abs(off) > limit
 
 
 def _holds_text(column: Column) -> bool:

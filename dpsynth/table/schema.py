@@ -24,8 +24,8 @@ from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yam
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import Formula, add_derived, agreement, formulas, readings
-from dpsynth.table.rules import Rule, Truth, parse_rule
+from dpsynth.table.derived import Formula, add_derived, formulas, readings
+from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.sdv import sdv_fields
 from dpsynth.table.where import combinations
 
@@ -149,17 +149,6 @@ class Schema(BaseModel):
     def readings(self) -> tuple[tuple[Column, Formula], ...]:
         """The columns that a table may give by others instead, with their formulas."""
         return readings(self.columns)
-
-    def truths(self, frame: pd.DataFrame) -> dict[str, Truth]:
-        """Return which records of a conformed frame obey each constraint and formula, and which break it.
-
-        A record with a missing value may do neither. The frame has derived columns as its owner gave them.
-        The answer is confidential for real records.
-        """
-        found = {rule.text: rule.truth(frame) for rule in self.rules}
-        for column, formula in self.formulas:
-            found[f"{column.name} = {formula.text}"] = agreement(frame, column, formula, self.columns)
-        return found
 
     @property
     def counted(self) -> str:

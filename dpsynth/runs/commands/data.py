@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -13,19 +12,17 @@ import typer
 from typer import Argument, Option
 
 from dpsynth import progress
-from dpsynth.errors import DataError, InputError, SchemaError
+from dpsynth.errors import DataError, InputError
 from dpsynth.files.notebook import text_table
 from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpsynth.datasets.cohorts.extraction import Cohort
     from dpsynth.datasets.data_card import Card
     from dpsynth.table.column import Column
-    from dpsynth.table.patients import PatientSchema, TableSchema
+    from dpsynth.table.patients import PatientSchema
     from dpsynth.table.schema import Schema
     from dpsynth.table.schema_inference import Draft
 
@@ -342,6 +339,7 @@ def check(
     """
     from dpsynth.table.io import read_table
     from dpsynth.table.patients import PatientSchema, read_schema
+    from dpsynth.table.rule_counts import count_rules
     from dpsynth.table.schema_inference import limits_of_data
 
     described = read_schema(schema)
@@ -372,12 +370,12 @@ def check(
                 print("\n".join(lines))
             raise
         clipped = {name: count for name, count in conformed.clipped.items() if count}
-        obeyed = _obeyed(described, known, conformed.frame)
+        counts = count_rules(described, conformed.frame)
         taken = limits_of_data(known, known.check(table))
         result |= {
             "rows": len(conformed.frame),
             "clipped": clipped,
-            "rules": obeyed,
+            "rules": [asdict(count) for count in counts],
             "limits_of_data": {name: list(ends) for name, ends in taken.items()},
             "internal": ["rows", "clipped", "rules", "limits_of_data"],
         }
@@ -387,8 +385,8 @@ def check(
             f"outside the bounds, will be clipped: {name}, {_many(count, 'value')} (confidential)"
             for name, count in clipped.items()
         ]
-        lines += [_obeyed_line(text, counts) for text, counts in obeyed.items()]
-        if not all(counts["declared"] for counts in obeyed.values()):
+        lines += map(str, counts)
+        if not all(count.declared for count in counts):
             lines.append(
                 "names suggest what is not declared. Declare what holds by definition or nature, never "
                 "because these rows obey"
@@ -405,33 +403,3 @@ def check(
                 "know without this table (confidential)"
             )
     console.emit(result, "\n".join(lines), as_json=as_json)
-
-
-def _obeyed(described: TableSchema, table: Schema, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Rows that obey and break each rule and formula, declared ones first, then those that names suggest."""
-    from dpsynth.table.suggestions import suggested
-
-    truths = {text: (True, truth) for text, truth in table.truths(frame).items()}
-    for one in suggested(described):
-        for text in one.texts:
-            with contextlib.suppress(SchemaError):  # in other units, it contradicts the declared limits
-                adopted = one.adopted(table.select(one.columns), text)
-                truths[one.shown(text)] = (False, adopted.truths(frame)[one.shown(text)])
-    return {
-        text: {
-            "declared": declared,
-            "obey": int(true.sum()),
-            "broken": int(false.sum()),
-            "open": int((~true & ~false).sum()),
-        }
-        for text, (declared, (true, false)) in truths.items()
-    }
-
-
-def _obeyed_line(text: str, counts: dict[str, Any]) -> str:
-    obey, broken = counts["obey"], counts["broken"]
-    said = (
-        f"{_many(obey, 'row')} obey{'s' if obey == 1 else ''}, {broken:,} do{'es' if broken == 1 else ''} not"
-    )
-    said += f", {counts['open']:,} lack a value" if counts["open"] else ""
-    return f"{'' if counts['declared'] else 'not declared: '}{text}: {said} (confidential)"
