@@ -2,8 +2,8 @@
 
 A suggestion follows from the names, units and kinds of a schema's columns alone: ``weight``, ``height`` and
 ``bmi`` stand together, ``admitted`` comes before ``discharged``. It reads no record, so no record decides
-what is asked. Names are English. A name is split into words (``DiasABP_first`` gives *dias*, *abp*, *first*).
-Words that the tables below do not list make no suggestion, since a wrong question costs a reader's time.
+what is asked. Names are English. A name is split into words (``DiasABP_first`` gives *dias*, *abp*, *first*),
+which :mod:`dpsynth.table.lexicon` explains.
 """
 
 from __future__ import annotations
@@ -14,176 +14,11 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
+from dpsynth.table import lexicon
 from dpsynth.table.column import Column
 from dpsynth.table.identifiers import tokens
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
-
-
-def _set(words: str) -> set[str]:
-    return set(words.split())
-
-
-#: Names of quantities, without blanks and other signs.
-_QUANTITIES = {
-    "height": "height ht stature bodyheight standingheight bmxht",
-    "weight": "weight wt bodyweight bmxwt",
-    "bmi": "bmi bodymassindex bmxbmi",
-    "waist": "waist waistcircumference waistcirc bmxwaist",
-    "hip": "hip hipcircumference hipcirc bmxhip",
-    "waist-hip ratio": "whr waisthip waisthipratio waisttohipratio",
-    "systolic": "sbp sys systolic sysbp systolicbp systolicpressure systolicbloodpressure sysabp bpsys apsys "
-    "bpsystolic aphi bpxsy bpxosy",
-    "diastolic": "dbp dia diastolic diabp diasbp diastolicbp diastolicpressure diastolicbloodpressure "
-    "diasabp bpdia bpdiastolic aplo bpxdi bpxodi",
-    "mean pressure": "map mbp meanbp meanabp meanpressure meanarterialpressure meanbloodpressure "
-    "meanarterialbloodpressure",
-    "pulse pressure": "pp pulsepressure",
-    "sodium": "na sodium sod",
-    "potassium": "k potassium pot",
-    "chloride": "cl chloride",
-    "bicarbonate": "hco3 bicarb bicarbonate tco2",
-    "anion gap": "ag aniongap",
-    "coma score": "gcs gcstotal totalgcs gcsscore gcssum glasgowcomascale glasgowcomascore",
-    "eye opening": "gcse gcseye gcseyes gcseyeopening",
-    "verbal response": "gcsv gcsverbal gcsverbalresponse",
-    "motor response": "gcsm gcsmotor gcsmotorresponse",
-    "bilirubin": "bilirubin totalbilirubin bilirubintotal tbil tbili bilitotal totalbili",
-    "direct bilirubin": "directbilirubin bilirubindirect dbil dbili bilidirect conjugatedbilirubin",
-    "indirect bilirubin": "indirectbilirubin bilirubinindirect ibil ibili biliindirect unconjugatedbilirubin",
-    "protein": "totalprotein proteintotal",
-    "albumin": "albumin alb",
-    "globulin": "globulin glob globulins",
-}
-#: A quantity, its formula, and the units of inputs that the formula needs.
-_FORMULAS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("bmi", "{weight} / {height} ** 2", {"weight": "kg", "height": "m"}),
-    ("waist-hip ratio", "{waist} / {hip}", {}),
-    ("mean pressure", "({systolic} + 2 * {diastolic}) / 3", {}),
-    ("pulse pressure", "{systolic} - {diastolic}", {}),
-    ("anion gap", "{sodium} - {chloride} - {bicarbonate}", {}),
-    ("anion gap", "{sodium} + {potassium} - {chloride} - {bicarbonate}", {}),
-    ("coma score", "{eye opening} + {verbal response} + {motor response}", {}),
-    ("bilirubin", "{direct bilirubin} + {indirect bilirubin}", {}),
-    ("protein", "{albumin} + {globulin}", {}),
-)
-_DOUBTS = {
-    "mean pressure": "A mean pressure that a monitor measures is not computed",
-    "anion gap": "Some laboratories include potassium",
-}
-#: How a value in a unit is written in the unit that a formula needs.
-_CONVERSIONS = {
-    "kg": {"kg": "", "g": " / 1000", "lb": " * 0.45359237"},
-    "m": {"m": "", "cm": " / 100", "mm": " / 1000", "in": " * 0.0254", "ft": " * 0.3048"},
-}
-_METRIC, _LIKELY = {"kg", "g", "m", "cm", "mm"}, {"kg": ("kg", "lb"), "m": ("m", "cm", "in")}
-_UNITS = {
-    "kg": "kgs kilogram kilograms kilo kilos",
-    "g": "gram grams",
-    "lb": "lbs pound pounds",
-    "m": "metre metres meter meters",
-    "cm": "centimetre centimetres centimeter centimeters",
-    "in": "inch inches",
-    "ft": "foot feet",
-    "years": "year yr yrs y a",
-    "months": "month mo",
-    "weeks": "week wk wks",
-    "days": "day d",
-    "hours": "hour hr hrs h",
-    "minutes": "mins",
-    "mmol/l": "meq/l",
-}
-_CALLED = {other: unit for unit, others in _UNITS.items() for other in (unit, *others.split())}
-#: How days are written in the unit of an age, and the length of a stay in days.
-_AGES = {"years": " / 365.25", "months": " / 30.4375", "weeks": " / 7", "days": ""}
-_LENGTHS = {"days": "", "hours": " / 24", "minutes": " / 1440", "weeks": " * 7"}
-#: Words of a name that change nothing.
-_FILLERS = _set(
-    "of at the for on patient patients subject value values result calculated calc computed derived level "
-    "blood serum plasma"
-)
-_WRITTEN = {"mmhg", "mm", "hg", "mmol", "meq", "l", "mg", "dl", "score", "in"} | set(_CALLED)
-_STATISTICS = {
-    "low": {"min", "minimum", "lowest", "nadir", "trough"},
-    "mid": {"mean", "avg", "average", "median"},
-    "high": {"max", "maximum", "highest", "peak"},
-    "worst": {"worst"},
-}
-_STATISTIC = {word: place for place, words in _STATISTICS.items() for word in words}
-#: Measurements whose worst value may be the lowest.
-_LOW_IS_BAD = _set(
-    "gcs coma spo sao o oxygen saturation sat pao po pafi fio ph bp sbp dbp map pressure systolic "
-    "diastolic albumin alb hb hgb haemoglobin hemoglobin hct haematocrit hematocrit platelet platelets "
-    "egfr gfr ef lvef apgar fev fvc urine output temperature temp sodium na potassium k calcium glucose "
-    "hr heart pulse rr resp wbc respiratory rate bicarbonate hco vision acuity score function grip"
-)
-#: Words that may stand beside a quantity, if they stand beside all columns of a formula.
-_BESIDE = (
-    _set(
-        "first last initial final baseline followup admission discharge visit day week month year pre post "
-        "before after morning evening night sitting standing supine lying left right arm ni noninvasive "
-        "invasive mother maternal father paternal birth icu ed triage"
-    )
-    | _STATISTIC.keys()
-)
-#: Events in the names of dates, and the events that cannot come before each.
-_EVENTS = {
-    "birth": "birth born dob bday",
-    "admission": "admission admit admitted adm doa",
-    "discharge": "discharge discharged disch dis",
-    "start": "start started begin began",
-    "end": "end ended stop stopped finish finished",
-    "entry": "entry in from",
-    "exit": "exit out to",
-    "arrival": "arrival arrived edreg",
-    "departure": "departure departed edout",
-    "first": "first",
-    "last": "last",
-    "enrolment": "enrolment enrollment enrolled inclusion included randomisation randomization randomised "
-    "randomized baseline consent",
-    "follow-up": "followup lastfollowup lastcontact lastseen censored",
-    "visit": "visit exam examination encounter index sample assessment interview",
-    "diagnosis": "diagnosis diagnosed dx",
-    "death": "death died dod deceased",
-}
-_LATER = {
-    "admission": ("discharge", "death"),
-    "start": ("end",),
-    "entry": ("exit",),
-    "arrival": ("departure",),
-    "first": ("last",),
-    "enrolment": ("follow-up", "death"),
-    "diagnosis": ("death",),
-    "birth": ("admission", "start", "entry", "arrival", "first", "enrolment", "visit", "diagnosis", "death"),
-}
-_BOUNDARIES = (("admission", "discharge"), ("entry", "exit"), ("arrival", "departure"))
-_SEEN = ("visit", "admission", "enrolment", "diagnosis")
-#: Events that may also be given as an age or a day. Others, such as a first year, may be amounts.
-_NUMBERED = _set("birth admission discharge start end enrolment diagnosis death")
-_CLOCK = re.compile(r"(?:date|time|datetime|day)$")
-_STAYS = _set("los stay lengthstay hospitalstay staylength timeinhospital daysinhospital")
-#: What a total counts if its parts may be added up, and words that make no part.
-_COUNTED = _set(
-    "visit visits admissions stays cost costs charge charges procedures doses dose births children deaths "
-    "cases drinks cigarettes prescriptions"
-)
-_TOTALS = _set("total tot sum overall all")
-_NO_PARTS = {*_BESIDE, *_STATISTIC, "prior", "previous", "per", "rate", "target", "planned", "other", "id"}
-_FEMALE = re.compile(
-    r"pregnan(?:t|cy|cies)|gravid(?:a|ity)|parity|(?:multi|nulli|primi)parous|(?:post|ante)partum|"
-    r"obstetrics?|gyna?ecolog(?:y|ic|ical)|ovar(?:y|ian|ies)|uter(?:us|ine)|cervix|endometri(?:al|um|osis)|"
-    r"vagina(?:l)?|(?:pre)?eclampsia|(?:pre|post)?menopaus(?:e|al)|hysterectomy|oophorectomy|miscarriages?|"
-    r"lactation"
-)
-_MALE = re.compile(r"prostat(?:e|ic|itis|ectomy)|test(?:is|es|icular)|bph|vasectomy|penis|penile")
-_OTHERS = _set(
-    "family fam fh fhx mother father maternal partner wife husband spouse relative relatives parent "
-    "parents sister brother daughter no not non"
-)
-_WOMEN = _set("f female woman women girl w")
-_MEN = _set("m male man men boy")
-_YES = _set("yes y 1 true t present positive pos")
-_NO = _set("no n 0 false f absent negative neg")
 
 
 @dataclass(frozen=True)
@@ -269,7 +104,7 @@ class _Named:
     def of(cls, column: Column) -> _Named:
         name = re.sub(r"(?i)kg\W*_?m(?:2|²|\^2)", "", column.name)
         name = re.sub(r"(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
-        return cls(column, tuple(word for word in tokens(name) if word not in _FILLERS))
+        return cls(column, tuple(word for word in tokens(name) if word not in lexicon.FILLERS))
 
     @property
     def number(self) -> bool:
@@ -292,11 +127,11 @@ class _Named:
     def unit(self) -> str | None:
         """The declared unit by its usual name."""
         unit = (self.column.unit or "").lower()
-        return _CALLED.get(unit, unit) or None
+        return lexicon.CALLED.get(unit, unit) or None
 
     def unit_among(self, units: Collection[str]) -> str | None:
         """The declared unit, or the one in the name."""
-        written = [_CALLED[word] for word in self.words[1:] if _CALLED.get(word) in units]
+        written = [lexicon.CALLED[word] for word in self.words[1:] if lexicon.CALLED.get(word) in units]
         likely = [unit for unit in written if unit != "in"] or written  # height_in_cm
         return self.unit if self.unit in units else likely[-1] if likely else None
 
@@ -308,11 +143,6 @@ class _Named:
                 yield key, frozenset(self.words[:start] + self.words[end:])
 
 
-def _inverse(names: Mapping[str, str]) -> dict[str, str]:
-    return {word: key for key, words in names.items() for word in words.split()}
-
-
-_QUANTITY, _EVENT = _inverse(_QUANTITIES), _inverse(_EVENTS)
 #: Columns by what they are and the words beside it, if there is one of that kind.
 Found = dict[tuple[str, frozenset[str]], _Named]
 
@@ -332,9 +162,9 @@ def _alike(columns: Iterable[_Named]) -> bool:
 def _quantities(named: Sequence[_Named]) -> Found:
     found = []
     for one in named:
-        for quantity, words in one.found(_QUANTITY) if one.added else ():
-            beside = words - _WRITTEN
-            if all(word in _BESIDE or word.isdigit() for word in beside):
+        for quantity, words in one.found(lexicon.QUANTITY) if one.added else ():
+            beside = words - lexicon.WRITTEN
+            if all(word in lexicon.BESIDE or word.isdigit() for word in beside):
                 found.append(((quantity, beside), one))
     return _single(found)
 
@@ -358,9 +188,9 @@ def _formulas(named: Sequence[_Named]) -> Iterator[Suggestion]:
         texts: list[str] = []
         inputs: list[_Named] = []
         # the first, or the largest, of two quantities may be of different times
-        if not column.number or beside & {*_STATISTIC, "first", "last", "initial", "final"}:
+        if not column.number or beside & {*lexicon.STATISTIC, "first", "last", "initial", "final"}:
             continue
-        for name, template, units in _FORMULAS:
+        for name, template, units in lexicon.FORMULAS:
             parts = {part: found.get((part, beside)) for part in re.findall(r"{(.+?)}", template)}
             known = {part: one for part, one in parts.items() if one is not None}
             alike = _alike(one for part, one in known.items() if part not in units)
@@ -368,19 +198,19 @@ def _formulas(named: Sequence[_Named]) -> Iterator[Suggestion]:
                 texts += _in_units(template, known, units)
                 inputs += known.values()
         if texts:
-            yield _computed(column, texts, inputs, _DOUBTS.get(quantity, ""))
+            yield _computed(column, texts, inputs, lexicon.DOUBTS.get(quantity, ""))
 
 
 def _in_units(template: str, parts: Mapping[str, _Named], units: Mapping[str, str]) -> Iterator[str]:
     """The formula for each choice of units that is possible: all metric, or none where no name says more."""
-    known = {part: parts[part].unit_among(_CONVERSIONS[unit]) for part, unit in units.items()}
-    choices = [(known[part],) if known[part] else _LIKELY[unit] for part, unit in units.items()]
+    known = {part: parts[part].unit_among(lexicon.CONVERSIONS[unit]) for part, unit in units.items()}
+    choices = [(known[part],) if known[part] else lexicon.LIKELY[unit] for part, unit in units.items()]
     for chosen in product(*choices):
-        if None in known.values() and len({unit in _METRIC for unit in chosen}) > 1:
+        if None in known.values() and len({unit in lexicon.METRIC for unit in chosen}) > 1:
             continue
         shown = {part: one.shown for part, one in parts.items()}
         for (part, wanted), unit in zip(units.items(), chosen, strict=True):
-            conversion = _CONVERSIONS[wanted][str(unit)]
+            conversion = lexicon.CONVERSIONS[wanted][str(unit)]
             shown[part] = f"({shown[part]}{conversion})" if conversion else shown[part]
         yield re.sub(r"{(.+?)}", lambda match, shown=shown: shown[match[1]], template)  # type: ignore[misc]
 
@@ -389,13 +219,15 @@ def _sums(named: Sequence[_Named]) -> Iterator[Suggestion]:
     """Totals of visits, costs and other things that are counted, with two parts or more."""
     words = {one: {*one.words} - {"number", "num", "n", "no", "count"} for one in named if one.number}
     for total, own in words.items():
-        counted = own - _TOTALS
-        if not own & _TOTALS or not counted or not counted <= _COUNTED:
+        counted = own - lexicon.TOTALS
+        if not own & lexicon.TOTALS or not counted or not counted <= lexicon.COUNTED:
             continue
         parts = [
             one
             for one, has in words.items()
-            if counted < has and not (has - counted) & {*_NO_PARTS, *_TOTALS} and _alike((one, total))
+            if counted < has
+            and not (has - counted) & {*lexicon.NO_PARTS, *lexicon.TOTALS}
+            and _alike((one, total))
         ]
         if len(parts) > 1:
             yield _computed(total, [" + ".join(one.shown for one in parts)], parts)
@@ -406,9 +238,9 @@ def _events(named: Sequence[_Named]) -> Found:
     found = []
     for one in named:
         if one.column.is_date:
-            words = [_CLOCK.sub("", word) for word in one.words if word not in ("dt", "dttm", "ts")]
+            words = [lexicon.CLOCK.sub("", word) for word in one.words if word not in ("dt", "dttm", "ts")]
             stripped = _Named(one.column, tuple(filter(None, words)))
-            events = [*stripped.found(_EVENT)] if stripped.words else [("visit", frozenset[str]())]
+            events = [*stripped.found(lexicon.EVENT)] if stripped.words else [("visit", frozenset[str]())]
             found += [(event, stripped) for event in events]
     return _single(found)
 
@@ -418,14 +250,14 @@ def _ages(named: Sequence[_Named]) -> Iterator[Suggestion]:
     events, alone = _events(named), frozenset[str]()
     birth = events.get(("birth", alone))
     for one in named if birth else ():
-        words = [word for word in one.words if _CALLED.get(word) not in _AGES]
+        words = [word for word in one.words if lexicon.CALLED.get(word) not in lexicon.AGES]
         if not (one.number and birth and "age" in words):
             continue
-        event = _EVENT.get("".join(word for word in words if word != "age"))
-        known = [events.get((name, alone)) for name in (_SEEN if words == ["age"] else (event or "",))]
+        event = lexicon.EVENT.get("".join(word for word in words if word != "age"))
+        known = [events.get((name, alone)) for name in (lexicon.SEEN if words == ["age"] else (event or "",))]
         dates = [date for date in known if date is not None and date != birth]
         if len(dates) == 1:
-            age = f"({dates[0].shown} - {birth.shown}){_AGES[one.unit_among(_AGES) or 'years']}"
+            age = f"({dates[0].shown} - {birth.shown}){lexicon.AGES[one.unit_among(lexicon.AGES) or 'years']}"
             text = f"floor({age})" if one.column.kind == "integer" else age
             yield _computed(one, [text], [dates[0], birth])
 
@@ -435,14 +267,16 @@ def _stays(named: Sequence[_Named]) -> Iterator[Suggestion]:
     events = _events(named)
     for one in named:
         kind = "date" if one.column.kind == "integer" else "datetime"
-        unit = one.unit_among(_LENGTHS)
+        unit = one.unit_among(lexicon.LENGTHS)
         units = [unit] if unit else ["days"] if kind == "date" else ["days", "hours"]
-        words = tuple(word for word in one.words if _CALLED.get(word) not in _LENGTHS)
-        for _, beside in _Named(one.column, words).found(dict.fromkeys(_STAYS, "stay")) if one.number else ():
-            for first, last in _BOUNDARIES:
+        words = tuple(word for word in one.words if lexicon.CALLED.get(word) not in lexicon.LENGTHS)
+        for _, beside in (
+            _Named(one.column, words).found(dict.fromkeys(lexicon.STAYS, "stay")) if one.number else ()
+        ):
+            for first, last in lexicon.BOUNDARIES:
                 start, end = events.get((first, beside)), events.get((last, beside))
                 if start and end and {start.column.kind, end.column.kind} == {kind}:
-                    texts = [f"{start.shown} + {one.shown}{_LENGTHS[unit]}" for unit in units]
+                    texts = [f"{start.shown} + {one.shown}{lexicon.LENGTHS[unit]}" for unit in units]
                     yield _computed(end, texts, [start, one])
 
 
@@ -450,14 +284,14 @@ def _statistics(named: Sequence[_Named]) -> Iterator[Suggestion]:
     """The smallest, a middle and the largest value of the same thing."""
     groups: dict[frozenset[str], dict[str, list[_Named]]] = {}
     for one in named:
-        places = [_STATISTIC[word] for word in one.words if word in _STATISTIC]
+        places = [lexicon.STATISTIC[word] for word in one.words if word in lexicon.STATISTIC]
         if one.number and len(places) == 1:
-            group = groups.setdefault(frozenset(one.words) - {*_STATISTIC}, {})
+            group = groups.setdefault(frozenset(one.words) - {*lexicon.STATISTIC}, {})
             group.setdefault(places[0], []).append(one)
     for of, group in groups.items():
         low, mid, high = (group.get(place, []) for place in ("low", "mid", "high"))
         pairs = [*product(low, mid), *product(mid, high)] if mid else [*product(low, high)]
-        if not of & _LOW_IS_BAD:
+        if not of & lexicon.LOW_IS_BAD:
             pairs += product(mid, group.get("worst", []))
         yield from (_not_more(*pair) for pair in pairs if _alike(pair))
 
@@ -467,7 +301,7 @@ def _pressures(named: Sequence[_Named]) -> Iterator[Suggestion]:
     for (quantity, beside), low in found.items():
         high, mean = found.get(("systolic", beside)), found.get(("mean pressure", beside))
         if quantity == "diastolic" and high and "worst" not in beside and _alike((low, high)):
-            if mean and beside & {*_STATISTIC, "first", "last"}:
+            if mean and beside & {*lexicon.STATISTIC, "first", "last"}:
                 yield from (_not_more(low, mean), _not_more(mean, high))
             else:
                 yield _not_more(low, high)
@@ -475,18 +309,18 @@ def _pressures(named: Sequence[_Named]) -> Iterator[Suggestion]:
 
 def _orders(named: Sequence[_Named]) -> Iterator[Suggestion]:
     """Dates of which one cannot be before the other, and ages, years and days of such events."""
-    dated = [(key, one) for one in named if one.number for key in one.found(_EVENT)]
+    dated = [(key, one) for one in named if one.number for key in one.found(lexicon.EVENT)]
     numbers = _single(
         ((event, beside), one)
         for (event, beside), one in dated
-        if (beside & {"age", "year"} and event in _NUMBERED)
+        if (beside & {"age", "year"} and event in lexicon.NUMBERED)
         or ("day" in beside and event in ("start", "end"))
     )
     for found in (_events(named), numbers):
         pairs = {
             (one, later)
             for (event, beside), one in found.items()
-            for name in _LATER.get(event, ())
+            for name in lexicon.LATER.get(event, ())
             if (later := found.get((name, beside))) and _alike((one, later))
         }
         # birth <= death follows from birth <= admission and admission <= death
@@ -501,9 +335,9 @@ def _sexes(named: Sequence[_Named]) -> Iterator[Suggestion]:
     sexes = [(one, found) for one in named if (found := _sex_texts(one))]
     for one in named if len(sexes) == 1 else ():
         sex, texts = sexes[0]
-        if one is sex or {*one.words} & _OTHERS:
+        if one is sex or {*one.words} & lexicon.OTHERS:
             continue
-        for pattern, text in zip((_FEMALE, _MALE), texts, strict=True):
+        for pattern, text in zip((lexicon.FEMALE, lexicon.MALE), texts, strict=True):
             if condition := _condition(one, pattern):
                 yield _rule(f"{condition} implies {text}", one, sex)
 
@@ -512,10 +346,10 @@ def _sex_texts(one: _Named) -> tuple[str, str] | None:
     """Conditions of female and of male, if the column is a sex."""
     categories, words = one.column.categories, {*one.words}
     if words in ({"male"}, {"female"}, {"is", "male"}, {"is", "female"}):
-        yes, no = _one_of(categories, _YES), _one_of(categories, _NO)
+        yes, no = _one_of(categories, lexicon.YES), _one_of(categories, lexicon.NO)
         texts = tuple(f"{one.shown} = {_written(value)}" for value in (no, yes) if value is not None)
         return None if len(texts) < 2 else (texts[0], texts[1]) if "male" in words else (texts[1], texts[0])
-    women, men = _one_of(categories, _WOMEN), _one_of(categories, _MEN)
+    women, men = _one_of(categories, lexicon.WOMEN), _one_of(categories, lexicon.MEN)
     if words not in ({"sex"}, {"gender"}, {"sex", "birth"}) or women is None or men is None:
         return None
     return f"{one.shown} = {_written(women)}", f"{one.shown} = {_written(men)}"
@@ -528,11 +362,13 @@ def _condition(one: _Named, pattern: re.Pattern[str]) -> str | None:
         if one.words[-1] in ("parity", "gravida", "gravidity", "pregnancies"):
             counts = one.number or (one.added and 0 in categories)
             return f"{one.shown} != 0" if counts else None
-        yes = _one_of(categories, _YES) if _one_of(categories, _NO) is not None else None
+        yes = _one_of(categories, lexicon.YES) if _one_of(categories, lexicon.NO) is not None else None
         return None if yes is None else f"{one.shown} = {_written(yes)}"
     of = [value for value in categories if isinstance(value, str) and not ("'" in value and '"' in value)]
     split = {value: {*tokens(value)} for value in of}
-    of_one = {value for value, has in split.items() if any(map(pattern.fullmatch, has)) and not has & _OTHERS}
+    of_one = {
+        value for value, has in split.items() if any(map(pattern.fullmatch, has)) and not has & lexicon.OTHERS
+    }
     found = [value for value in of if value in of_one]
     if not found:
         return None

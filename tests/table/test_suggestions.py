@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +93,7 @@ def test_a_formula_has_the_factor_of_its_units(columns: str, formula: str) -> No
         ("icu_intime:datetime icu_outtime:datetime icu_los_hours",
          ["icu_outtime = icu_intime + icu_los_hours / 24", "icu_intime <= icu_outtime"]),
         ("start:date end:date", ["start <= end"]),
+        ("first_visit:date last_visit:date", ["first_visit <= last_visit"]),
         ("in:datetime out:datetime stay", ["out = in + stay | in + stay / 24", "in <= out"]),
         ("age_at_diagnosis:integer age_at_death:integer", ["age_at_diagnosis <= age_at_death"]),
         ("hr_min hr_mean hr_max", ["hr_min <= hr_mean", "hr_mean <= hr_max"]),
@@ -211,6 +214,19 @@ def test_shipped_tables() -> None:
     features = "radius texture perimeter area smoothness compactness concavity concave_points symmetry"
     assert pairs == [(f"mean_{f} <= worst_{f}",) for f in [*features.split(), "fractal_dimension"]]
     assert not any(found.values())
+
+
+def test_names_of_a_whole_hospital() -> None:
+    """Catches a pattern that finds relations among 11,848 names of measurements that have hardly any."""
+    path = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / "mimic3-demo" / "D_ITEMS.csv"
+    if not path.is_file():
+        pytest.skip("needs mimic3-demo in DPSYNTH_DATA_DIR")
+    names = pd.read_csv(path)["label"].dropna().str.strip().unique()
+    limits = {"kind": "continuous", "lower": 1, "upper": 300}
+    found = suggested(Schema(columns=tuple(Column(name=name, **limits) for name in names if name)))
+    texts = [one.shown(text).lower() for one in found for text in one.texts]
+    assert len(names) > 11_000 and len(texts) < 20
+    assert all(re.search("trough.*peak|gcs total = |min. pres. alarm", text) for text in texts)
 
 
 @pytest.mark.parametrize(
