@@ -1,8 +1,8 @@
 """Suggest formulas and rules between columns, as questions to the table's owner.
 
 A suggestion follows from the names, units and kinds of a schema's columns alone: ``weight``, ``height`` and
-``bmi`` stand together, ``admitted`` comes before ``discharged``. It reads no record, so no record decides
-what is asked. Names are English. A name is split into words (``DiasABP_first`` gives *dias*, *abp*, *first*),
+``bmi`` stand together, ``admitted`` comes before ``discharged``. It reads no record. So whether records
+obey it never decides what is asked. Names are English. A name is split into words (``DiasABP_first`` gives *dias*, *abp*, *first*),
 which :mod:`dpsynth.table.lexicon` explains.
 """
 
