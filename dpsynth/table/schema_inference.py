@@ -128,10 +128,10 @@ class Draft(Generic[Described]):
             lines.append(line)
             for one in asked:
                 if one.column == name:
-                    lines += [f"  # derived: {_scalar(formula)}" for formula in one.texts]
-                    lines += ["  # missing: true"] * one.needs_missing(self.schema)
+                    lines += [f"  #derived: {_scalar(formula)}" for formula in one.texts]
+                    lines += ["  #missing: true"] * one.needs_missing(self.schema)
         rules: list[str] = [_scalar(rule) for one in asked if one.column is None for rule in one.texts]
-        lines += ["# constraints:", *(f"# - {rule}" for rule in rules)] if rules else []
+        lines += ["#constraints:", *(f"#- {rule}" for rule in rules)] if rules else []
         text = "\n".join(lines) + "\n"
         if path is not None:
             write_text(path, text, private=True)

@@ -2,8 +2,8 @@
 
 A suggestion follows from the names, units and kinds of a schema's columns alone: ``weight``, ``height`` and
 ``bmi`` stand together, ``admitted`` comes before ``discharged``. It reads no record. So whether records
-obey it never decides what is asked. Names are English. A name is split into words (``DiasABP_first`` gives *dias*, *abp*, *first*),
-which :mod:`dpsynth.table.lexicon` explains.
+obey it never decides what is asked. Names are English. A name is split into words (``DiasABP_first`` gives
+*dias*, *abp*, *first*), which :mod:`dpsynth.table.lexicon` explains.
 """
 
 from __future__ import annotations
