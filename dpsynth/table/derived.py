@@ -442,19 +442,29 @@ def snapped(column: Column, values: Floats) -> Floats:
     return np.where(absent, np.nan, step_values(column, steps))
 
 
-def differing(frame: pd.DataFrame, column: Column, formula: Formula, columns: Sequence[Column]) -> NDArray:
-    """Which records hold another value of a derived column than its formula gives, shape (n,).
+def deviations(frame: pd.DataFrame, column: Column, formula: Formula, columns: Sequence[Column]) -> Floats:
+    """Values of a derived column in a conformed frame, less what its formula gives, shape (n,).
 
-    Values within one step of the formula's agree, since inputs were rounded too. Without a step, a thousandth
-    of its size counts. They also agree where either is missing. For real records the answer is private and
-    confidential.
+    NaN where either is missing. For real records the answer is private and confidential.
     """
     known = {entry.name: entry for entry in columns}
     inputs = {name: amounts(known[name], frame[name]) for name in formula.inputs}
-    expected = snapped(column, formula.values(inputs) / days(column))
-    given = numeric_values(column, frame[column.name])
-    near = np.abs(expected) * 1e-3 if column.resolution is None else column.resolution
-    return np.abs(given - expected) > near * (1 + 1e-9)
+    return numeric_values(column, frame[column.name]) - snapped(column, formula.values(inputs) / days(column))
+
+
+def agreement(
+    frame: pd.DataFrame, column: Column, formula: Formula, columns: Sequence[Column]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which records hold the value of a derived column that its formula gives, and which another one.
+
+    Each has shape (n,). Values within one step of the formula's agree, since inputs were rounded too. Without
+    a step, a thousandth of its size counts. A record where either is missing is in neither. For real records
+    the answer is private and confidential.
+    """
+    off = deviations(frame, column, formula, columns)
+    near = column.resolution or np.abs(numeric_values(column, frame[column.name]) - off) * 1e-3
+    limit = near * (1 + 1e-9)
+    return np.abs(off) <= limit, np.abs(off) > limit
 
 
 def _holds_text(column: Column) -> bool:

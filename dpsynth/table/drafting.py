@@ -72,7 +72,8 @@ def _said(kind: str, text: str, remarks: Sequence[Remark]) -> str:
         for remark in remarks
         if remark.column is not None
     ]
-    return ": ".join([kind, *([", ".join(columns)] if columns else []), text])
+    whole = [remark.detail for remark in remarks if remark.column is None and remark.detail]
+    return ": ".join([kind, *([", ".join(columns)] if columns else []), text, *whole])
 
 
 @dataclass

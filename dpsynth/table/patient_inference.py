@@ -21,7 +21,7 @@ from dpsynth.table.drafting import LeftOut, Remark, Remarks, draft_column, is_te
 from dpsynth.table.identifiers import is_person, named_identifier, tokens
 from dpsynth.table.patient_files import PatientFile, texts
 from dpsynth.table.patients import PatientSchema
-from dpsynth.table.schema_inference import Draft, draft_columns
+from dpsynth.table.schema_inference import Draft, asked_about, draft_columns
 
 _TIMES = {"day", "days", "date", "time", "datetime", "timestamp", "charttime", "admittime", "visit", "seq"}
 _TIMES |= {"week", "weeks", "month", "months", "year", "years", "sequence", "order", "age"}
@@ -136,7 +136,7 @@ def infer_patient_schema(
         missing_words=tuple(sorted(drafting.words)),
         rows_unreviewed=(*unreviewed, "files") if drafting.files else tuple(unreviewed),
     )
-    return Draft(schema, tuple(remarks))
+    return Draft(schema, (*remarks, *asked_about(schema)))
 
 
 @dataclass

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -22,6 +22,7 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import html_lines
+from dpsynth.files.yaml_text import load_yaml
 from dpsynth.progress import column_bar, shown
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, number
@@ -31,6 +32,7 @@ from dpsynth.table.drafting import LeftOut, Remark, Remarks, _said, draft_column
 from dpsynth.table.leaks import find_leaks
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
+from dpsynth.table.suggestions import suggested
 from dpsynth.table.values import numeric_values
 
 _LISTED = 5
@@ -43,9 +45,19 @@ _HEAD = (
 )
 
 
+_MARKED = "Each formula or rule behind a # is a question: delete the # if it holds, and the line if not."
+
+
 _UNIT = (
     "what is one row: a patient, a stay or a visit? Write it as unit, such as unit: one patient. The "
     "guarantee is about one row"
+)
+
+
+_COMPUTED = "is it computed from others, as the names suggest? Then declare the formula as derived"
+_RULES = (
+    "does each of these rules hold for everybody, by definition or nature? Declare those that do under "
+    "constraints. Names suggest them, not records"
 )
 
 
@@ -97,19 +109,29 @@ class Draft(Generic[Described]):
         """Return the schema as YAML, remarks as comments, and write it to ``path`` for its owner alone."""
         declared = set(self.schema.names)
         about = [remark for remark in self.remarks if remark.column not in declared]
-        lines = _comment(_HEAD)
+        asked = suggested(self.schema)
+        lines = _comment(f"{_HEAD} {_MARKED}" if asked else _HEAD)
         for remark in about:
-            lines += _comment(str(remark), "- ")
+            lines += _comment(str(remark if remark.column else replace(remark, detail="")), "- ")
         position = 0
         for line in self.schema.to_yaml().splitlines():
-            if line.startswith("- name:"):
-                name = self.schema.names[position]
-                position += 1
-                for remark in self.remarks:
-                    if remark.column == name:
-                        detail = f" ({remark.detail})" if remark.detail else ""
-                        lines += _comment(f"{remark.kind}: {remark.text}{detail}")
+            if not line.startswith("- name:"):
+                lines.append(line)
+                continue
+            name = self.schema.names[position]
+            position += 1
+            for remark in self.remarks:
+                if remark.column == name:
+                    below = remark.text.startswith(_COMPUTED)  # its formulas stand there
+                    detail = f" ({remark.detail})" if remark.detail and not below else ""
+                    lines += _comment(f"{remark.kind}: {remark.text}{detail}")
             lines.append(line)
+            for one in asked:
+                if one.column == name:
+                    lines += [f"  #derived: {_scalar(formula)}" for formula in one.texts]
+                    lines += ["  #missing: true"] * one.needs_missing(self.schema)
+        rules: list[str] = [_scalar(rule) for one in asked if one.column is None for rule in one.texts]
+        lines += ["#constraints:", *(f"#- {rule}" for rule in rules)] if rules else []
         text = "\n".join(lines) + "\n"
         if path is not None:
             write_text(path, text, private=True)
@@ -119,6 +141,29 @@ class Draft(Generic[Described]):
 def _comment(text: str, mark: str = "") -> list[str]:
     plain = text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
     return textwrap.wrap(plain, 108, initial_indent=f"# {mark}", subsequent_indent="#   " if mark else "# ")
+
+
+def _scalar(text: str) -> str:
+    """The text as YAML, in quotes where YAML needs them."""
+    try:
+        plain = load_yaml(f"- {text}", origin="", error=ValueError) == [text]
+    except ValueError:
+        plain = False
+    return text if plain else "'" + text.replace("'", "''") + "'"
+
+
+def asked_about(schema: Schema | PatientSchema) -> list[Remark]:
+    """Return the questions about formulas and rules that a schema's names, units and kinds suggest."""
+    found = suggested(schema)
+    computed = [one for one in found if one.column is not None]
+    remarks = [
+        Remark(
+            one.column, "question", ". ".join(filter(None, (_COMPUTED, one.doubt))), " or ".join(one.texts)
+        )
+        for one in computed
+    ]
+    rules = ", ".join(text for one in found if one.column is None for text in one.texts)
+    return [*remarks, Remark(None, "question", _RULES, rules)] if rules else remarks
 
 
 def infer_schema(
@@ -187,19 +232,16 @@ def infer_schema(
     columns, remarks = drafted.columns, _persons(chosen) + drafted.remarks
     if not columns:
         raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
-    remarks.append(Remark(None, "question", _UNIT))
     left = tuple(n for n in names if n not in {column.name for column in columns})
-    return Draft(
-        Schema(
-            name=name,
-            outcome=outcome,
-            n_public=n_public,
-            columns=tuple(columns),
-            ignored=left,
-            missing_words=drafted.missing_words,
-        ),
-        tuple(remarks),
+    schema = Schema(
+        name=name,
+        outcome=outcome,
+        n_public=n_public,
+        columns=tuple(columns),
+        ignored=left,
+        missing_words=drafted.missing_words,
     )
+    return Draft(schema, (*remarks, *asked_about(schema), Remark(None, "question", _UNIT)))
 
 
 @dataclass(frozen=True)

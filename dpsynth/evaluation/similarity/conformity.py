@@ -19,7 +19,7 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBounds, OutsideRow
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.conform import date_numbers
-from dpsynth.table.derived import differing
+from dpsynth.table.derived import agreement
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import is_special
@@ -170,7 +170,7 @@ def derived_differences(schema: Schema, synthetic: pd.DataFrame, train: pd.DataF
     """Yield the share of records in which a derived column is more than a step off its formula."""
     for column, formula in schema.formulas:
         for table, frame in (("synthetic", synthetic), ("train", train)):
-            off = differing(frame, column, formula, schema.columns)
+            _, off = agreement(frame, column, formula, schema.columns)
             what = f"share of {table} records that are off the formula, {int(off.sum()):,} of {len(frame):,}"
             name = f"constraint_violations_{table}[{column.name} = {formula.text}]"
             yield Measure(GROUP, name, float(off.mean()), table != "synthetic", what)

@@ -332,13 +332,14 @@ def check(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Check a schema, and a table against it. Lists unreviewed fields, clipped values and broken rules.
+    """Check a schema, and a table against it. Lists unreviewed fields and clipped values.
 
-    With --data it also names limits that equal the smallest or largest value of the table.
+    With --data it counts the rows that obey each rule and formula, also those that names suggest and nobody
+    declared. It names limits that equal the smallest or largest value of the table.
     """
-    from dpsynth.table.derived import differing
     from dpsynth.table.io import read_table
     from dpsynth.table.patients import PatientSchema, read_schema
+    from dpsynth.table.rule_counts import count_rules
     from dpsynth.table.schema_inference import limits_of_data
 
     described = read_schema(schema)
@@ -369,17 +370,14 @@ def check(
                 print("\n".join(lines))
             raise
         clipped = {name: count for name, count in conformed.clipped.items() if count}
-        broken = {rule.text: int(rule.broken(conformed.frame).sum()) for rule in known.rules}
-        for column, formula in known.formulas:
-            off = differing(conformed.frame, column, formula, known.columns)
-            broken[f"{column.name} = {formula.text}"] = int(off.sum())
+        counts = count_rules(described, conformed.frame)
         taken = limits_of_data(known, known.check(table))
         result |= {
             "rows": len(conformed.frame),
             "clipped": clipped,
-            "broken": broken,
+            "rules": [asdict(count) for count in counts],
             "limits_of_data": {name: list(ends) for name, ends in taken.items()},
-            "internal": ["rows", "clipped", "broken", "limits_of_data"],
+            "internal": ["rows", "clipped", "rules", "limits_of_data"],
         }
         rows = len(conformed.frame)
         lines.append(f"{data}: {_many(rows, 'row')} fit{'s' if rows == 1 else ''} (confidential)")
@@ -387,11 +385,12 @@ def check(
             f"outside the bounds, will be clipped: {name}, {_many(count, 'value')} (confidential)"
             for name, count in clipped.items()
         ]
-        lines += [
-            f"{text}: {_many(count, 'row')} {'does' if count == 1 else 'do'} not obey (confidential)"
-            for text, count in broken.items()
-            if count
-        ]
+        lines += map(str, counts)
+        if not all(count.declared for count in counts):
+            lines.append(
+                "names suggest what is not declared. Declare what holds by definition or nature, never "
+                "because these rows obey"
+            )
         if taken:
             ends = {("lower",): "smallest", ("upper",): "largest", ("lower", "upper"): "smallest and largest"}
             named = (

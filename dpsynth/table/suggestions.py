@@ -1,0 +1,400 @@
+"""Suggest formulas and rules between columns, as questions to the table's owner.
+
+A suggestion follows from the names, units and kinds of a schema's columns alone: ``weight``, ``height`` and
+``bmi`` stand together, ``admitted`` comes before ``discharged``. It reads no record. So whether records
+obey it never decides what is asked. Names are English. A name is split into words (``DiasABP_first`` gives
+*dias*, *abp*, *first*), which :mod:`dpsynth.table.lexicon` explains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+from dpsynth.table import lexicon
+from dpsynth.table.column import Column
+from dpsynth.table.identifiers import tokens
+from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A rule, or formulas of one column, to ask the owner about.
+
+    ``texts`` has one rule, or one formula for each unit or convention that is possible. ``column`` is the
+    column that they compute, None for a rule. ``columns`` has all columns. ``doubt`` says what speaks against
+    a formula.
+    """
+
+    texts: tuple[str, ...]
+    columns: tuple[str, ...]
+    column: str | None = None
+    doubt: str = ""
+
+    def shown(self, text: str) -> str:
+        """One of the texts with the column that it computes."""
+        return text if self.column is None else f"{self.column} = {text}"
+
+    def adopted(self, schema: Schema, text: str) -> Schema:
+        """Return the schema that declares one of the texts, or raise SchemaError if its limits refuse it.
+
+        A computed column may be missing if an input may be.
+        """
+        if self.column is None:
+            return Schema(**{**dict(schema), "constraints": (*schema.constraints, text)})
+        changed: dict[str, Any] = {"derived": text}
+        if self.needs_missing(schema):
+            changed["missing"] = True
+        columns = tuple(
+            one.model_copy(update=changed if one.name == self.column else None) for one in schema.columns
+        )
+        return Schema(**{**dict(schema), "columns": columns})
+
+    def needs_missing(self, schema: TableSchema) -> bool:
+        """Whether the computed column must be allowed to be missing, since an input may be."""
+        inputs = (schema.column(name) for name in self.columns if name != self.column)
+        column = schema.column(str(self.column))
+        return not column.missing and any(one.incomplete for one in inputs)
+
+
+def suggested(schema: TableSchema) -> tuple[Suggestion, ...]:
+    """Formulas and rules that the names, units and kinds of a schema's columns suggest, formulas first.
+
+    Columns that one declared rule or formula already names together are left out. The limits of columns are
+    not used, since those of a draft come from records.
+
+    Examples
+    --------
+    >>> limits = {"kind": "continuous", "lower": 1, "upper": 300}
+    >>> schema = Schema(columns=(Column(name="weight", unit="kg", **limits),
+    ...                          Column(name="height", unit="cm", **limits), Column(name="BMI", **limits),
+    ...                          Column(name="hr_min", **limits), Column(name="hr_max", **limits)))
+    >>> [suggestion.shown(text) for suggestion in suggested(schema) for text in suggestion.texts]
+    ['BMI = weight / (height / 100) ** 2', 'hr_min <= hr_max']
+    """
+    table = schema.table if isinstance(schema, PatientSchema) else schema
+    named = [
+        _Named.of(column) for column in table.columns if column.name.isprintable() and "`" not in column.name
+    ]
+    declared = [rule.columns for rule in table.rules]
+    computed = (*table.formulas, *table.readings)
+    declared += [frozenset({column.name, *formula.inputs}) for column, formula in computed]
+    found = [*_formulas(named), *_sums(named), *_ages(named), *_stays(named), *_pressures(named)]
+    found += [*_statistics(named), *_orders(named), *_sexes(named)]
+    return tuple(
+        one
+        for one in sorted(dict.fromkeys(found), key=lambda one: one.column is None)
+        if not any(names >= {*one.columns} for names in declared)
+        and (one.column is None or _may_be_computed(schema, one))
+    )
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A column and the words of its name."""
+
+    column: Column
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, column: Column) -> _Named:
+        name = re.sub(r"(?i)kg\W*_?m(?:2|²|\^2)", "", column.name)
+        name = re.sub(r"(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+        return cls(column, tuple(word for word in tokens(name) if word not in lexicon.FILLERS))
+
+    @property
+    def number(self) -> bool:
+        """Whether the column holds numbers that are no dates."""
+        return self.column.is_numeric and not self.column.is_date
+
+    @property
+    def added(self) -> bool:
+        """Whether a formula may add its values: numbers, or categories that are numbers."""
+        return self.number or all(type(one) in (int, float) for one in self.column.categories or ("",))
+
+    @property
+    def shown(self) -> str:
+        """The name as rules and formulas write it."""
+        name = self.column.name
+        plain = name.isascii() and name.isidentifier() and name not in ("and", "or", "not")
+        return name if plain else f"`{name}`"
+
+    @property
+    def unit(self) -> str | None:
+        """The declared unit by its usual name."""
+        unit = (self.column.unit or "").lower()
+        return lexicon.CALLED.get(unit, unit) or None
+
+    def unit_among(self, units: Collection[str]) -> str | None:
+        """The declared unit, or the one in the name."""
+        written = [lexicon.CALLED[word] for word in self.words[1:] if lexicon.CALLED.get(word) in units]
+        likely = [unit for unit in written if unit != "in"] or written  # height_in_cm
+        return self.unit if self.unit in units else likely[-1] if likely else None
+
+    def found(self, names: Mapping[str, str]) -> Iterator[tuple[str, frozenset[str]]]:
+        """Yield each thing that adjacent words of the name stand for, with the other words."""
+        for start, end in combinations(range(len(self.words) + 1), 2):
+            key = names.get("".join(self.words[start:end]))
+            if key is not None:
+                yield key, frozenset(self.words[:start] + self.words[end:])
+
+
+#: Columns by what they are and the words beside it, if there is one of that kind.
+Found = dict[tuple[str, frozenset[str]], _Named]
+
+
+def _single(found: Iterable[tuple[tuple[str, frozenset[str]], _Named]]) -> Found:
+    groups: dict[tuple[str, frozenset[str]], list[_Named]] = {}
+    for key, one in found:
+        groups.setdefault(key, []).append(one)
+    return {key: ones[0] for key, ones in groups.items() if len(ones) == 1}
+
+
+def _alike(columns: Iterable[_Named]) -> bool:
+    """Whether no two columns have different units."""
+    return len({one.unit for one in columns} - {None}) < 2
+
+
+def _quantities(named: Sequence[_Named]) -> Found:
+    found = []
+    for one in named:
+        for quantity, words in one.found(lexicon.QUANTITY) if one.added else ():
+            beside = words - lexicon.WRITTEN
+            if all(word in lexicon.BESIDE or word.isdigit() for word in beside):
+                found.append(((quantity, beside), one))
+    return _single(found)
+
+
+def _computed(column: _Named, texts: Sequence[str], inputs: Iterable[_Named], doubt: str = "") -> Suggestion:
+    names = dict.fromkeys([column.column.name, *(one.column.name for one in inputs)])
+    return Suggestion(tuple(texts), tuple(names), column.column.name, doubt)
+
+
+def _rule(text: str, *columns: _Named) -> Suggestion:
+    return Suggestion((text,), tuple(one.column.name for one in columns))
+
+
+def _not_more(less: _Named, more: _Named) -> Suggestion:
+    return _rule(f"{less.shown} <= {more.shown}", less, more)
+
+
+def _formulas(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    found = _quantities(named)
+    for (quantity, beside), column in found.items():
+        texts: list[str] = []
+        inputs: list[_Named] = []
+        # the first, or the largest, of two quantities may be of different times
+        if not column.number or beside & {*lexicon.STATISTIC, "first", "last", "initial", "final"}:
+            continue
+        for name, template, units in lexicon.FORMULAS:
+            parts = {part: found.get((part, beside)) for part in re.findall(r"{(.+?)}", template)}
+            known = {part: one for part, one in parts.items() if one is not None}
+            alike = _alike(one for part, one in known.items() if part not in units)
+            if name == quantity and len(known) == len(parts) and alike:
+                texts += _in_units(template, known, units)
+                inputs += known.values()
+        if texts:
+            yield _computed(column, texts, inputs, lexicon.DOUBTS.get(quantity, ""))
+
+
+def _in_units(template: str, parts: Mapping[str, _Named], units: Mapping[str, str]) -> Iterator[str]:
+    """The formula for each choice of units that is possible: all metric, or none where no name says more."""
+    known = {part: parts[part].unit_among(lexicon.CONVERSIONS[unit]) for part, unit in units.items()}
+    choices = [(known[part],) if known[part] else lexicon.LIKELY[unit] for part, unit in units.items()]
+    for chosen in product(*choices):
+        if None in known.values() and len({unit in lexicon.METRIC for unit in chosen}) > 1:
+            continue
+        shown = {part: one.shown for part, one in parts.items()}
+        for (part, wanted), unit in zip(units.items(), chosen, strict=True):
+            conversion = lexicon.CONVERSIONS[wanted][str(unit)]
+            shown[part] = f"({shown[part]}{conversion})" if conversion else shown[part]
+        yield re.sub(r"{(.+?)}", lambda match, shown=shown: shown[match[1]], template)  # type: ignore[misc]
+
+
+def _sums(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    """Totals of visits, costs and other things that are counted, with two parts or more."""
+    words = {one: {*one.words} - {"number", "num", "n", "no", "count"} for one in named if one.number}
+    for total, own in words.items():
+        counted = own - lexicon.TOTALS
+        if not own & lexicon.TOTALS or not counted or not counted <= lexicon.COUNTED:
+            continue
+        parts = [
+            one
+            for one, has in words.items()
+            if counted < has
+            and not (has - counted) & {*lexicon.NO_PARTS, *lexicon.TOTALS}
+            and _alike((one, total))
+        ]
+        if len(parts) > 1:
+            yield _computed(total, [" + ".join(one.shown for one in parts)], parts)
+
+
+def _events(named: Sequence[_Named]) -> Found:
+    """Columns of dates by their event. A column named ``date`` is of a visit."""
+    found = []
+    for one in named:
+        if one.column.is_date:
+            words = [lexicon.CLOCK.sub("", word) for word in one.words if word not in ("dt", "dttm", "ts")]
+            stripped = _Named(one.column, tuple(filter(None, words)))
+            events = [*stripped.found(lexicon.EVENT)] if stripped.words else [("visit", frozenset[str]())]
+            found += [(event, stripped) for event in events]
+    return _single(found)
+
+
+def _ages(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    """An age, from the date of birth and the only date at which it can have been asked."""
+    events, alone = _events(named), frozenset[str]()
+    birth = events.get(("birth", alone))
+    for one in named if birth else ():
+        words = [word for word in one.words if lexicon.CALLED.get(word) not in lexicon.AGES]
+        if not (one.number and birth and "age" in words):
+            continue
+        event = lexicon.EVENT.get("".join(word for word in words if word != "age"))
+        known = [events.get((name, alone)) for name in (lexicon.SEEN if words == ["age"] else (event or "",))]
+        dates = [date for date in known if date is not None and date != birth]
+        if len(dates) == 1:
+            age = f"({dates[0].shown} - {birth.shown}){lexicon.AGES[one.unit_among(lexicon.AGES) or 'years']}"
+            text = f"floor({age})" if one.column.kind == "integer" else age
+            yield _computed(one, [text], [dates[0], birth])
+
+
+def _stays(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    """The end of a stay, from its start and its length."""
+    events = _events(named)
+    for one in named:
+        kind = "date" if one.column.kind == "integer" else "datetime"
+        unit = one.unit_among(lexicon.LENGTHS)
+        units = [unit] if unit else ["days"] if kind == "date" else ["days", "hours"]
+        words = tuple(word for word in one.words if lexicon.CALLED.get(word) not in lexicon.LENGTHS)
+        for _, beside in (
+            _Named(one.column, words).found(dict.fromkeys(lexicon.STAYS, "stay")) if one.number else ()
+        ):
+            for first, last in lexicon.BOUNDARIES:
+                start, end = events.get((first, beside)), events.get((last, beside))
+                if start and end and {start.column.kind, end.column.kind} == {kind}:
+                    texts = [f"{start.shown} + {one.shown}{lexicon.LENGTHS[unit]}" for unit in units]
+                    yield _computed(end, texts, [start, one])
+
+
+def _statistics(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    """The smallest, a middle and the largest value of the same thing."""
+    groups: dict[frozenset[str], dict[str, list[_Named]]] = {}
+    for one in named:
+        places = [lexicon.STATISTIC[word] for word in one.words if word in lexicon.STATISTIC]
+        if one.number and len(places) == 1:
+            group = groups.setdefault(frozenset(one.words) - {*lexicon.STATISTIC}, {})
+            group.setdefault(places[0], []).append(one)
+    for of, group in groups.items():
+        low, mid, high = (group.get(place, []) for place in ("low", "mid", "high"))
+        pairs = [*product(low, mid), *product(mid, high)] if mid else [*product(low, high)]
+        if not of & lexicon.LOW_IS_BAD:
+            pairs += product(mid, group.get("worst", []))
+        yield from (_not_more(*pair) for pair in pairs if _alike(pair))
+
+
+def _pressures(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    found = _quantities([one for one in named if one.number])
+    for (quantity, beside), low in found.items():
+        high, mean = found.get(("systolic", beside)), found.get(("mean pressure", beside))
+        if quantity == "diastolic" and high and "worst" not in beside and _alike((low, high)):
+            if mean and beside & {*lexicon.STATISTIC, "first", "last"}:
+                yield from (_not_more(low, mean), _not_more(mean, high))
+            else:
+                yield _not_more(low, high)
+
+
+def _orders(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    """Dates of which one cannot be before the other, and ages, years and days of such events."""
+    dated = [(key, one) for one in named if one.number for key in one.found(lexicon.EVENT)]
+    numbers = _single(
+        ((event, beside), one)
+        for (event, beside), one in dated
+        if (beside & {"age", "year"} and event in lexicon.NUMBERED)
+        or ("day" in beside and event in ("start", "end"))
+    )
+    for found in (_events(named), numbers):
+        pairs = {
+            (one, later)
+            for (event, beside), one in found.items()
+            for name in lexicon.LATER.get(event, ())
+            if (later := found.get((name, beside))) and _alike((one, later))
+        }
+        # birth <= death follows from birth <= admission and admission <= death
+        implied = {(a, c) for (a, b), (same, c) in product(pairs, pairs) if b == same}
+        yield from (
+            _not_more(*pair) for pair in product(found.values(), found.values()) if pair in pairs - implied
+        )
+
+
+def _sexes(named: Sequence[_Named]) -> Iterator[Suggestion]:
+    """States that one sex alone can have."""
+    sexes = [(one, found) for one in named if (found := _sex_texts(one))]
+    for one in named if len(sexes) == 1 else ():
+        sex, texts = sexes[0]
+        if one is sex or {*one.words} & lexicon.OTHERS:
+            continue
+        for pattern, text in zip((lexicon.FEMALE, lexicon.MALE), texts, strict=True):
+            if condition := _condition(one, pattern):
+                yield _rule(f"{condition} implies {text}", one, sex)
+
+
+def _sex_texts(one: _Named) -> tuple[str, str] | None:
+    """Conditions of female and of male, if the column is a sex."""
+    categories, words = one.column.categories, {*one.words}
+    if words in ({"male"}, {"female"}, {"is", "male"}, {"is", "female"}):
+        yes, no = _one_of(categories, lexicon.YES), _one_of(categories, lexicon.NO)
+        texts = tuple(f"{one.shown} = {_written(value)}" for value in (no, yes) if value is not None)
+        return None if len(texts) < 2 else (texts[0], texts[1]) if "male" in words else (texts[1], texts[0])
+    women, men = _one_of(categories, lexicon.WOMEN), _one_of(categories, lexicon.MEN)
+    if words not in ({"sex"}, {"gender"}, {"sex", "birth"}) or women is None or men is None:
+        return None
+    return f"{one.shown} = {_written(women)}", f"{one.shown} = {_written(men)}"
+
+
+def _condition(one: _Named, pattern: re.Pattern[str]) -> str | None:
+    """The condition of a state that the pattern names: of a whole column, or of some categories."""
+    categories = one.column.categories
+    if any(map(pattern.fullmatch, one.words)):
+        if one.words[-1] in ("parity", "gravida", "gravidity", "pregnancies"):
+            counts = one.number or (one.added and 0 in categories)
+            return f"{one.shown} != 0" if counts else None
+        yes = _one_of(categories, lexicon.YES) if _one_of(categories, lexicon.NO) is not None else None
+        return None if yes is None else f"{one.shown} = {_written(yes)}"
+    of = [value for value in categories if isinstance(value, str) and not ("'" in value and '"' in value)]
+    split = {value: {*tokens(value)} for value in of}
+    of_one = {
+        value for value, has in split.items() if any(map(pattern.fullmatch, has)) and not has & lexicon.OTHERS
+    }
+    found = [value for value in of if value in of_one]
+    if not found:
+        return None
+    values = ", ".join(map(_written, found))
+    return f"{one.shown} in ({values})" if len(found) > 1 else f"{one.shown} = {values}"
+
+
+def _one_of(categories: Sequence[Any], words: Collection[str]) -> Any:
+    """The category that one of the words is, None if there is none or more than one."""
+    found = [value for value in categories if str(value).strip().lower() in words]
+    return found[0] if len(found) == 1 else None
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"' if "'" in value else f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+def _may_be_computed(schema: TableSchema, one: Suggestion) -> bool:
+    """Whether a formula can be declared: of a column that is modelled, per patient if its inputs are."""
+    column = schema.column(str(one.column))
+    if column.derived is not None or column.read_as is not None:
+        return False
+    if not isinstance(schema, PatientSchema):
+        return True
+    constant = [name in schema.per_patient for name in one.columns if name != one.column]
+    fits = all(constant) == (one.column in schema.per_patient)
+    return fits and one.column not in (schema.order, *schema.increasing)
