@@ -38,7 +38,7 @@ def placed(
     ``schema``: with the derived columns that rules read.
     """
     inputs = [sorted(modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
-    values = {name: frame[name].array for name in {name for names in inputs for name in names}}
+    values = {name: frame[name].array.copy() for name in {name for names in inputs for name in names}}
 
     def broken(rule: int, rows: Ints) -> NDArray[np.bool_]:
         part = pd.DataFrame({name: values[name][rows] for name in inputs[rule]})
