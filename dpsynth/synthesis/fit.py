@@ -104,8 +104,9 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
             base_model = reweighted(base_model, pairs, rng)
     if base_model is not None and histogram is not None:
         base_model = weighted(base_model, histogram, rng)
-    if base_model is not None:
-        base_model = base_model.coupled(model.encoder.grids, rng)
+    marginals = model.encoder.marginals
+    if base_model is not None and marginals is not None:
+        base_model = base_model.coupled(marginals.grids, marginals.n, rng)
     model = dataclasses.replace(model, schema=plan.schema, base_model=base_model)
     model = dataclasses.replace(model, trajectories=release_rows(records, model, plan, rng, ledger))
     studies, planned = plan.options.studies, plan.releases.studies

@@ -185,4 +185,4 @@ def _base_model(
         release = NeighbourHistogramRelease(noise_multiplier=multiplier or None)
         histogram = release.at((bins, weighting.groups, None if fourier is None else fourier.features))
         refined = weighted(refined, histogram(records, rng), rng)
-    return refined if refined.copula is None else refined.coupled(again.grids, rng)
+    return refined if refined.copula is None else refined.coupled(again.grids, again.n, rng)

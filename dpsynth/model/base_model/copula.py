@@ -1,11 +1,13 @@
-"""Where values lie within their bins: ordered columns are coupled by a Gaussian copula.
+"""Values within their bins: ordered columns are coupled by a Gaussian copula.
 
 Bins of the base model are coarse. Two columns that are nearly functions of each other, such as the radius and
 the area of a nucleus, would be independent within them. So each record has a normal score in each ordered
 column, within the range that stands for its bin. The scores have the correlation that the bins have by the
 model (the polychoric correlation, Olsson 1979). Mehler's formula gives the mean product of two scored bins as
 a power series in it: ``E[s_i s_j] = sum over k of rho^k a_ik a_jk``, with a_ik the Hermite coefficients of
-column i's scores. The order of the normal scores is the order of the values. Post-processing, free of cost.
+column i's scores. Strong correlations are then found by likelihood, with a part of the records independent:
+noise in a table leaves some far from the others. The order of the normal scores is the order of the values.
+Post-processing, free of cost.
 """
 
 from __future__ import annotations
@@ -25,8 +27,15 @@ Floats = NDArray[np.float64]
 _TERMS = 60
 #: Largest correlation, and least eigenvalue of the correlations.
 _LARGEST, _LEAST = 0.998, 2e-3
-#: A column with no correlation above this keeps a random order within its bins.
-_WEAK = 0.3
+#: A column with no correlation above this, and above so many standard deviations of noise, keeps a random
+#: order within its bins.
+_WEAK, _NOISE = 0.3, 3.0
+#: Correlations above this are found anew by likelihood, among so many, with steps for each, and nodes a bin.
+_STRONG, _TRIED, _STEPS, _NODES = 0.6, 25, 10, 24
+#: What a part of independent records must gain in mean log likelihood.
+_RELUCTANCE = 0.1
+#: Where a normal distribution ends when it is integrated.
+_NEAR_END = 5.0
 #: Passes over the columns, after the first, that give a record its scores.
 _SWEEPS = 4
 #: Ends of a normal distribution.
@@ -49,26 +58,29 @@ class Copula:
     ends: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, binnings: Sequence[Binning], present: Sequence[int], draws: NDArray[np.int64]) -> Copula:
+    def of(
+        cls,
+        binnings: Sequence[Binning],
+        present: Sequence[int],
+        draws: NDArray[np.int64],
+        noise: float = 0.0,
+    ) -> Copula:
         """The copula with the correlations of the bins of ``draws``, shape (n, columns of the table).
 
         ``present``: number of bins of each column that lie in their order, 0 for a column without order.
+        ``noise``: standard deviation of the noise in a share of the tables, by which weak correlations are
+            judged.
         """
         columns = [j for j, size in enumerate(present) if size > 1]
         if len(columns) < 2:
             return cls((), np.zeros((0, 0)), ())
+        bins = [np.minimum(draws[:, j], present[j]) for j in columns]
         ends = [_ends(binnings[j].probabilities[: present[j]]) for j in columns]
-        scores, coefficients = zip(*map(_scores, ends), strict=True)
-        values = [
-            np.append(score, 0.0)[np.minimum(draws[:, j], present[j])]
-            for j, score in zip(columns, scores, strict=True)
-        ]
-        known = np.stack([draws[:, j] < present[j] for j in columns]).astype(np.float64)
-        array = np.stack(values)
-        together = np.maximum(known @ known.T, 1.0)
-        correlation = _polychoric((array @ array.T) / together, np.stack(coefficients))
-        strong = np.abs(correlation - np.eye(len(columns))).max(axis=1) > _WEAK
-        kept = np.flatnonzero(strong)
+        correlation = _correlations(bins, ends)
+        size = np.sqrt([len(end) - 1.0 for end in ends])
+        told = np.abs(correlation) > np.maximum(_WEAK, _NOISE * noise * np.outer(size, size))
+        np.fill_diagonal(told, False)
+        kept = np.flatnonzero(told.any(axis=1))
         own = _definite(correlation[np.ix_(kept, kept)])
         return cls(tuple(columns[i] for i in kept), own, tuple(ends[i] for i in kept))
 
@@ -123,6 +135,21 @@ class Copula:
         return scores
 
 
+def _correlations(bins: Sequence[NDArray[np.int64]], ends: Sequence[Floats]) -> Floats:
+    """Correlations of normal scores, of columns whose bins are given with a last one that has no place."""
+    scores, coefficients = zip(*map(_scores, ends), strict=True)
+    values = np.stack([np.append(score, 0.0)[b] for score, b in zip(scores, bins, strict=True)])
+    known = np.stack([b < len(score) for score, b in zip(scores, bins, strict=True)])
+    together = np.maximum(known.astype(np.float64) @ known.T, 1.0)
+    found = _polychoric((values @ values.T) / together, np.stack(coefficients))
+    for i, k in zip(*np.nonzero(np.triu(np.abs(found) > _STRONG, 1)), strict=True):
+        both, shape = known[i] & known[k], (len(scores[i]), len(scores[k]))
+        cells = np.ravel_multi_index((bins[i][both], bins[k][both]), shape)
+        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        found[i, k] = found[k, i] = _likeliest(counts, ends[i], ends[k], found[i, k])
+    return found
+
+
 def _ends(probabilities: Floats) -> Floats:
     """Ends of the ranges of normal scores that stand for bins in order, shape (bins + 1,)."""
     below = np.cumsum(np.maximum(probabilities, 1e-9))
@@ -156,6 +183,38 @@ def _polychoric(mean: Floats, coefficients: Floats) -> Floats:
     found = (low + high) / 2
     np.fill_diagonal(found, 1.0)
     return found
+
+
+def _likeliest(counts: NDArray[np.int64], rows: Floats, columns: Floats, least: float) -> float:
+    """The likeliest correlation of counts by bins, where some records are of independent columns.
+
+    Noise leaves a few records in cells far from the others. The mean product takes them for a weaker
+    correlation. ``least``: that correlation, which the found one exceeds in size. Few bins cannot tell such
+    records from a weaker correlation, so their part is kept small.
+    """
+    shares = counts / counts.sum()
+    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    best = (-np.inf, least)
+    for size in np.tanh(np.linspace(np.arctanh(abs(least)), np.arctanh(_LARGEST), _TRIED)):
+        coupled = np.maximum(_cells(rows, columns, np.sign(least) * size), 1e-12)
+        part = 0.05
+        for _ in range(_STEPS):
+            mixed = (1 - part) * coupled + part * apart
+            part = float((shares * part * apart / mixed).sum())
+        fit = float((shares * np.log(mixed)).sum()) - _RELUCTANCE * part
+        best = max(best, (fit, float(np.sign(least) * size)))
+    return best[1]
+
+
+def _cells(rows: Floats, columns: Floats, correlation: float) -> Floats:
+    """Probabilities of pairs of bins under a bivariate normal distribution."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    ends = rows.clip(-_NEAR_END, _NEAR_END)
+    half = np.diff(ends)[:, None] / 2
+    x = (ends[:-1, None] + half) + half * nodes
+    density = half * weights * np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
+    below = ndtr((columns - correlation * x[:, :, None]) / np.sqrt(1 - correlation**2))
+    return np.asarray((density[:, :, None] * np.diff(below, axis=2)).sum(axis=1))
 
 
 def _definite(correlation: Floats) -> Floats:

@@ -61,7 +61,7 @@ SWEEPS = 5
 _WEIGHED, _MORE = 20_000, 100
 _CAPS = 100
 #: Draws whose correlations a copula has.
-_COUPLED = 40_000
+_COUPLED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +145,17 @@ class BayesianNetwork:
             self.heat_bath().sweep(bins, self.reweighting, rng, SWEEPS)
         return bins
 
-    def coupled(self, grids: Sequence[Grid], rng: np.random.Generator) -> BayesianNetwork:
-        """The same with a copula of its ordered columns, and of those with two categories."""
+    def coupled(self, grids: Sequence[Grid], n: float, rng: np.random.Generator) -> BayesianNetwork:
+        """The same with a copula of its ordered columns, and of those with two categories.
+
+        ``n``: number of records of the table.
+        """
         present = [
             int(binning.labels[: grid.present].max()) + 1 if grid.ordered else 2 * (grid.size == 2)
             for grid, binning in zip(grids, self.binnings, strict=True)
         ]
-        return replace(self, copula=Copula.of(self.binnings, present, self.sample(_COUPLED, rng)))
+        draws = self.sample(_COUPLED, rng)
+        return replace(self, copula=Copula.of(self.binnings, present, draws, self.noise_std / n))
 
     def heat_bath(self) -> HeatBath:
         """Sweeps over records of these tables."""

@@ -31,6 +31,21 @@ def test_bins_tell_the_correlation_of_what_was_cut(rho):
     assert copula.correlation[0, 1] == pytest.approx(rho, abs=0.012)
 
 
+def test_a_few_records_far_away_do_not_weaken_a_strong_correlation():
+    """Catches the mean product's correlation, .92: what noise leaves in far cells then blurs all others."""
+    _, bins = drawn(0.99, [i / 8 for i in range(1, 8)], [i / 6 for i in range(1, 6)])
+    bins[:2000, 0] = np.random.default_rng(3).permutation(bins[:2000, 0])
+    copula = Copula.of(binnings(bins), [8, 6], bins)
+    assert copula.correlation[0, 1] == pytest.approx(0.99, abs=0.006)
+
+
+def test_what_noise_explains_is_not_coupled():
+    """Catches columns that are coupled because noise made their tables unequal."""
+    _, bins = drawn(0.5, [0.3, 0.7], [0.5])
+    made = binnings(bins)
+    assert Copula.of(made, [3, 2], bins, 0.05).columns and not Copula.of(made, [3, 2], bins, 0.08).columns
+
+
 def test_scores_stay_in_their_bins_and_follow_each_other():
     """Catches scores that are independent within bins, and scores that leave them."""
     values, bins = drawn(0.97, [0.3, 0.7], [0.5])
