@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
-from dpsynth.model.base_model.copula import Copula
+from dpsynth.model.base_model.copula import Copula, _cells
 from dpsynth.releases.bins import Binning
 
 
@@ -58,6 +59,15 @@ def test_scores_stay_in_their_bins_and_follow_each_other():
     real = np.corrcoef(values[both].T)[0, 1]
     assert real > 0.5  # of the uncut numbers in this cell
     assert np.corrcoef(found[0][both], found[1][both])[0, 1] == pytest.approx(real, abs=0.08)
+
+
+@pytest.mark.parametrize("rho", [-0.95, 0.3, 0.998])
+def test_probabilities_of_pairs_of_bins_are_scipys(rho):
+    """Catches a formula that fails for a range that ends at 0, or below 0 on one side only."""
+    rows, columns = np.array([-8.0, -1.0, 0.0, 8.0]), np.array([-8.0, 0.0, 0.7, 8.0])
+    law = multivariate_normal(cov=[[1, rho], [rho, 1]])
+    below = np.array([[law.cdf([h, k]) for k in columns] for h in rows])
+    np.testing.assert_allclose(_cells(rows, columns, rho), np.diff(np.diff(below, axis=0), axis=1), atol=1e-6)
 
 
 def test_a_missing_value_has_no_part():
