@@ -108,6 +108,39 @@ def test_releases_use_the_public_number_of_records(monkeypatch, unrefined):
     assert model.n_ == 300.0
 
 
+class Told(Watched):
+    """A ledger that gives numbers released before, and reads nothing."""
+
+    def __init__(self, ran):
+        super().__init__()
+        self.told = ran
+
+    def run(self, release, records, rng):
+        return self.told[release.name][1]
+
+
+@pytest.mark.parametrize("refined", [True, False])
+def test_rules_and_places_within_bins_read_no_records(refined):
+    """Catches rules, factors of rules or couplings that look at the table: all follow from noisy numbers."""
+    rules = ("age <= 60 or died = yes", "group = a implies stage = 1")
+    schema = SCHEMA.model_copy(update={"constraints": rules})
+    options = {"pairwise_statistics": refined, "neighbour_histogram": refined, "training_steps": 0}
+    whole = table()
+    lawful = whole[~np.logical_or.reduce([rule.broken(schema.conform(whole).frame) for rule in schema.rules])]
+    first = Watched()
+    DPWGANGP(2.0, 1e-5, random_state=0, **options).fit(whole, schema=schema, ledger=first)
+    states = []
+    for records in (whole, lawful.sample(300, replace=True, random_state=0)):
+        model = DPWGANGP(2.0, 1e-5, random_state=0, **options)
+        model.fit(records, schema=schema, ledger=Told(first.ran))
+        states.append((model.model_.to_state(), model.sample(500, random_state=0)))
+    ((record, arrays), sample), ((other, others), again) = states
+    assert record == other and record["base_model"]["rules"] and arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, others[name])
+    pd.testing.assert_frame_equal(sample, again)
+
+
 @pytest.mark.parametrize("base_model", ["tree", "none"])
 def test_no_record_is_a_public_point(monkeypatch, base_model):
     """Catches records as the bank of draws, or as the public points of the penalty: used without noise."""
