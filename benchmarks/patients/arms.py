@@ -22,7 +22,7 @@ FITS = Path(__file__).parents[1] / "peers" / "fits"
 #: rows of a patient in one wide row
 WIDE = 6
 #: seconds of processor time of a peer
-LIMIT = 900.0
+LIMIT = 1500.0
 Arm = Callable[[pd.DataFrame, PatientSchema, float, int], pd.DataFrame]
 
 
@@ -100,6 +100,18 @@ def wide(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -
     return _long(model.sample(schema.n_public, random_state=seed), schema)
 
 
+def _fitted(python: str, script: str, task: dict, numbers: pd.DataFrame) -> pd.DataFrame:
+    """The numbers that a peer's script makes of those of the real rows."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "task.json").write_text(json.dumps(task))
+        numbers.to_csv(folder / "train.csv", index=False)
+        ended = run([python, str(FITS / script), place], folder=folder, limit=LIMIT)
+        if ended.failed:
+            raise RuntimeError(ended.failed)
+        return pd.read_csv(folder / "synthetic.csv")
+
+
 def wide_peer(method: str, environments: Environments) -> Arm:
     """One wide row a patient, fitted by dpmm's MST or AIM."""
 
@@ -107,18 +119,36 @@ def wide_peer(method: str, environments: Environments) -> Arm:
         table = _wide(schema)
         task = {"epsilon": epsilon, "delta": DELTA, "n": schema.n_public, "rows": schema.n_public}
         task |= {"seed": seed, "options": {"method": method}, "columns": public_facts(table), "outcome": None}
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            (folder / "task.json").write_text(json.dumps(task))
-            numbers = as_numbers(table.conform(_flattened(rows, schema)).frame, table)
-            numbers.to_csv(folder / "train.csv", index=False)
-            python = environments["dpmm"].python
-            if python is None:
-                raise RuntimeError(environments["dpmm"].failed)
-            ended = run([python, str(FITS / "fit_dpmm.py"), place], folder=folder, limit=LIMIT)
-            if ended.failed:
-                raise RuntimeError(ended.failed)
-            made = from_numbers(pd.read_csv(folder / "synthetic.csv"), table)
-        return _long(made, schema)
+        numbers = as_numbers(table.conform(_flattened(rows, schema)).frame, table)
+        made = _fitted(_python(environments, "dpmm"), "fit_dpmm.py", task, numbers)
+        return _long(from_numbers(made, table), schema)
 
     return arm
+
+
+def relational(options: dict, environments: Environments) -> Arm:
+    """Patients and their rows as two tables of google/dpsynth's relational mode."""
+
+    def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+        table = Schema(columns=schema.columns)
+        columns = [
+            facts | {"per_patient": column.name in schema.per_patient}
+            for facts, column in zip(public_facts(table), table.columns, strict=True)
+        ]
+        task = {"epsilon": epsilon, "delta": DELTA, "seed": seed, "columns": [*columns, {"name": "unit"}]}
+        task["options"] = {"most": schema.most} | options
+        rows = rows.sort_values(schema.order).groupby(schema.unit).head(task["options"]["most"])
+        numbers = as_numbers(table.conform(rows[list(table.names)]).frame, table)
+        numbers["unit"] = rows[schema.unit].to_numpy()
+        made = _fitted(_python(environments, "google"), "fit_google_relational.py", task, numbers)
+        long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
+        return long.sort_values([schema.unit, schema.order], ignore_index=True)
+
+    return arm
+
+
+def _python(environments: Environments, name: str) -> str:
+    python = environments[name].python
+    if python is None:
+        raise RuntimeError(environments[name].failed)
+    return python
