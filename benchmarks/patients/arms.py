@@ -19,10 +19,8 @@ from dpsynth.table.values import categories_at
 
 DELTA = 1e-5
 FITS = Path(__file__).parents[1] / "peers" / "fits"
-#: rows of a patient in one wide row
-WIDE = 6
 #: seconds of processor time of a peer
-LIMIT = 900.0
+LIMIT = 1500.0
 Arm = Callable[[pd.DataFrame, PatientSchema, float, int], pd.DataFrame]
 
 
@@ -53,24 +51,24 @@ def strangers(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: i
     return made.assign(**{schema.order: rng.random(len(made))})
 
 
-def _wide(schema: PatientSchema) -> Schema:
-    """One row for a patient's first rows."""
+def _wide(schema: PatientSchema, first: int) -> Schema:
+    """One row for a patient's ``first`` rows."""
     own = [schema.column(name) for name in schema.per_patient]
     later = [
         column.model_copy(update={"name": f"{column.name}@{k}", "missing": column.missing or k > 0})
-        for k in range(WIDE)
+        for k in range(first)
         for column in schema.rows.columns
     ]
-    number = Column(name="rows", kind="integer", lower=1, upper=WIDE)
+    number = Column(name="rows", kind="integer", lower=1, upper=first)
     return Schema(columns=(*own, number, *later), n_public=schema.n_public)
 
 
-def _flattened(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+def _flattened(rows: pd.DataFrame, schema: PatientSchema, first: int) -> pd.DataFrame:
     """Values of later rows beside the first, times as they are."""
-    first = schema.model_copy(update={"most": WIDE})
-    histories = Histories.of(rows, first, np.random.default_rng(0))
+    cut = schema.model_copy(update={"most": first})
+    histories = Histories.of(rows, cut, np.random.default_rng(0))
     parts = dict(histories.patients) | {"rows": histories.rows}
-    for k in range(WIDE):
+    for k in range(first):
         for column in schema.rows.columns:
             values = histories.numbers[column.name][:, k]
             if not column.is_numeric:
@@ -79,10 +77,10 @@ def _flattened(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
     return pd.DataFrame(parts)
 
 
-def _long(wide: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
+def _long(wide: pd.DataFrame, schema: PatientSchema, first: int) -> pd.DataFrame:
     """Rows of wide patients: as many as drawn, times sorted, what is missing and may not be left out."""
     parts = []
-    for k in range(WIDE):
+    for k in range(first):
         there = wide[wide["rows"] > k]
         part = there[list(schema.per_patient)].copy()
         for column in schema.rows.columns:
@@ -94,31 +92,66 @@ def _long(wide: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
     return pd.concat(parts).dropna(subset=needed).sort_values([schema.unit, schema.order], ignore_index=True)
 
 
-def wide(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
-    """One wide row a patient, fitted as a table."""
-    model = DPWGANGP(epsilon, DELTA, random_state=seed).fit(_flattened(rows, schema), schema=_wide(schema))
-    return _long(model.sample(schema.n_public, random_state=seed), schema)
+def wide(first: int) -> Arm:
+    """One wide row a patient, of the first rows, fitted as a table."""
+
+    def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+        model = DPWGANGP(epsilon, DELTA, random_state=seed)
+        model.fit(_flattened(rows, schema, first), schema=_wide(schema, first))
+        return _long(model.sample(schema.n_public, random_state=seed), schema, first)
+
+    return arm
 
 
-def wide_peer(method: str, environments: Environments) -> Arm:
+def _fitted(python: str, script: str, task: dict, numbers: pd.DataFrame) -> pd.DataFrame:
+    """The numbers that a peer's script makes of those of the real rows."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "task.json").write_text(json.dumps(task))
+        numbers.to_csv(folder / "train.csv", index=False)
+        ended = run([python, str(FITS / script), place], folder=folder, limit=LIMIT)
+        if ended.failed:
+            raise RuntimeError(ended.failed)
+        return pd.read_csv(folder / "synthetic.csv")
+
+
+def wide_peer(first: int, method: str, environments: Environments) -> Arm:
     """One wide row a patient, fitted by dpmm's MST or AIM."""
 
     def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
-        table = _wide(schema)
+        table = _wide(schema, first)
         task = {"epsilon": epsilon, "delta": DELTA, "n": schema.n_public, "rows": schema.n_public}
         task |= {"seed": seed, "options": {"method": method}, "columns": public_facts(table), "outcome": None}
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            (folder / "task.json").write_text(json.dumps(task))
-            numbers = as_numbers(table.conform(_flattened(rows, schema)).frame, table)
-            numbers.to_csv(folder / "train.csv", index=False)
-            python = environments["dpmm"].python
-            if python is None:
-                raise RuntimeError(environments["dpmm"].failed)
-            ended = run([python, str(FITS / "fit_dpmm.py"), place], folder=folder, limit=LIMIT)
-            if ended.failed:
-                raise RuntimeError(ended.failed)
-            made = from_numbers(pd.read_csv(folder / "synthetic.csv"), table)
-        return _long(made, schema)
+        numbers = as_numbers(table.conform(_flattened(rows, schema, first)).frame, table)
+        made = _fitted(_python(environments, "dpmm"), "fit_dpmm.py", task, numbers)
+        return _long(from_numbers(made, table), schema, first)
 
     return arm
+
+
+def relational(environments: Environments, slots: int, first: int | None = None) -> Arm:
+    """Patients and their first rows, or all, as two tables of google/dpsynth's relational mode."""
+
+    def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
+        table = Schema(columns=schema.columns)
+        columns = [
+            facts | {"per_patient": column.name in schema.per_patient}
+            for facts, column in zip(public_facts(table), table.columns, strict=True)
+        ]
+        task = {"epsilon": epsilon, "delta": DELTA, "seed": seed, "columns": [*columns, {"name": "unit"}]}
+        task["options"] = {"most": first or schema.most, "slots": slots}
+        rows = rows.sort_values(schema.order).groupby(schema.unit).head(first or schema.most)
+        numbers = as_numbers(table.conform(rows[list(table.names)]).frame, table)
+        numbers["unit"] = rows[schema.unit].to_numpy()
+        made = _fitted(_python(environments, "google"), "fit_google_relational.py", task, numbers)
+        long = from_numbers(made, table).assign(**{schema.unit: made["unit"]})
+        return long.sort_values([schema.unit, schema.order], ignore_index=True)
+
+    return arm
+
+
+def _python(environments: Environments, name: str) -> str:
+    python = environments[name].python
+    if python is None:
+        raise RuntimeError(environments[name].failed)
+    return python

@@ -9,15 +9,15 @@ over seeds. The columns are those of the evaluation of patients over time.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.patients.arms import Arm, several_rows, strangers, wide, wide_peer
+from benchmarks.patients.arms import Arm, relational, several_rows, strangers, wide, wide_peer
 from benchmarks.patients.tables import TABLES, halves
 from benchmarks.peers.environments import Environments
 from dpsynth import PatientSchema
@@ -60,15 +60,20 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 3.0, 10.0])
     parser.add_argument("--arms", nargs="+", default=["several rows"], help="or: all")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=6, help="rows of a patient in one wide row")
     parser.add_argument("--environments", type=Path, default=Path("environments"))
+    parser.add_argument("--google", help="Python of an environment that has google/dpsynth")
     asked = parser.parse_args(arguments)
-    environments = Environments(asked.environments, {})
+    first = asked.first
+    environments = Environments(asked.environments, {"google": asked.google} if asked.google else {})
     arms: dict[str, Arm] = {
         "several rows": several_rows,
         "rows as strangers": strangers,
-        "one wide row": wide,
-        "one wide row, dpmm MST": wide_peer("mst", environments),
-        "one wide row, dpmm AIM": wide_peer("aim", environments),
+        "one wide row": wide(first),
+        "one wide row, dpmm MST": wide_peer(first, "mst", environments),
+        "one wide row, dpmm AIM": wide_peer(first, "aim", environments),
+        "relational, google/dpsynth": relational(environments, slots=3),
+        "relational of first rows, google/dpsynth": relational(environments, slots=first, first=first),
     }
     chosen = list(arms) if asked.arms == ["all"] else asked.arms
     for name in asked.tables:
@@ -83,13 +88,13 @@ def main(arguments: Sequence[str]) -> None:
             for arm in chosen:
                 rounds = []
                 for seed in range(asked.seeds):
-                    begun = time.process_time()
+                    begun = sum(os.times()[:4])  # with those of a peer's process
                     try:
                         made = arms[arm](train, schema, epsilon, seed)
                     except (RuntimeError, ValueError) as problem:
                         print(f"| {arm} | {epsilon:g} | {problem} |", flush=True)
                         break
-                    seconds = time.process_time() - begun
+                    seconds = sum(os.times()[:4]) - begun
                     rounds.append(judged(made, train, test, schema) | {"seconds": seconds})
                 if rounds:
                     show(arm, f"{epsilon:g}", pd.DataFrame(rounds).astype(float).median().to_dict())
@@ -101,5 +106,6 @@ def show(arm: str, epsilon: str, measures: dict) -> None:
         "" if value is None or np.isnan(value) else f"{value:.0f}" if name == "seconds" else f"{value:.3f}"
         for name, value in measures.items()
     ]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peak = max(resource.getrusage(process).ru_maxrss for process in processes) / 1024
     print("| " + " | ".join([arm, epsilon, *cells, f"{peak:.0f}"]) + " |", flush=True)

@@ -22,7 +22,15 @@ from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_entry
 from dpsynth.table.histories import Floats, Standardised, packed, share_class
 from dpsynth.table.patients import SHARE_CLASSES
-from dpsynth.table.values import cast, categories_at, category_codes, days, positions, stored_numbers
+from dpsynth.table.values import (
+    cast,
+    categories_at,
+    category_codes,
+    days,
+    positions,
+    step_values,
+    stored_numbers,
+)
 from dpsynth.table.visits import (
     RATIOS,
     RESIDUALS,
@@ -178,7 +186,7 @@ class _Drawing:
             return categories_at(column, flat)
         lower, upper = column.bounds
         if column.resolution is not None:
-            flat = lower + np.rint((flat - lower) / column.resolution) * column.resolution
+            flat = step_values(column, np.rint((flat - lower) / column.resolution))
         return cast(column, np.clip(flat, lower, upper))
 
     def measured(self) -> dict[str, Any]:

@@ -101,8 +101,8 @@ def step_numbers(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.int
     return np.rint((numbers - lower) / resolution).clip(0, count - 1).astype(np.int64)
 
 
-def step_values(column: Column, index: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The numbers that lie ``index`` declared steps above the lower bound, shape (n,).
+def step_values(column: Column, index: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """The numbers that lie ``index`` declared steps above the lower bound, shape (n,). NaN stays.
 
     Rounding turns 0.1 + 2 * 0.1 back into the decimal 0.3 that a file holds.
     """

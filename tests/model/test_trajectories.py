@@ -59,6 +59,17 @@ def test_a_synthetic_patient_has_the_drawn_levels(drawn):
     assert together.corr().iloc[0, 1] > 0.8
 
 
+def test_numbers_have_the_decimals_of_a_file():
+    """Catches 3.8000000000000003 for 3.8."""
+    columns = [
+        column.model_copy(update={"decimals": 1}) if column.name == "weight" else column
+        for column in VISITS.columns
+    ]
+    schema = VISITS.model_copy(update={"columns": tuple(columns)})
+    weight = draw_rows(*exact(visits(100, seed=3), schema), np.random.default_rng(1))["weight"].dropna()
+    assert weight.tolist() == weight.round(1).tolist()
+
+
 def test_rows_follow_the_released_tables(drawn):
     """Catches axes that change places, and chains that start or go on wrongly."""
     _, rows, _ = drawn

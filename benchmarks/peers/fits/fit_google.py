@@ -7,6 +7,7 @@ they are made whole numbers here before they are decoded.
 
 import harness
 import numpy as np
+import pandas as pd
 from dpsynth.local_mode import vectorized_transformations
 
 import dpsynth
@@ -24,9 +25,10 @@ vectorized_transformations.undiscretize = lambda codes, *facts, **options: undis
 )
 
 
-def fit(train, task):
-    frame, domains = train.copy(), {}
-    for column in task["columns"]:
+def encoded(train, columns):
+    """The columns as the library reads them, and their public attributes."""
+    frame, domains = pd.DataFrame(index=train.index), {}
+    for column in columns:
         name, values = column["name"], train[column["name"]]
         if column.get("size"):
             # whole numbers: values are looked up by their text, and "1.0" is no category
@@ -48,6 +50,23 @@ def fit(train, task):
             dtype="int" if step else "float",
             interval_handling="sample",
         )
+    return frame, domains
+
+
+def decoded(made, columns):
+    """The inverse of :func:`encoded`."""
+    made = made.copy()
+    for column in columns:
+        made[column["name"]] = made[column["name"]].astype(float)
+        if column.get("step"):
+            made[column["name"]] = column["lower"] + made[column["name"]] * column["step"]
+        if column.get("size") and column.get("missing"):
+            made[column["name"]] = made[column["name"]].where(made[column["name"]] < column["size"])
+    return made
+
+
+def fit(train, task):
+    frame, domains = encoded(train, task["columns"])
     config = dpsynth.TabularConfig(
         domains=domains, discrete_mechanism=MECHANISMS[task["options"]["method"]]()
     )
@@ -56,13 +75,7 @@ def fit(train, task):
     rng = np.random.default_rng(task["seed"])
     # its size is its noisy count: as many rows as asked for, at random
     made = made.iloc[rng.permutation(np.resize(np.arange(len(made)), task["rows"]))].reset_index(drop=True)
-    for column in task["columns"]:
-        made[column["name"]] = made[column["name"]].astype(float)
-        if column.get("step"):
-            made[column["name"]] = column["lower"] + made[column["name"]] * column["step"]
-        if column.get("size") and column.get("missing"):
-            made[column["name"]] = made[column["name"]].where(made[column["name"]] < column["size"])
-    return made
+    return decoded(made, task["columns"])
 
 
 if __name__ == "__main__":
