@@ -91,7 +91,7 @@ class CriticTrainer:
                 "the synthesizer trains no WGAN critic without a base model: give training=TrainingSettings()"
             )
         schema = self.schema.with_n_public(len(frame))
-        records = records_of(frame, schema, options, accept_n_public=True)
+        records, _ = records_of(frame, schema, options, accept_n_public=True)
         ledger = Ledger()
         # the streams of DPWGANGP's own fit, so that it is the same synthesizer that is attacked
         rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))

@@ -43,8 +43,10 @@ def records_of(
     *,
     accept_n_public: bool,
     rng: np.random.Generator | None = None,
-) -> Records:
-    """Records after every check, the cheapest first, before any budget is used.
+) -> tuple[Records, int]:
+    """Records after every check, the cheapest first, before any budget is used, and their number.
+
+    The number is exact, so it is for the owner's eyes only.
 
     With a PatientSchema, ``frame`` holds several rows for each patient. ``rng`` then chooses rows, where the
     schema asks for random ones, the same of a table in memory and in parts.
@@ -55,7 +57,9 @@ def records_of(
     several = isinstance(schema, PatientSchema)
     seed = int((rng or secure_generator()).integers(2**63)) if several else 0
     if isinstance(frame, pd.DataFrame):
-        records: Records = FrameRecords(Reader(schema, seed).records(frame))
+        own = Reader(schema, seed).records(frame)
+        records: Records = FrameRecords(own)
+        rows = len(own)
     elif not isinstance(frame, PartitionedRecords):
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
@@ -66,15 +70,14 @@ def records_of(
         raise InputError("schema is not the one that the records in parts were opened with")
     else:
         records = frame
-        if several:  # the number of patients is not known before
-            frame.check(seed)
-    of = "patients" if several else "rows"
-    check_rows(exact_number(records), schema, accept=accept_n_public, of=of)
+        # the number of patients is not known before
+        rows = frame.check(seed) if several else frame.table.rows
+    check_rows(rows, schema, accept=accept_n_public, of="patients" if several else "rows")
     if not several:
         warn_of_repeated_persons(frame if isinstance(frame, pd.DataFrame) else frame.table.persons())
         if isinstance(frame, PartitionedRecords):
             frame.check()
-    return records
+    return records, rows
 
 
 def check_options(schema: TableSchema, options: FitOptions) -> None:
@@ -92,12 +95,6 @@ def check_options(schema: TableSchema, options: FitOptions) -> None:
     shares = options.shares or Shares()
     if options.studies and shares.studies + shares.visits >= 1:
         raise InputError("shares.studies and shares.visits must add to less than 1")
-
-
-def exact_number(records: Records) -> int:
-    """The exact number of records, or of patients with several rows: confidential."""
-    with records.opened():
-        return records.size()
 
 
 def tell_few_records(

@@ -32,7 +32,6 @@ from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
     check_options,
     conformed,
-    exact_number,
     record_provenance,
     records_of,
     tell_few_records,
@@ -305,7 +304,7 @@ class DPWGANGP(BaseEstimator):
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
         ledger = earlier if earlier is not None else Ledger()
         rng = self._generator(len(ledger.entries))
-        records = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
+        records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
         if checkpoint is not None and options.steps:
             load_tensorflow_quietly()
             from dpsynth.model.wgan.checkpoint import check_target
@@ -318,7 +317,7 @@ class DPWGANGP(BaseEstimator):
             plan = plan_fit(records, schema, options, rng, ledger)
             self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
             of = "patients" if isinstance(schema, PatientSchema) else "rows"
-            tell_few_records(exact_number(records), releases.marginals, options.epsilon, of)
+            tell_few_records(rows, releases.marginals, options.epsilon, of)
             history: list[dict[str, float]] = []
             with shown(progress, training_bar) as tell:
                 model = fit_releases(records, plan, rng, ledger)

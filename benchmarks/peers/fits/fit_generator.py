@@ -134,7 +134,7 @@ def fit(train, task):
     schema, frame = fit_ours.read(train, task)
     options = dpsynth.DPWGANGP(task["epsilon"], task["delta"]).validate()
     ledger, rng = Ledger(), np.random.Generator(np.random.PCG64DXSM([task["seed"], 0]))
-    records = records_of(frame, schema, options, accept_n_public=False)
+    records, _ = records_of(frame, schema, options, accept_n_public=False)
     plan = plan_fit(records, schema, options, rng, ledger)
     model, refinements = release_statistics(records, plan, rng, ledger)
     fit_ours.check(ledger, task)
