@@ -2,8 +2,9 @@
 
 The base model's bins allow every rule that has a factor (`dpsynth.model.base_model.rule_factors`). But values
 are placed in a bin without regard to rules. So a record that breaks a rule exchanges its value of a column
-with a record that has another value of the same bin. An exchange stays if fewer rules are broken than before.
-All columns keep their values, so released counts are met as before. Post-processing, free of cost.
+with a record that has another value of the same bin, first one that is near. An exchange stays if fewer rules
+are broken than before. All columns keep their values, so released counts are met as before. Post-processing,
+free of cost.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from dpsynth.table.schema import Schema
 Ints = NDArray[np.int64]
 #: Rounds of exchanges, in each of which every rule's columns take turns.
 _ROUNDS = 40
-#: A round that leaves more than this share of the broken rules is the last.
-_WORTH = 0.98
+#: After so many rounds, each twice as wide as the one before, one that leaves more than this share of the
+#: broken rules is the last.
+_WIDENING, _WORTH = 12, 0.98
 
 
 def placed(
@@ -48,46 +50,57 @@ def placed(
     everyone = np.arange(len(frame))
     #: by rule and record
     wrong = np.stack([broken(rule, everyone) for rule in range(len(rules))])
-    moving = {name: _Groups(bins[name]) for name in bins if name in values}
-    for _ in range(_ROUNDS):
+    moving = {name: _Order(bins[name], frame[name]) for name in bins if name in values}
+    for turn in range(_ROUNDS):
         before = wrong.sum()
-        for name, groups in moving.items():
+        for name, order in moving.items():
             reading = np.array([rule for rule, names in enumerate(inputs) if name in names])
             rows = np.flatnonzero(wrong[reading].any(axis=0))
             if not len(rows):
                 continue
-            one, other = groups.pairs(rows, rng)
-            both = np.concatenate([one, other])
+            one, other = order.pairs(rows, 2 ** min(turn + 2, 30), rng)
+            both, swapped = np.concatenate([one, other]), np.concatenate([other, one])
             old = values[name][both]
-            values[name][both] = values[name][np.concatenate([other, one])]
+            values[name][both] = values[name][swapped]
             found = np.stack([broken(rule, both) for rule in reading])
             gain = wrong[reading][:, both].sum(axis=0) - found.sum(axis=0)
             worse = np.tile(gain[: len(one)] + gain[len(one) :] <= 0, 2)
             values[name][both[worse]] = old[worse]
-            kept = both[~worse]
-            wrong[np.ix_(reading, kept)] = found[:, ~worse]
-        if wrong.sum() >= _WORTH * before:
+            order.exchange(both[~worse], swapped[~worse])
+            wrong[np.ix_(reading, both[~worse])] = found[:, ~worse]
+        if turn >= _WIDENING and wrong.sum() >= _WORTH * before:
             break
     return frame.assign(**{name: values[name] for name in moving})
 
 
-class _Groups:
-    """Records by the bin of one column."""
+class _Order:
+    """Records by the bin of one column, and by its values within a bin."""
 
-    def __init__(self, bins: Ints) -> None:
+    def __init__(self, bins: Ints, values: pd.Series) -> None:
         self.bins = bins
-        self.order = np.argsort(bins, kind="stable")
-        counts = np.bincount(bins)
-        self.counts, self.starts = counts, np.cumsum(counts) - counts
+        self.order = np.lexsort((values.argsort().argsort(), bins))
+        self.place = np.argsort(self.order)
+        self.counts = np.bincount(bins)
+        self.starts = np.cumsum(self.counts) - self.counts
 
-    def pairs(self, rows: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Some of ``rows`` and for each another record of its bin, no record twice."""
+    def pairs(self, rows: Ints, width: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Some of ``rows`` and for each another record of its bin, at most ``width`` places away.
+
+        The first follows the last of a bin. No record is in two pairs.
+        """
         own = self.bins[rows]
-        other = self.order[self.starts[own] + rng.integers(0, self.counts[own])]
+        start, count = self.starts[own], self.counts[own]
+        away = rng.integers(-np.minimum(width, count), np.minimum(width, count) + 1)
+        other = self.order[start + (self.place[rows] - start + away) % count]
         both = np.stack([rows, other], axis=1)[rng.permutation(len(rows))]
-        first = np.full(len(self.bins), len(rows))
-        turn = np.arange(len(both))
+        first, turn = np.full(len(self.bins), len(rows)), np.arange(len(rows))
         for column in both.T:
             np.minimum.at(first, column, turn)
-        alone = (first[both[:, 0]] == turn) & (first[both[:, 1]] == turn) & (both[:, 0] != both[:, 1])
+        alone = (first[both] == turn[:, None]).all(axis=1) & (both[:, 0] != both[:, 1])
         return both[alone, 0], both[alone, 1]
+
+    def exchange(self, rows: Ints, others: Ints) -> None:
+        """Let each of ``rows`` stand where the other stood."""
+        place = self.place[others]
+        self.order[place] = rows
+        self.place[rows] = place

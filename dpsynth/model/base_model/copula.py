@@ -189,8 +189,8 @@ def _likeliest(counts: NDArray[np.int64], rows: Floats, columns: Floats, least: 
     """The likeliest correlation of counts by bins, where some records are of independent columns.
 
     Noise leaves a few records in cells far from the others. The mean product takes them for a weaker
-    correlation. ``least``: that correlation, which the found one exceeds in size. Few bins cannot tell such
-    records from a weaker correlation, so their part is kept small.
+    correlation. ``least``: that correlation, which the found one exceeds in size. With few bins such records
+    look like a weaker correlation, so their part is kept small.
     """
     shares = counts / counts.sum()
     apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
