@@ -2,8 +2,8 @@
 
 The base model's bins allow every rule that has a factor (`dpsynth.model.base_model.rule_factors`). But values
 are placed in a bin without regard to rules. So a record that breaks a rule exchanges its value of a column
-with a record that has another value of the same bin, first one that is near. An exchange stays if fewer rules
-are broken than before. All columns keep their values, so released counts are met as before. Post-processing,
+with a record of the same bin. Near values are tried first. An exchange stays if fewer rules are broken than
+before. All columns keep their values, so released counts are met as before. Post-processing,
 free of cost.
 """
 
