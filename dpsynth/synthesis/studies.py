@@ -118,7 +118,7 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
 
 
 def _middle(study: Study, schema: TableSchema) -> str:
-    """What the effects of a linear model are, if its outcome has a long tail."""
+    """Meaning of a linear model's effects if its outcome has a long tail. Empty for others."""
     model = study.effects(schema)
     if model.kind != "linear":
         return ""

@@ -299,9 +299,9 @@ def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
 def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ...]:
     """Possible effect of bounded residuals on a linear model, from samples and public bounds.
 
-    Samples have about as many residuals beyond the bound as the records. How far these go is lost in the
-    noise: on flchain at epsilon 1 to 10, samples had 0 to 25 % of the difference to least squares. So those
-    beyond what a normal distribution has are taken to be as far out as the outcome's bounds allow.
+    Samples have about as many residuals beyond the bound as the records. Noise hides how far out these are:
+    on flchain, samples had 0 to 25 % of the difference to least squares. So they are taken to be as far out
+    as the outcome's bounds allow.
     """
     design, x = draws.design, draws.x
     if not isinstance(design.family, Linear) or not len(x):
