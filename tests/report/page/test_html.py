@@ -174,7 +174,7 @@ def test_everything_is_on_the_internal_page(report, pages):
         "python 3.11",
         "7,131",
         "Wall time",
-        "Intervals and p-values from this table alone are too small",
+        "Intervals from this table alone are too short, and p-values too small",
     ):
         assert fact in words, fact
 
