@@ -78,6 +78,24 @@ def flchain() -> Population:
     return _card("flchain")
 
 
+def _bounded(upper: float) -> Population:
+    """Creatinine beyond a bound counts as the bound, as in a schema that says so."""
+    frame, schema = _card("flchain")
+    columns = tuple(
+        column.model_copy(update={"upper": upper}) if column.name == "creatinine" else column
+        for column in schema.columns
+    )
+    return frame, schema.model_copy(update={"columns": columns})
+
+
+def flchain_to_2() -> Population:
+    return _bounded(2.0)
+
+
+def flchain_to_3() -> Population:
+    return _bounded(3.0)
+
+
 def support2() -> Population:
     return _card("support2")
 
@@ -130,6 +148,7 @@ def mimic3_heart_failure() -> Population:
 
 
 _FLCHAIN = "age + sex + kappa + lambda + creatinine + mgus + flc.grp + sample.yr"
+_CHAINS = "age + sex + kappa + lambda"
 _SUPPORT2 = "age + sex + num.co + meanbp + hrt + resp + temp + sod"
 _NUCLEI = "mean_radius + mean_texture + mean_perimeter + mean_area + mean_smoothness"
 _PHYSIONET = "age + gender + gcs + heart_rate + temperature + urea + leucocytes + bicarbonate"
@@ -139,7 +158,10 @@ _EVERY = (
     Case("flchain", flchain, f"death ~ {_FLCHAIN}", 4000),
     Case("support2", support2, f"hospdead ~ {_SUPPORT2}", 4000),
     Case("physionet2012", physionet2012, f"death ~ {_PHYSIONET}", 4000),
-    Case("flchain linear", flchain, "linear: creatinine ~ age + sex + kappa + lambda", 4000),
+    Case("flchain linear", flchain, f"linear: creatinine ~ {_CHAINS}", 4000),
+    Case("flchain linear, log", flchain, f"linear: log(creatinine) ~ {_CHAINS}", 4000),
+    Case("flchain linear, log, to 3 mg/dL", flchain_to_3, f"linear: log(creatinine) ~ {_CHAINS}", 4000),
+    Case("flchain linear, to 2 mg/dL", flchain_to_2, f"linear: creatinine ~ {_CHAINS}", 4000),
     Case("support2 linear", support2, "linear: meanbp ~ age + sex + hrt + temp", 4000),
     Case("flchain cox", flchain_followed, f"cox: (futime, death) ~ {_FLCHAIN}", 4000),
     Case("support2 cox", support2_followed, f"cox: (days, death) ~ {_SUPPORT2}", 4000),

@@ -82,6 +82,12 @@ def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combi
     real records, and the interval would be far too short. The rule cannot correct an association that the
     model left out: it is absent from all tables.
 
+    Means, shares and comparisons with the schema's outcome are valid without a pre-specified regression. Use
+    an estimate with its variance in place of a test. For the t-test this is a difference of means, and for
+    chi-squared a difference of shares. For Mann-Whitney it is ``U / (n1 n2) - 0.5``, and for log-rank a log
+    hazard ratio. A test of one table is not valid. Neither is the median of several p-values. An association
+    of two other columns may be missing from the tables. To find none is then no evidence.
+
     Parameters
     ----------
     estimates : array of shape (m,) or (m, p), DataFrame, or m Series of p terms

@@ -90,6 +90,13 @@ class StudyDesign:
         """Number of coefficients d: intercepts and slopes."""
         return self.family.baseline + len(self.terms)
 
+    @property
+    def outcome_range(self) -> float:
+        """Distance of the public bounds of a linear model's outcome, standardised."""
+        column = self.schema.column(self.model.outcome)
+        ends = pd.DataFrame({column.name: [column.lower, column.upper]})
+        return float(np.ptp(_outcomes(self.schema, self.model, ends))) / self.outcome[1]
+
     def read(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
         """Standardised predictors (k, p) and outcomes (k,) of the k records that lack nothing."""
         x, y, complete = self.all(frame)

@@ -118,11 +118,6 @@ def mode(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Float
     return beta, design
 
 
-def least_squares(design: StudyDesign, x: Floats, y: Floats) -> Floats:
-    """Coefficients of least squares, shape (d,), for a linear model."""
-    return np.asarray(np.linalg.lstsq(design.rows(x)[:, 0], y, rcond=None)[0])
-
-
 def _spread(residuals: Floats) -> float:
     """The scale s at which bounded residuals have the mean square of normal ones (Huber 1964, proposal 2).
 

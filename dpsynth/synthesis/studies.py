@@ -15,6 +15,7 @@ from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
 from dpsynth.releases.records import Records
 from dpsynth.studies.design import INTERVALS
+from dpsynth.studies.families import RESIDUAL_BOUND
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
 from dpsynth.synthesis.options import FitOptions
@@ -107,12 +108,25 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
             "studies: the width of their intervals depends on the number of records, which is private. The "
             "fit counts them first. A study that the budget cannot bear is refused after that count"
         ]
-    gaps = {study.label for study in options.studies if _may_lack(study, schema)}
+    widening = planned_widening(options, schema)
     return [
-        f"study {name}: intervals about {wide:.1f} times as wide as without noise"
-        + (", and wider where records lack a value" if name in gaps else "")
-        for name, wide in planned_widening(options, schema).items()
+        f"study {study.label}: intervals about {widening[study.label]:.1f} times as wide as without noise"
+        + (", and wider where records lack a value" if _may_lack(study, schema) else "")
+        + _middle(study, schema)
+        for study in options.studies
     ]
+
+
+def _middle(study: Study, schema: TableSchema) -> str:
+    """Meaning of a linear model's effects if its outcome has a long tail. Empty for others."""
+    model = study.effects(schema)
+    if model.kind != "linear":
+        return ""
+    return (
+        f". A residual counts for {RESIDUAL_BOUND:g} standard deviations at most. If {model.outcome} has a "
+        "long tail, these are effects on its middle, and not those of least squares. A logarithm or narrower "
+        "bounds shorten the tail"
+    )
 
 
 def _may_lack(study: Study, schema: TableSchema) -> bool:

@@ -165,7 +165,7 @@ def test_expected_widening_is_that_of_the_planned_noise():
 
 
 def test_widening_is_told_or_it_is_said_why_not():
-    """A number that the private count would decide, or a study that is passed over in silence."""
+    """A width that the private count decides, a study passed over, effects taken for least squares."""
     private = SCHEMA.with_n_public(None)
     with pytest.raises(InputError, match="schema has no n_public"):
         estimator().expected_widening(private)
@@ -175,7 +175,9 @@ def test_widening_is_told_or_it_is_said_why_not():
     lines = widening_lines(options, SCHEMA)
     told = r"study \w+: intervals about \d\.\d times as wide as without noise"
     assert re.fullmatch(told + ", and wider where records lack a value", lines[0])
-    assert re.fullmatch(told, lines[1])
+    assert re.fullmatch(
+        told + r"\. A residual counts .* If age has a long tail, .* shorten the tail", lines[1]
+    )
     assert len(lines) == 2 and widening_lines(estimator(studies=()).validate(), private) == []
 
 

@@ -270,14 +270,16 @@ def test_what_nothing_was_learned_of_is_told():
 
 
 def test_a_long_tail_is_told():
-    """Effects on the middle of a skewed outcome that are read as those of least squares, and no word."""
+    """Effects on the middle of an outcome read as least squares; samples whose tail noise cut off."""
     study, told = Study(model="linear: x ~ z + sex"), []
     for tail in (False, True):
         frame, draws = cohort(2000, correlation=0.5), cohort(5000, seed=1, correlation=0.5)
         if tail:
-            frame["x"], draws["x"] = np.exp(1.5 * frame["x"]), np.exp(1.5 * draws["x"])
+            frame["x"] = np.exp(1.5 * frame["x"])
+            # these samples have the same least squares: their tails balance
+            draws["x"] += np.select([np.arange(5000) % 50 == 0, np.arange(5000) % 50 == 25], [4.0, -4.0])
         told.append(run(frame, draws, 10.0, study=study).estimates.remarks)
-    assert told[0] == () and "x has a long tail" in told[1][0]
+    assert told[0] == () and "x may have a long tail" in told[1][0]
 
 
 @pytest.mark.parametrize("kind", ["score", "information"])

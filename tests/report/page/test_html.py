@@ -174,7 +174,7 @@ def test_everything_is_on_the_internal_page(report, pages):
         "python 3.11",
         "7,131",
         "Wall time",
-        "Intervals of regressions are too short",
+        "Intervals from this table alone are too short, and p-values too small",
     ):
         assert fact in words, fact
 
