@@ -212,8 +212,8 @@ class GeneratorModel:
         if self.base_model is None or not self.base_model.rules or not rules or not size:
             return frame
         binnings = zip(self.encoder.grids, self.base_model.binnings, codes, strict=True)
-        bins = {g.column.name: binning.labels[code] for g, binning, code in binnings if g.ordered}
-        return placed(frame, bins, rules, self.schema, rng)
+        cells = {grid.column.name: (code, binning.labels) for grid, binning, code in binnings if grid.ordered}
+        return placed(frame, cells, rules, self.schema, rng)
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Fine cells of n records and places within them, one of each a column."""

@@ -29,14 +29,15 @@ _WIDENING, _WORTH = 12, 0.98
 
 def placed(
     frame: pd.DataFrame,
-    bins: Mapping[str, Ints],
+    cells: Mapping[str, tuple[Ints, Ints]],
     rules: Sequence[Rule],
     schema: Schema,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
     """Records of the modelled columns, with values exchanged within bins.
 
-    ``bins``, shapes (n,): of each column whose values may be exchanged.
+    ``cells``, shapes (n,) and (grid.size,): fine cells of each column whose values may be exchanged, in the
+        order of its values, and the bin of each cell.
     ``schema``: with the derived columns that rules read.
     """
     inputs = [sorted(modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
@@ -50,7 +51,7 @@ def placed(
     everyone = np.arange(len(frame))
     #: by rule and record
     wrong = np.stack([broken(rule, everyone) for rule in range(len(rules))])
-    moving = {name: _Order(bins[name], frame[name]) for name in bins if name in values}
+    moving = {name: _Order(*cells[name]) for name in cells if name in values}
     for turn in range(_ROUNDS):
         before = wrong.sum()
         for name, order in moving.items():
@@ -74,13 +75,13 @@ def placed(
 
 
 class _Order:
-    """Records by the bin of one column, and by its values within a bin."""
+    """Records in the order of one column's values, and their bins."""
 
-    def __init__(self, bins: Ints, values: pd.Series) -> None:
-        self.bins = bins
-        self.order = np.lexsort((values.argsort().argsort(), bins))
+    def __init__(self, cells: Ints, labels: Ints) -> None:
+        self.bins = labels[cells]
+        self.order = np.argsort(cells, kind="stable")
         self.place = np.argsort(self.order)
-        self.counts = np.bincount(bins)
+        self.counts = np.bincount(self.bins)
         self.starts = np.cumsum(self.counts) - self.counts
 
     def pairs(self, rows: Ints, width: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

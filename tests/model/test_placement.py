@@ -19,7 +19,11 @@ SCHEMA = Schema(
 )
 
 
-def records(n: int = 4000) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+#: Thirds of 99 cells, and what is missing.
+LABELS = np.append(np.arange(99) // 33, 3)
+
+
+def records(n: int = 4000) -> tuple[pd.DataFrame, dict[str, tuple[np.ndarray, np.ndarray]]]:
     """Two numbers in thirds, the second in the same third or a higher one, otherwise independent."""
     rng = np.random.default_rng(0)
     third = np.sort(rng.integers(0, 3, (n, 2)), axis=1)
@@ -33,7 +37,8 @@ def records(n: int = 4000) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
         }
     )
     frame = SCHEMA.modelled.conform(frame).frame
-    return frame, {"low": third[:, 0], "high": np.where(missing, 3, third[:, 1])}
+    cells = (values * 99).astype(int)
+    return frame, {"low": (cells[:, 0], LABELS), "high": (np.where(missing, 99, cells[:, 1]), LABELS)}
 
 
 def broken(frame: pd.DataFrame) -> np.ndarray:
@@ -44,18 +49,19 @@ def broken(frame: pd.DataFrame) -> np.ndarray:
 
 def test_rules_hold_where_bins_allow_them():
     """Catches exchanges that help one rule and break another, and records left as they were."""
-    frame, bins = records()
+    frame, cells = records()
     before = broken(frame).mean()
-    after = broken(placed(frame, bins, SCHEMA.rules, SCHEMA, np.random.default_rng(1))).mean()
+    after = broken(placed(frame, cells, SCHEMA.rules, SCHEMA, np.random.default_rng(1))).mean()
     assert before > 0.2 and after < 0.03
 
 
 def test_each_bin_keeps_its_values():
     """Catches a value that is lost, doubled or moved to another bin: released counts would be missed."""
-    frame, bins = records()
-    found = placed(frame, bins, SCHEMA.rules, SCHEMA, np.random.default_rng(1))
+    frame, cells = records()
+    found = placed(frame, cells, SCHEMA.rules, SCHEMA, np.random.default_rng(1))
     assert (found["sex"] == frame["sex"]).all()
-    for name, label in bins.items():
+    for name, (cell, labels) in cells.items():
+        label = labels[cell]
         for one in np.unique(label):
             np.testing.assert_array_equal(
                 np.sort(found[name][label == one].to_numpy(float, na_value=-1)),
@@ -65,11 +71,11 @@ def test_each_bin_keeps_its_values():
 
 def test_records_that_obey_are_not_disturbed_without_need():
     """Catches a shuffle of everything, which would undo how columns follow each other within bins."""
-    frame, bins = records()
-    found = placed(frame, bins, SCHEMA.rules, SCHEMA, np.random.default_rng(1))
+    frame, cells = records()
+    found = placed(frame, cells, SCHEMA.rules, SCHEMA, np.random.default_rng(1))
     assert (found["low"] == frame["low"]).mean() > 0.5
     lawful = frame[~broken(frame)].reset_index(drop=True)
-    kept = {name: label[~broken(frame)] for name, label in bins.items()}
+    kept = {name: (cell[~broken(frame)], labels) for name, (cell, labels) in cells.items()}
     pd.testing.assert_frame_equal(
         placed(lawful, kept, SCHEMA.rules, SCHEMA, np.random.default_rng(1)), lawful
     )
