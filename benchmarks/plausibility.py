@@ -2,7 +2,7 @@
 
     python -m benchmarks.plausibility --out DIR --environments ENVS --python google=PATH --seeds 3
 
-``plausibility.yaml`` beside this file has the statements. Half of each table trains, at most 5,000 rows of it,
+``plausibility.yaml`` beside this file has the statements. At most 5,000 rows of one half of a table train,
 the same rows for every arm. The same command on the same folder goes on where it was. ``DIR/plausibility.md``
 and ``DIR/plausibility.csv`` hold all rounds of the folder.
 """
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from dpsynth import datasets
 from dpsynth.datasets import Table
 from dpsynth.errors import InputError
 from dpsynth.files.atomic import read_json, write_text
+from dpsynth.files.markdown import inert
 from dpsynth.files.rounds import ROUNDS, carry_out
 from dpsynth.files.yaml_text import read_yaml
 from dpsynth.table.column import Column
@@ -37,6 +39,9 @@ from dpsynth.table.schema import Schema
 MOST_ROWS = 5_000
 DEFAULT, DECLARED = "ours: default", "ours: definitions declared"
 OURS = (DEFAULT, DECLARED)
+#: real rows, and training rows whose columns are shuffled
+FIXED = ("real", "shuffled")
+ANY = "any of these"
 COMPARED = {
     name: ARMS.get(name, Arm(name, "ours", "fit_ours.py"))
     for name in (*OURS, "google MST", "dpmm MST", "google AIM", "dpmm AIM")
@@ -107,9 +112,6 @@ def rates(table: str, frame: pd.DataFrame) -> dict[str, float]:
     return {**found, ANY: 1000 * float(np.logical_or.reduce(list(broken.values())).mean())}
 
 
-ANY = "any of these"
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.plausibility",
@@ -178,71 +180,64 @@ def summary(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return found.reset_index()
 
 
-def verdicts(cells: pd.DataFrame, arm: str) -> list[int]:
+def cells(medians: pd.DataFrame, table: str, epsilon: float) -> pd.DataFrame:
+    """Rows per 1,000 by statement and arm, real and shuffled among them, without arms that gave no table."""
+    chosen = medians[(medians["table"] == table) & medians["epsilon"].isin((0.0, epsilon))]
+    order = list(dict.fromkeys(chosen["statement"]))
+    return chosen.pivot_table(index="statement", columns="arm", values="rate").reindex(order)
+
+
+def verdicts(found: pd.DataFrame, arm: str) -> list[int] | None:
     """Statements where an arm breaks fewer than half of the best peer's, more, and where nothing could.
 
-    ``cells`` have a row a statement and a column an arm. Nothing could where half of the best peer's rate is
-    no more than that of real rows. A statement that the best peer never breaks counts so too.
+    ``found`` has a row a statement and a column an arm. None if there is no peer. Nothing could where half
+    of the best peer's rate is no more than that of real rows, which includes a rate of 0.
     """
-    peers = [name for name in cells if name not in (*OURS, "real", "shuffled")]
-    best = cells[peers].min(axis=1)
-    below = cells[arm] < best / 2
-    out_of_reach = ~below & (best / 2 <= cells["real"])
+    peers = [name for name in found if name not in (*OURS, *FIXED)]
+    if not peers or arm not in found:
+        return None
+    best = found[peers].min(axis=1)
+    below = found[arm] < best / 2
+    out_of_reach = ~below & (best / 2 <= found["real"])
     return [int(below.sum()), int((~below & ~out_of_reach).sum()), int(out_of_reach.sum())]
 
 
 def markdown(medians: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A table of totals, one of the statements of each table, and what failed."""
-    arms = [name for name in COMPARED if name in set(medians["arm"])]
+    """A table of means, one of the statements of each table, and the fits that failed."""
+    arms = [*FIXED, *(name for name in COMPARED if name in set(medians["arm"]))]
+    tables = [name for name in statements() if name in set(medians["table"])]
+    epsilons = sorted(set(medians["epsilon"]) - {0.0})
     lines = [
-        f"| table | ε | {' | '.join(['real', 'shuffled', *arms])} | half | more | no room |",
-        "|---|---:|" + "---:|" * (len(arms) + 5),
+        f"| table | ε | {' | '.join(arms)} | half | more | no room |",
+        "|---|---:|" + "---:|" * (len(arms) + 3),
     ]
-    for table in statements():
-        of_table = medians[medians["table"] == table]
-        fixed = of_table[of_table["epsilon"] == 0]
-        for epsilon in sorted(set(of_table["epsilon"]) - {0.0}):
-            both = pd.concat([fixed, of_table[of_table["epsilon"] == epsilon]])
-            cells = both.pivot(index="statement", columns="arm", values="rate")
-            mean = cells.drop(index=ANY).mean()
-            row = [_cell(mean.get(name), cells[name].get(ANY) if name in cells else None)
-                   for name in ("real", "shuffled", *arms)]
-            counts = verdicts(cells.drop(index=ANY), DEFAULT) if DEFAULT in cells else ["", "", ""]
-            lines.append(f"| {table} | {epsilon:g} | {' | '.join([*row, *map(str, counts)])} |")
-    for table in statements():
-        lines += _statements_of(table, medians[medians["table"] == table], arms)
+    for table, epsilon in product(tables, epsilons):
+        found = cells(medians, table, epsilon)
+        each = found.drop(index=ANY)
+        shown = [f"{each[arm].mean():.1f} ({found[arm][ANY]:.0f})" if arm in found else "" for arm in arms]
+        counts = verdicts(each, DEFAULT) or ["", "", ""]
+        lines.append(f"| {table} | {epsilon:g} | {' | '.join([*shown, *map(str, counts)])} |")
+    for table in tables:
+        by_epsilon = [cells(medians, table, epsilon) for epsilon in epsilons]
+        lines += ["", f"## {table}", "", f"| statement | {' | '.join(arms)} |"]
+        lines += ["|---|" + "---:|" * len(arms)]
+        for text in by_epsilon[0].index:
+            row = [_rates_of(text, arm, by_epsilon) for arm in arms]
+            lines.append(f"| {text if text == ANY else f'`{text}`'} | {' | '.join(row)} |")
     failed = [record for record in records if record["failed"] is not None]
     lines += ["", "## Fits without a table", ""] if failed else []
     lines += [
         f"- {record['table']}, {record['arm']}, ε = {record['epsilon']:g}, seed {record['seed']}: "
-        f"{record['failed']}"
+        f"{inert(record['failed'])}"
         for record in failed
     ]
     return lines
 
 
-def _cell(mean: float | None, whole: float | None) -> str:
-    return "" if mean is None or whole is None else f"{mean:.1f} ({whole:.0f})"
-
-
-def _statements_of(table: str, medians: pd.DataFrame, arms: Sequence[str]) -> list[str]:
-    if medians.empty:
-        return []
-    present = [arm for arm in arms if arm in set(medians["arm"])]
-    lines = [
-        "",
-        f"## {table}",
-        "",
-        f"| statement | {' | '.join(['real', 'shuffled', *present])} |",
-        "|---|" + "---:|" * (len(present) + 2),
-    ]
-    for text, of_text in medians.groupby("statement", sort=False):
-        row = [
-            " / ".join(f"{rate:.1f}" for rate in of_text[of_text["arm"] == arm].sort_values("epsilon")["rate"])
-            for arm in ("real", "shuffled", *present)
-        ]
-        lines.append(f"| `{text}` | {' | '.join(row)} |" if text != ANY else f"| {text} | {' | '.join(row)} |")
-    return lines
+def _rates_of(text: str, arm: str, by_epsilon: Sequence[pd.DataFrame]) -> str:
+    """The rates at each epsilon, a dash where an arm gave no table; one number if epsilon is no matter."""
+    shown = [f"{found[arm][text]:.1f}" if arm in found else "–" for found in by_epsilon]
+    return shown[0] if arm in FIXED else "" if set(shown) == {"–"} else " / ".join(shown)
 
 
 if __name__ == "__main__":

@@ -149,9 +149,10 @@ def _described(task: Task) -> dict[str, Any]:
 def synthesised(
     task: Task, train: Table, *, environments: Environments, limit: float
 ) -> tuple[dict[str, Any], pd.DataFrame | None]:
-    """Fit and sample by the task's arm: what to keep of it, and a synthetic table unless ``failed`` says why not.
+    """Fit and sample by the task's arm, and return what to keep of it and the synthetic table.
 
-    Peers are told the public facts of the columns of ``train`` and no rules. Our arms have its whole schema.
+    There is no table where ``failed`` says why. Peers are told the public facts of the columns of ``train``
+    and no rules. Our arms have its whole schema.
     """
     assert task.arm is not None
     record = _described(task)
