@@ -10,6 +10,7 @@ and ``DIR/plausibility.csv`` hold all rounds of the folder.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -127,6 +128,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=900.0, help="seconds of processor time for a fit")
     given = parser.parse_args(argv)
+    # so that a fit does not go on when this is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended; the same command goes on from here"))
     environments = Environments(
         given.environments.resolve(), dict(pair.split("=", 1) for pair in given.python)
     )
