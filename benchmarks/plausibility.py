@@ -4,7 +4,7 @@
 
 ``plausibility.yaml`` beside this file has the statements. At most 5,000 rows of one half of a table train,
 the same rows for every arm. The same command on the same folder goes on where it was. ``DIR/plausibility.md``
-and ``DIR/plausibility.csv`` hold all rounds of the folder.
+holds all rounds of the folder.
 """
 
 from __future__ import annotations
@@ -149,9 +149,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         on_round=_tell,
     )
     records = [read_json(path) for path in sorted((given.out / ROUNDS).glob("*.json"))]
-    medians = summary(records)
-    write_text(given.out / "plausibility.csv", medians.to_csv(index=False, float_format="%.5g"))
-    write_text(given.out / "plausibility.md", "\n".join(markdown(medians, records)) + "\n")
+    write_text(given.out / "plausibility.md", "\n".join(markdown(summary(records), records)) + "\n")
 
 
 def _tell(done: int, total: int, label: str, seconds: float) -> None:
@@ -220,6 +218,9 @@ def markdown(medians: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> lis
         shown = [f"{each[arm].mean():.1f} ({found[arm][ANY]:.0f})" if arm in found else "" for arm in arms]
         counts = verdicts(each, DEFAULT) or ["", "", ""]
         lines.append(f"| {table} | {epsilon:g} | {' | '.join([*shown, *map(str, counts)])} |")
+    seeds = medians[medians["epsilon"] > 0].groupby("arm", sort=False)["seeds"].agg(["min", "max"])
+    lines += ["", "Seeds that gave a table, fewest and most:", ""]
+    lines += [f"- {arm}: {least} and {most}" for arm, least, most in seeds.itertuples()]
     for table in tables:
         by_epsilon = [cells(medians, table, epsilon) for epsilon in epsilons]
         lines += ["", f"## {table}", "", f"| statement | {' | '.join(arms)} |"]
