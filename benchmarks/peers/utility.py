@@ -26,6 +26,7 @@ from benchmarks.peers.environments import Environments
 from benchmarks.peers.measures import MEASURES, measured, real
 from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, from_numbers, public_facts, split
+from dpsynth.datasets import Table
 from dpsynth.errors import DpsynthError, InputError
 from dpsynth.files.rounds import carry_out
 from dpsynth.table.schema import Schema
@@ -121,7 +122,19 @@ def _told(done: int, total: int, label: str, seconds: float) -> None:
 
 def _round(task: Task, *, environments: Environments, limit: float) -> dict[str, Any]:
     train, test = split(task.table)
-    record: dict[str, Any] = {
+    if task.arm is None:
+        return _described(task) | {"measures": real(train, test), "n": len(train.frame)}
+    record, synthetic = synthesised(task, train, environments=environments, limit=limit)
+    if synthetic is None:
+        return record
+    try:
+        return record | {"measures": measured(synthetic, train, test)}
+    except (ValueError, DpsynthError) as problem:
+        return record | {"failed": f"its table cannot be evaluated: {problem}"}
+
+
+def _described(task: Task) -> dict[str, Any]:
+    return {
         "table": task.table,
         "arm": REAL if task.arm is None else task.arm.name,
         "epsilon": task.epsilon,
@@ -131,33 +144,41 @@ def _round(task: Task, *, environments: Environments, limit: float) -> dict[str,
         "peak_mib": None,
         "failed": None,
     }
-    if task.arm is None:
-        return record | {"measures": real(train, test), "n": len(train.frame)}
+
+
+def synthesised(
+    task: Task, train: Table, *, environments: Environments, limit: float
+) -> tuple[dict[str, Any], pd.DataFrame | None]:
+    """Fit and sample by the task's arm, and return what to keep of it and the synthetic table.
+
+    There is no table where ``failed`` says why. Peers are told the public facts of the columns of ``train``
+    and no rules. Our arms have its whole schema.
+    """
+    assert task.arm is not None
+    record = _described(task)
     record |= {"options": dict(task.arm.options), "code": _code(), "day": str(datetime.now(UTC).date())}
     record["machine"] = f"{platform.machine()}, Python {platform.python_version()}"
     environment = environments[task.arm.environment]
     if environment.python is None:
-        return record | {"failed": environment.failed}
+        return record | {"failed": environment.failed}, None
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        write_task(task, place)
+        write_task(task, train, place)
         command = [environment.python, str(FITS / task.arm.script), name]
         ended = run(command, folder=place, limit=limit, python_path=environment.python_path)
         if ended.failed is not None:
-            return record | {"failed": ended.failed, "seconds": ended.seconds}
+            return record | {"failed": ended.failed, "seconds": ended.seconds}, None
         record |= json.loads((place / "result.json").read_text())
         numbers = pd.read_csv(place / "synthetic.csv")
     try:
-        synthetic = from_numbers(numbers, train.schema)
-        return record | {"measures": measured(synthetic, train, test)}
-    except (ValueError, DpsynthError) as problem:
-        return record | {"failed": f"its table cannot be evaluated: {problem}"}
+        return record, from_numbers(numbers, train.schema)
+    except ValueError as problem:
+        return record | {"failed": f"its table cannot be evaluated: {problem}"}, None
 
 
-def write_task(task: Task, place: Path) -> None:
+def write_task(task: Task, train: Table, place: Path) -> None:
     """Write what a fit script reads: ``train.csv`` and ``task.json``, see ``fits/harness.py``."""
     assert task.arm is not None
-    train, _ = split(task.table)
     n = train.schema.n_public or len(train.frame)
     as_numbers(train.frame, train.schema).to_csv(place / "train.csv", index=False)
     told = {
@@ -191,4 +212,4 @@ def _code() -> str:
     return found.stdout.strip() or dpsynth.__version__
 
 
-__all__ = ["MEASURES", "Task", "collected", "suite", "write_task"]
+__all__ = ["MEASURES", "Task", "collected", "suite", "synthesised", "write_task"]

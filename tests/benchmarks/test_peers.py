@@ -230,7 +230,8 @@ def test_peers_see_nothing_of_ours(tmp_path, monkeypatch):
 
 def test_task_holds_public_facts_and_the_paid_for_parameters(made, tmp_path):
     """Another delta or number of records for one arm than for the others."""
-    utility.write_task(utility.Task("made", script(made, "copy", ""), 1.0, 4), tmp_path)
+    train, _ = tables.split("made")
+    utility.write_task(utility.Task("made", script(made, "copy", ""), 1.0, 4), train, tmp_path)
     told = json.loads((tmp_path / "task.json").read_text())
     assert told["delta"] == pytest.approx(200**-1.5) and told["epsilon"] == 1.0 and told["seed"] == 4
     assert told["n"] == told["rows"] == len(pd.read_csv(tmp_path / "train.csv")) == 200
