@@ -62,7 +62,7 @@ def limits_section(report: RunReport) -> Section:
     sentences = [
         "Conclusions about people in general are not hidden. If smoking harms, the table may show it.",
         "A single record may be implausible. A small group may be absent.",
-        "Intervals from this table alone are too short, and p-values too small, unless pre-specified.",
+        "Intervals and p-values of this table alone are too small, unless pre-specified.",
         "Repeat important results on real records.",
     ]
     if noisy := report.table.get("mostly_noise"):

@@ -174,7 +174,7 @@ def test_everything_is_on_the_internal_page(report, pages):
         "python 3.11",
         "7,131",
         "Wall time",
-        "Intervals from this table alone are too short, and p-values too small",
+        "Intervals and p-values of this table alone are too small",
     ):
         assert fact in words, fact
 
