@@ -28,7 +28,7 @@ def shares(grid: Grid, counts: np.ndarray, cycle: str, n: int = 200_000) -> np.n
     """Shares of a cycle among draws of the grid's own decoder."""
     cells = RNG.choice(len(counts), size=n, p=counts / counts.sum())
     drawn = grid.decode(cells, RNG.random(n)).dt
-    places = {"weekday": drawn.dayofweek, "month": drawn.month - 1, "hour": drawn.hour}[cycle]
+    places = {"weekday": drawn.day_of_week, "month": drawn.month - 1, "hour": drawn.hour}[cycle]
     return np.bincount(places, minlength=CYCLES[cycle]) / n
 
 
@@ -71,7 +71,7 @@ def test_a_fit_keeps_weekdays_months_and_hours():
     """Catches counts that no sample follows, and a column whose cycles move with another's."""
     n = 4000
     days = pd.Timestamp("2010-01-01") + pd.to_timedelta(RNG.integers(0, 1825, 4 * n), unit="D")
-    kept = days[RNG.random(4 * n) < np.where(days.dayofweek < 5, 0.9, 0.2) * np.where(days.month < 4, 1, 0.5)]
+    kept = days[RNG.random(4 * n) < np.where(days.day_of_week < 5, 0.9, 0.2) * np.where(days.month < 4, 1, 0.5)]
     hour = RNG.choice([8, 9, 13, 22], len(kept[:n]), p=[0.4, 0.3, 0.2, 0.1])
     time = pd.Timestamp("2010-01-01") + pd.to_timedelta(RNG.integers(0, 364, n) * 24 + hour, unit="h")
     own = Schema(columns=(DAY.model_copy(update={"missing": True}), TIME), n_public=n)
