@@ -77,7 +77,7 @@ def test_a_fit_keeps_weekdays_months_and_hours():
     own = Schema(columns=(DAY.model_copy(update={"missing": True}), TIME), n_public=n)
     real = pd.DataFrame({"day": pd.Series(kept[:n]).where(RNG.random(n) < 0.8), "time": time})
     made = DPWGANGP(epsilon=3.0, delta=1e-5).fit(real, schema=own).sample(n)
-    for name, part in (("day", "dayofweek"), ("day", "month"), ("time", "hour")):
+    for name, part in (("day", "day_of_week"), ("day", "month"), ("time", "hour")):
         a, b = (getattr(frame[name].dropna().dt, part).value_counts(normalize=True) for frame in (real, made))
         assert a.subtract(b, fill_value=0).abs().max() < 0.04, (name, part)
     assert made["day"].isna().mean() == pytest.approx(0.2, abs=0.05)
