@@ -71,7 +71,9 @@ def test_a_fit_keeps_weekdays_months_and_hours():
     """Catches counts that no sample follows, and a column whose cycles move with another's."""
     n = 4000
     days = pd.Timestamp("2010-01-01") + pd.to_timedelta(RNG.integers(0, 1825, 4 * n), unit="D")
-    kept = days[RNG.random(4 * n) < np.where(days.day_of_week < 5, 0.9, 0.2) * np.where(days.month < 4, 1, 0.5)]
+    kept = days[
+        RNG.random(4 * n) < np.where(days.day_of_week < 5, 0.9, 0.2) * np.where(days.month < 4, 1, 0.5)
+    ]
     hour = RNG.choice([8, 9, 13, 22], len(kept[:n]), p=[0.4, 0.3, 0.2, 0.1])
     time = pd.Timestamp("2010-01-01") + pd.to_timedelta(RNG.integers(0, 364, n) * 24 + hour, unit="h")
     own = Schema(columns=(DAY.model_copy(update={"missing": True}), TIME), n_public=n)
