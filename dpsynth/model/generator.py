@@ -24,7 +24,7 @@ from dpsynth.model.placement import placed
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.row_draws import draw_rows
-from dpsynth.model.row_rules import rules_of_levels
+from dpsynth.model.row_rules import rules_of_model
 from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.model.wgan.matched_points import MatchedPoints
@@ -174,9 +174,8 @@ class GeneratorModel:
         most = max(block // among, 1)
         count = max(-(-n // most), 1)
         sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
-        rules, formulas = self.schema.rules, self.schema.formulas
-        if self.trajectories is not None:
-            rules = (*rules, *rules_of_levels(self.trajectories.schema))
+        patients = None if self.trajectories is None else self.trajectories.schema
+        rules, formulas = rules_of_model(self.schema, patients), self.schema.formulas
         found = Acceptance() if record is None else record
 
         def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:

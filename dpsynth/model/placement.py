@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.table.derived import modelled_inputs, with_derived
+from dpsynth.model.base_model.rule_factors import obeyed
+from dpsynth.table.derived import modelled_inputs
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
 
@@ -45,8 +46,7 @@ def placed(
 
     def broken(rule: int, rows: Ints) -> NDArray[np.bool_]:
         part = pd.DataFrame({name: values[name][rows] for name in inputs[rule]})
-        named = rules[rule].columns
-        return rules[rule].broken(with_derived(part, named, schema.formulas, schema.columns))
+        return ~obeyed(rules[rule], part, schema)
 
     everyone = np.arange(len(frame))
     #: by rule and record

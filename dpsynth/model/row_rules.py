@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpsynth.table.derived import add_derived, modelled_inputs, with_derived
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.rules import Rule, Truth
+from dpsynth.table.schema import Schema
 from dpsynth.table.values import cast, days, stored_numbers
 
 Ints = NDArray[np.int64]
@@ -25,6 +26,11 @@ _ROUNDS = 4
 def _inputs(rule: Rule, schema: PatientSchema) -> set[str]:
     """Modelled columns that a rule reads."""
     return modelled_inputs(rule.columns, schema.table.formulas)
+
+
+def rules_of_model(levels: Schema, patients: PatientSchema | None) -> tuple[Rule, ...]:
+    """The rules of a model's own table, with those that keep patients' rules where they have several rows."""
+    return (*levels.rules, *(() if patients is None else rules_of_levels(patients)))
 
 
 def rules_of_levels(schema: PatientSchema) -> list[Rule]:

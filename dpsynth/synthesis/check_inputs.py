@@ -86,8 +86,9 @@ def check_options(schema: TableSchema, options: FitOptions) -> None:
     Also for what patients with several rows cannot have.
     """
     check_studies(options.studies, schema)
-    if schema.levels.rules:
-        check_possible(schema.levels, schema.levels.rules)
+    levels = schema.levels
+    if levels.rules:
+        check_possible(levels, levels.rules)
     if not isinstance(schema, PatientSchema):
         return
     if options.steps:

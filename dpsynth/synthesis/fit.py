@@ -29,7 +29,7 @@ from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.generator import GeneratorModel, independent_points
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
-from dpsynth.model.row_rules import rules_of_levels
+from dpsynth.model.row_rules import rules_of_model
 from dpsynth.model.trajectories import Trajectories, likely_parents
 from dpsynth.model.wgan.matched_points import coordinate_scale
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
@@ -98,7 +98,7 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
     base_model = model.base_model
     if base_model is not None:
         visits = plan.releases.visits
-        rules = (*plan.schema.rules, *(() if visits is None else rules_of_levels(visits.schema)))
+        rules = rules_of_model(plan.schema, None if visits is None else visits.schema)
         base_model = with_rules(base_model, plan.schema, model.encoder.grids, rules)
         if pairs is not None or base_model.rules:
             base_model = reweighted(base_model, pairs, rng)

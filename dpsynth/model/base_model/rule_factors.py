@@ -77,10 +77,10 @@ def check_possible(schema: Schema, rules: Sequence[Rule]) -> None:
     for _ in range(_TRIES):
         drawn = base_model.sample_cells(_TRIED, rng)
         frame = _decoded(grids, drawn.T, rng)
-        obeyed = [_obeyed(rule, frame, schema) for rule in rules]
-        if np.logical_and.reduce(obeyed).any():
+        kept = [obeyed(rule, frame, schema) for rule in rules]
+        if np.logical_and.reduce(kept).any():
             return
-        counts += np.sum(obeyed, axis=1)
+        counts += np.sum(kept, axis=1)
     rarest = int(np.argmin(counts))
     what = "all constraints together" if counts[rarest] else f"the constraint {rules[rarest].text!r}"
     raise InputError(
@@ -106,8 +106,8 @@ def _shares(
         each = 1  # a bin is one value
     bins = np.unravel_index(np.repeat(np.arange(combinations), each), sizes)
     cells = [base_model.column_cells(j, drawn, rng) for j, drawn in zip(columns, bins, strict=True)]
-    obeyed = _obeyed(rule, _decoded(own, cells, rng), schema)
-    return obeyed.reshape(combinations, each).mean(axis=1).reshape(sizes)
+    kept = obeyed(rule, _decoded(own, cells, rng), schema)
+    return kept.reshape(combinations, each).mean(axis=1).reshape(sizes)
 
 
 def _values(grid: Grid) -> int:
@@ -123,5 +123,6 @@ def _decoded(
     return pd.DataFrame({grid.column.name: grid.decode(c, rng.random(len(c))) for grid, c in pairs})
 
 
-def _obeyed(rule: Rule, frame: pd.DataFrame, schema: Schema) -> NDArray[np.bool_]:
+def obeyed(rule: Rule, frame: pd.DataFrame, schema: Schema) -> NDArray[np.bool_]:
+    """Whether records obey that have the modelled columns which the rule needs, shape (n,)."""
     return ~rule.broken(with_derived(frame, rule.columns, schema.formulas, schema.columns))
