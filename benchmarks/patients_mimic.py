@@ -29,28 +29,28 @@ constraints: [dob <= time]
 files:
   PATIENTS.csv: [gender, dob]
   ADMISSIONS.csv: [admission_type, insurance, hospital_expire_flag, stay]
-  LABEVENTS.csv: {item: test, value: valuenum, columns: [creatinine, potassium, sodium, haemoglobin]}
+  LABEVENTS.csv:
+    {item: test, value: valuenum, order: charttime, columns: [creatinine, potassium, sodium, haemoglobin]}
 columns:
 - {name: gender, kind: binary, categories: [F, M], per: patient}
 - {name: dob, kind: date, lower: 1800-01-01, upper: 2200-12-31, per: patient}
 - {name: time, kind: datetime, lower: 2100-01-01, upper: 2211-12-31}
-- {name: admission_type, kind: categorical, categories: [EMERGENCY, URGENT, ELECTIVE, NEWBORN], missing: true}
+- {name: admission_type, kind: categorical, categories: [EMERGENCY, URGENT, ELECTIVE, NEWBORN]}
 - name: insurance
   kind: categorical
   categories: [Medicare, Medicaid, Private, Government, Self Pay]
-  missing: true
-- {name: hospital_expire_flag, kind: binary, categories: [0, 1], missing: true}
-- {name: stay, kind: continuous, lower: 0, upper: 300, decimals: 2, unit: days, missing: true}
-- {name: discharge, kind: datetime, lower: 2100-01-01, upper: 2212-12-31, missing: true, derived: time + stay}
-- {name: creatinine, kind: continuous, lower: 0.1, upper: 30, decimals: 1, scale: log, missing: true}
-- {name: potassium, kind: continuous, lower: 1, upper: 12, decimals: 1, missing: true}
-- {name: sodium, kind: integer, lower: 90, upper: 190, missing: true}
-- {name: haemoglobin, kind: continuous, lower: 2, upper: 22, decimals: 1, missing: true}
+- {name: hospital_expire_flag, kind: binary, categories: [0, 1]}
+- {name: stay, kind: continuous, lower: 0, upper: 300, decimals: 2, unit: days}
+- {name: discharge, kind: datetime, lower: 2100-01-01, upper: 2212-12-31, derived: time + stay}
+- {name: creatinine, kind: continuous, lower: 0.1, upper: 30, decimals: 1, scale: log}
+- {name: potassium, kind: continuous, lower: 1, upper: 12, decimals: 1}
+- {name: sodium, kind: integer, lower: 90, upper: 190}
+- {name: haemoglobin, kind: continuous, lower: 2, upper: 22, decimals: 1}
 """
 
 
 def hospital(folder: Path) -> None:
-    """Write three files, with one name for the time, and the stay in days."""
+    """Write three files, with the stay in days."""
     demo = Path(os.environ.get("DPSYNTH_DATA_DIR", ".")) / "mimic3-demo"
     people = pd.read_csv(demo / "PATIENTS.csv")[["subject_id", "gender", "dob"]]
     people.to_csv(folder / "PATIENTS.csv", index=False)
@@ -58,9 +58,9 @@ def hospital(folder: Path) -> None:
     stays["stay"] = ((stays["dischtime"] - stays["admittime"]) / pd.Timedelta("1D")).round(2)
     stays = stays.rename(columns={"admittime": "time"})[["subject_id", "time", *ADMISSION]]
     stays.to_csv(folder / "ADMISSIONS.csv", index=False)
-    labs = pd.read_csv(demo / "LABEVENTS.csv").rename(columns={"charttime": "time"})
+    labs = pd.read_csv(demo / "LABEVENTS.csv")
     labs = labs.assign(test=labs["itemid"].map(ITEMS)).dropna(subset="test")
-    labs[["subject_id", "time", "test", "valuenum"]].to_csv(folder / "LABEVENTS.csv", index=False)
+    labs[["subject_id", "charttime", "test", "valuenum"]].to_csv(folder / "LABEVENTS.csv", index=False)
 
 
 def looked_at(rows: pd.DataFrame) -> dict[str, float]:

@@ -7,7 +7,7 @@ nearest roughness is kept, out of several.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from dpsynth.model.row_rules import lawful
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_entry
-from dpsynth.table.histories import Floats, Standardised, packed, share_class
+from dpsynth.table.histories import Floats, Standardised, packed, packed_to, share_class, share_classes
+from dpsynth.table.patient_files import Presence
 from dpsynth.table.patients import SHARE_CLASSES
 from dpsynth.table.values import (
     cast,
@@ -154,16 +155,19 @@ class _Drawing:
     def frame(self) -> tuple[pd.DataFrame, Ints, NDArray[np.bool_]]:
         """The rows, the place of each row's patient, and which rows break a rule."""
         schema = self.schema
-        measured = self.measured()
-        times = self.times(measured)
+        last = is_last(self.count, schema.most)
+        events = {name: last & (self.codes(name) == 1)[:, None] for name in schema.terminal}
+        presences = self.presences(events)
+        times = self.times(presences)
+        # a column that may be missing within the rows of its file comes after the file
+        measured = {c: presences[each.name] for each in schema.presences for c in each.columns}
         data: dict[str, Any] = {}
         if schema.timed:
             data[schema.order] = self.valued(schema.column(schema.order), times)
         for column in schema.variables:
-            has = self.here & measured.get(column.name, self.here)
+            has = measured.get(column.name, self.here)
             if column.name in schema.terminal:
-                ended = (self.codes(column.name) == 1)[:, None]
-                values = np.where(is_last(self.count, schema.most) & ended, 1.0, 0.0)
+                values = events[column.name].astype(np.float64)
             elif column.name in schema.increasing:
                 values = self.course(column, has)
             else:
@@ -189,34 +193,61 @@ class _Drawing:
             flat = step_values(column, np.rint((flat - lower) / column.resolution))
         return cast(column, np.clip(flat, lower, upper))
 
-    def measured(self) -> dict[str, Any]:
-        """Which rows have a value of each variable that may be missing."""
-        found: dict[str, Any] = {}
-        likely: list[float] = []
-        for column in self.schema.variables:
-            if not column.missing:
-                continue
-            p = self.model.table("measured", column.name)
-            shares = self.codes(f"{column.name} measured")
-            beside = measured_before(list(found.values()), self.here)
-            own = np.zeros(self.here.shape, bool)
-            off = np.full(len(own), True)
-            for _ in range(_TRIES):
-                own[off] = self.presence(p, shares[off], beside[off]) & self.here[off]
-                off = share_class(own.sum(axis=1) / self.count) != shares
-            # The drawn class decides whether there is any value at all, and whether each row has one.
-            own[shares == 0] = False
-            own[shares == len(SHARE_CLASSES) - 1] = self.here[shares == len(SHARE_CLASSES) - 1]
-            lone = np.flatnonzero((shares > 0) & ~own.any(axis=1))
-            own[lone, (self.rng.random(len(lone)) * self.count[lone]).astype(np.int64)] = True
-            found[column.name] = own
-            likely.append(own.sum())
-        if found and len(found) == len(self.schema.variables):
-            self.fill(list(found.values()), np.array(likely))
+    def presences(self, events: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
+        """Which rows have each of the schema's presences. A terminal event has a row of its file."""
+        found: dict[str, NDArray[np.bool_]] = {}
+        for home in dict.fromkeys(presence.within for presence in self.schema.presences):
+            drawn_here: list[NDArray[np.bool_]] = []
+            group = [presence for presence in self.schema.presences if presence.within == home]
+            of = found.get(home, self.here)
+            for presence in group:
+                own = self.presence(presence.name, of, measured_before(drawn_here, of.shape))
+                for name in events.keys() & {*presence.columns}:
+                    own |= events[name]
+                found[presence.name] = own
+                drawn_here.append(own)
+            self.fill(drawn_here, of & self.incomplete(home, group, events))
         return found
 
-    def presence(self, table: Floats, shares: Ints, beside: Ints) -> NDArray[np.bool_]:
-        """A chain of rows with a value and without, for patients of these classes, (n, most)."""
+    def incomplete(
+        self, home: str, group: Sequence[Presence], events: Mapping[str, NDArray[np.bool_]]
+    ) -> NDArray[np.bool_]:
+        """Rows that need one presence of a group, since nothing else would be there."""
+        schema = self.schema
+        columns = {c for each in schema.presences if each.name == home for c in each.columns}
+        columns = columns or {column.name for column in schema.variables}
+        ends = columns & {*schema.terminal}
+        always = columns - ends - {c for each in group for c in each.columns}
+        # In one file a row may say that the patient is alive, and no more.
+        if always or (ends and not (schema.files and schema.folder.apart)):
+            return np.zeros(self.here.shape, bool)
+        return ~np.logical_or.reduce([np.zeros(self.here.shape, bool), *(events[name] for name in ends)])
+
+    def presence(self, name: str, of: NDArray[np.bool_], beside: Ints) -> NDArray[np.bool_]:
+        """The rows among ``of`` in which something is there, as the drawn class of their share says."""
+        p, shares, count = self.model.table("measured", name), self.shares(name), of.sum(axis=1)
+        there, beside = np.arange(self.schema.most) < count[:, None], packed_to(of, beside)
+        own, off = np.zeros(of.shape, bool), count > 0
+        for _ in range(_TRIES):
+            own[off] = self.presence_chain(p, shares[off], beside[off]) & there[off]
+            off = (share_classes(own, there) != shares) & (count > 0)
+        # The drawn class decides whether it is there at all, and whether it is in each row.
+        own[shares == 0] = False
+        own[shares == len(SHARE_CLASSES) - 1] = there[shares == len(SHARE_CLASSES) - 1]
+        lone = np.flatnonzero((shares > 0) & (count > 0) & ~own.any(axis=1))
+        own[lone, (self.rng.random(len(lone)) * count[lone]).astype(np.int64)] = True
+        return self.unpacked(own, of) == 1
+
+    def shares(self, name: str) -> Ints:
+        """Classes of a share of rows. A patient who has one lends it to a patient without."""
+        codes = self.codes(f"{name} measured")
+        known, lacks = codes[codes >= 0], np.flatnonzero(codes < 0)
+        if len(lacks):
+            codes[lacks] = self.rng.choice(known if len(known) else [len(SHARE_CLASSES) - 1], len(lacks))
+        return codes
+
+    def presence_chain(self, table: Floats, shares: Ints, beside: Ints) -> NDArray[np.bool_]:
+        """Chains of rows in which something is there, for patients of these classes, (n, most)."""
         own, since = np.zeros(beside.shape, bool), np.full(len(beside), table.shape[0] - 1)
         uniform = self.rng.random(own.shape)
         for t in range(self.schema.most):
@@ -224,9 +255,10 @@ class _Drawing:
             since = rows_since(np.pad(own[:, : t + 1], ((0, 0), (0, 1))))[:, -1]
         return own
 
-    def fill(self, measured: list[Any], likely: Floats) -> None:
-        """Give a row without any value one of a variable that the patient has, or else of any."""
-        row = np.argwhere(self.here & ~np.logical_or.reduce(measured))
+    def fill(self, measured: Sequence[NDArray[np.bool_]], of: NDArray[np.bool_]) -> None:
+        """Give a row among ``of`` without any of these one that the patient has, or else any."""
+        row = np.argwhere(of & ~np.logical_or.reduce(measured))
+        likely = np.array([float(has.sum()) for has in measured])
         own = np.stack([has.any(axis=1) for has in measured], axis=1)[row[:, 0]]
         chosen = draw_entry(np.where(own.any(axis=1, keepdims=True), own * likely, likely + 1.0), self.rng)
         for k, has in enumerate(measured):
@@ -379,8 +411,3 @@ class _Drawing:
         last = steps.astype(np.int64) % 10
         chosen = steps + drawn(near, self.rng.random(steps.shape), last)[0] - _NEAR
         return np.where(np.isnan(values), np.nan, lower + chosen * step)
-
-
-def packed_to(has: Any, values: Any) -> Any:
-    """Values of the measured rows moved to the left, the others behind them."""
-    return np.take_along_axis(values, np.argsort(~has, axis=1, kind="stable"), axis=1)

@@ -189,12 +189,37 @@ def _ranks(group: NDArray[np.int64], keys: NDArray[Any]) -> NDArray[np.int64]:
     return ranks
 
 
+def packed_to(has: NDArray[np.bool_], values: Any) -> Any:
+    """Values of the rows that have one moved to the left, the others behind them."""
+    return np.take_along_axis(values, np.argsort(~has, axis=1, kind="stable"), axis=1)
+
+
 def packed(values: Floats, *others: Floats) -> list[Floats]:
     """The measured values of each history moved to the left, and the others taken at the same rows."""
-    order = np.argsort(np.isnan(values), axis=1, kind="stable")
-    return [
-        np.take_along_axis(np.where(np.isnan(values), np.nan, array), order, 1) for array in (values, *others)
-    ]
+    has = ~np.isnan(values)
+    return [packed_to(has, np.where(has, array, np.nan)) for array in (values, *others)]
+
+
+def present(
+    histories: Histories, schema: PatientSchema
+) -> dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """For each of the schema's presences, whether it is there, and the rows that count, both (N, most)."""
+    found: dict[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
+    rows = np.arange(schema.most) < histories.rows[:, None]
+    for presence in schema.presences:
+        own = np.zeros(rows.shape, bool)
+        for name in presence.columns:
+            values = histories.numbers[name]
+            # a terminal column tells where its event is
+            own |= values == 1 if name in schema.terminal else ~np.isnan(values)
+        found[presence.name] = own, found[presence.within][0] if presence.within else rows
+    return found
+
+
+def share_classes(own: NDArray[np.bool_], of: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Class of the share of rows ``of`` each history that are ``own`` as well, -1 without rows."""
+    count = of.sum(axis=1)
+    return np.where(count > 0, share_class(own.sum(axis=1) / np.maximum(count, 1)), -1)
 
 
 @dataclass(frozen=True)
@@ -248,14 +273,17 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
         columns[f"{schema.order} first"] = cast(order, times[:, 0] / days(order))
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
         columns[f"{schema.order} span"] = np.where(rows > 1, span, np.nan)
+    words = np.array([*SHARE_CLASSES, None], dtype=object)
+    for name, (own, of) in present(histories, schema).items():
+        columns[f"{name} measured"] = words[share_classes(own, of)]
     for column in schema.variables:
         values = histories.numbers[column.name]
         if column.name in schema.terminal:
             columns[column.name] = np.array(column.categories, dtype=object)[(values == 1).any(axis=1) * 1]
         elif column.name in schema.increasing:
-            columns |= _course(column, values, rows)
+            columns |= _course(column, values)
         else:
-            columns |= _variable(column, values, times, rows)
+            columns |= _variable(column, values, times)
     return schema.levels.conform(pd.DataFrame(columns)).frame
 
 
@@ -289,22 +317,15 @@ def risen(values: Floats) -> Floats:
     return np.where(np.isnan(ahead), np.nan, np.fmax.accumulate(ahead, axis=1))
 
 
-def _share(column: Column, values: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:
-    classes = share_class((~np.isnan(values)).sum(axis=1) / rows)
-    return (
-        {f"{column.name} measured": np.array(SHARE_CLASSES, dtype=object)[classes]} if column.missing else {}
-    )
-
-
-def _course(column: Column, values: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:
+def _course(column: Column, values: Floats) -> dict[str, Any]:
     """Levels of an increasing column."""
     course = risen(values)
     count = (~np.isnan(course)).sum(axis=1)
     first, last = course[:, 0], course[np.arange(len(course)), np.maximum(count - 1, 0)]
-    found = _share(column, values, rows)
-    found[f"{column.name} first"] = first if column.is_numeric else categories_at(column, first)
-    found[f"{column.name} rise"] = np.where(count > 1, last - first, np.nan)
-    return found
+    return {
+        f"{column.name} first": first if column.is_numeric else categories_at(column, first),
+        f"{column.name} rise": np.where(count > 1, last - first, np.nan),
+    }
 
 
 def records_in(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
@@ -314,8 +335,8 @@ def records_in(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     return schema.conform(frame).frame
 
 
-def _variable(column: Column, values: Floats, times: Floats, rows: NDArray[np.int64]) -> dict[str, Any]:
-    name, found = column.name, _share(column, values, rows)
+def _variable(column: Column, values: Floats, times: Floats) -> dict[str, Any]:
+    name, found = column.name, dict[str, Any]()
     (packed_values, at) = packed(values, times)
     measured = (~np.isnan(values)).sum(axis=1)
     if not column.is_numeric:

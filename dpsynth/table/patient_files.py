@@ -5,9 +5,9 @@ rows in time, with the column that orders them. In long form such a file has one
 name of the column that it belongs to.
 
 Rows of a patient at the same time become one row. If a file has several, its first joins the first of each
-other file, its second the second, and so on. So no value is lost. A terminal column that a row's files lack
-has its first category, such as alive. An order that is no column of the schema links the files too.
-Rows that are written then have the numbers 1, 2, ….
+other file, its second the second, and so on. So no value is lost. The columns of a file without a row there
+are missing. A terminal column has its first category there, such as alive. An order that is no column of the
+schema links the files too. Rows that are written then have the numbers 1, 2, ….
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class PatientFile(BaseModel):
         Columns of the schema, without the unit and the order.
     item, value : str, optional
         Columns of a file in long form. ``item`` holds a column's name, ``value`` its value.
+    order : str, optional
+        The file's own name for the column that orders the rows.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class PatientFile(BaseModel):
     columns: tuple[StrictStr, ...] = ()
     item: StrictStr | None = None
     value: StrictStr | None = None
+    order: StrictStr | None = None
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -77,19 +80,32 @@ class PatientFile(BaseModel):
 
     @classmethod
     def of(cls, name: str, entry: Any) -> PatientFile:
-        """Read what a YAML file says of a file: a list of columns, or a mapping for the long form."""
+        """Read what a YAML file says of a file: a list of columns, or a mapping that says more."""
         if isinstance(entry, Mapping):
             return cls(**{**{str(key): value for key, value in entry.items()}, "name": name})
         if isinstance(entry, Sequence) and not isinstance(entry, str):
             return cls(name=name, columns=entry)
-        raise SchemaError(f"files: {name!r} must have a list of columns, or item, value and columns")
+        raise SchemaError(
+            f"files: {name!r} must have a list of columns, or a mapping with columns and item, value or order"
+        )
 
     def entry(self) -> Any:
         """Inverse of `of`."""
-        columns = list(self.columns)
-        if self.item is None:
-            return columns
-        return {"item": self.item, "value": self.value, "columns": columns}
+        own = {"item": self.item, "value": self.value, "order": self.order}
+        said = {key: name for key, name in own.items() if name is not None}
+        return {**said, "columns": list(self.columns)} if said else list(self.columns)
+
+
+@dataclass(frozen=True)
+class Presence:
+    """A column that may be missing in a row, or the row of a file that gives several columns.
+
+    ``within``: the file of such a column. Its presence is about the rows of that file alone.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    within: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +137,38 @@ class PatientFolder:
         return [name for name in file.columns if name not in self.per_patient]
 
     @property
+    def joined(self) -> tuple[Column, ...]:
+        """The columns of joined rows: what not every file gives may be missing, and what follows from it."""
+        columns = {column.name: column for column in self.table.columns}
+        for file in self.events if self.apart else ():
+            for name in {*self._of_rows(file)} - {*self.terminal}:
+                columns[name] = columns[name].model_copy(update={"missing": True})
+        for column, formula in self.table.formulas:
+            if any(columns[name].incomplete for name in formula.inputs):
+                columns[column.name] = column.model_copy(update={"missing": True})
+        return tuple(columns.values())
+
+    @property
+    def presences(self) -> tuple[Presence, ...]:
+        """The columns and files that may be missing in joined rows, see `Presence`."""
+        found: dict[str, Presence] = {}
+        modelled = {column.name for column in self.table.columns if column.derived is None}
+        wide = [file for file in self.events if self.apart and not file.item]
+        panels = [
+            Presence(file.name, tuple(c for c in self._of_rows(file) if c in modelled)) for file in wide
+        ]
+        homes = {name: panel for panel in panels if len(panel.columns) > 1 for name in panel.columns}
+        for given, column in zip(self.table.columns, self.joined, strict=True):
+            name, home = column.name, homes.get(column.name)
+            if name in (self.order, *self.per_patient, *self.terminal) or name not in modelled:
+                continue
+            if home is not None:
+                found.setdefault(home.name, home)
+            if given.missing or (home is None and column.missing):
+                found[name] = Presence(name, (name,), home.name if home else "")
+        return tuple(found.values())
+
+    @property
     def apart(self) -> bool:
         """Whether the values of a row come from several places, so that any may be absent."""
         return len(self.events) > 1 or any(file.item is not None for file in self.files)
@@ -132,8 +180,13 @@ class PatientFolder:
         if twice:
             raise ValueError(f"files: {twice[0]!r} is given twice")
         for file in self.files:
-            if file.item is not None and len({self.unit, self.order, file.item, file.value}) < 4:
-                raise ValueError(f"files: item and value of {file.name!r} must be columns of their own")
+            links = [self.unit, file.order or self.order, *filter(None, (file.item, file.value))]
+            if len({*links}) < len(links) or file.order in file.columns:
+                raise ValueError(
+                    f"files: item, value and order of {file.name!r} must be columns of their own"
+                )
+            if file.order is not None and file not in self.events:
+                raise ValueError(f"files: {file.name!r} has one row for each patient, so it needs no order")
             for name in file.columns:
                 if name in (self.unit, self.order):
                     raise ValueError(f"files: {file.name!r} need not name {name!r}, take it off the list")
@@ -156,11 +209,6 @@ class PatientFolder:
         for file in self.events if self.apart else ():
             if not self._of_rows(file):
                 raise ValueError(f"files: {file.name!r} must give a column that changes from row to row")
-            for name in self._of_rows(file):
-                if not self.table.column(name).missing and name not in self.terminal:
-                    raise ValueError(
-                        f"column {name!r} must have missing: true, since other files or items have rows too"
-                    )
 
     def read(self, folder: Path, csv_format: CsvFormat) -> pd.DataFrame:
         """Read the rows, with the unit's column as text, patient by patient in order.
@@ -176,6 +224,9 @@ class PatientFolder:
             path = _found(folder / file.name)
             try:
                 cells, source = read_cells(path, self._columns(file), csv_format)
+                if file.order is not None:
+                    cells = cells.drop(columns=self.order, errors="ignore")
+                    cells = cells.rename(columns={file.order: self.order})
                 ids = self._ids(path, cells, file)
                 if file.item is not None:
                     parts += self._items(path, cells, source, ids, file)
@@ -191,23 +242,23 @@ class PatientFolder:
             if file in self.events:
                 parts.append(self._wide(path, frame, ids, file))
         joined = self._joined(parts)
-        units, apart = joined[self.unit], [self.unit] if self._timed else [self.unit, self.order]
+        units = joined[self.unit]
         for file, own_values in patients:
             _refuse_unknown(folder / file.name, units, own_values.index)
             without = len(own_values.index.difference(pd.Index(units)))
             if without:
                 _tell(folder / file.name, f"{without:,} patient(s) without a row in the other files")
             joined = joined.join(own_values, on=self.unit)
-        return self.table.check(joined).assign(**{name: joined[name] for name in apart})
+        return joined
 
     def write(self, rows: pd.DataFrame, folder: Path, *, escape_formulas: bool = True) -> None:
         """Write rows to the files, into a folder that exists. Missing values have no row in long form."""
         for file in self.files:
-            part = self._split(rows, file)
+            part = self._split(rows, file).rename(columns={self.order: file.order or self.order})
             write_table(part, folder / file.name, escape_formulas=escape_formulas)
 
     def _split(self, rows: pd.DataFrame, file: PatientFile) -> pd.DataFrame:
-        columns, keys = list(file.columns), [self.unit, self.order]
+        columns, keys = self._given(file), [self.unit, self.order]
         if file not in self.events:
             return rows.groupby(self.unit, sort=False)[columns].first().reset_index()
         if file.item is not None:
@@ -228,6 +279,14 @@ class PatientFolder:
         numeric = all(self.table.column(name).is_numeric for name in file.columns)
         return values.astype(np.float64) if numeric else values.map(str)
 
+    def _given(self, file: PatientFile) -> list[str]:
+        """The columns that a file gives, and those by formula that one of them is read from."""
+        sources = {
+            name for column, of in self.table.readings if column.name in file.columns for name in of.inputs
+        }
+        derived = [column.name for column in self.table.columns if column.derived is not None]
+        return list(dict.fromkeys((*file.columns, *(name for name in derived if name in sources))))
+
     @property
     def _timed(self) -> bool:
         return self.order in self.table.names
@@ -238,8 +297,11 @@ class PatientFolder:
 
     def _columns(self, file: PatientFile) -> list[Column]:
         """Describe the cells of a file for its reader."""
-        order = list(map(self.table.column, self._times(file)))
-        own = [self.table.column(name) for name in file.columns]
+        order = [
+            self.table.column(name).model_copy(update={"name": file.order or name})
+            for name in self._times(file)
+        ]
+        own = [self.table.column(name) for name in self._given(file)]
         if file.item is None:
             return order + own
         words = tuple(dict.fromkeys(str(word) for column in own for word in column.categories))
@@ -255,7 +317,8 @@ class PatientFolder:
         needed |= {file.item: "names the columns", str(file.value): "holds values"} if file.item else {}
         for name, role in needed.items():
             if name not in cells:
-                raise DataError(f"{path}: the column {name!r}, which {role}, is not in the file")
+                own = file.order if file.order and name == self.order else name
+                raise DataError(f"{path}: the column {own!r}, which {role}, is not in the file")
         links = {self.unit} if self._times(file) else {self.unit, self.order} & needed.keys()
         for name in sorted(links):
             empty = without_value(cells[name], self.table.missing_words)
@@ -266,7 +329,7 @@ class PatientFolder:
 
     def _checked(self, cells: pd.DataFrame, source: Path | CsvFile, file: PatientFile) -> pd.DataFrame:
         """The columns that are read from a file. Those that come from other files are left out."""
-        own = [*self._times(file), *([] if file.item else file.columns)]
+        own = [*self._times(file), *([] if file.item else self._given(file))]
         elsewhere = {self.unit, file.item, file.value, *self.table.names, *self.table.ignored} - {*own}
         kept = [name for name in cells.columns if name not in elsewhere]
         found = self.table.select(own).check(cells[kept], path=source) if own else cells[[]]
@@ -302,10 +365,11 @@ class PatientFolder:
         times = self._checked(cells, source, file)
         codes, distinct = pd.factorize(cells[file.item])
         names = np.array([*map(unescape, texts(pd.Series(distinct))), ""], dtype=object)[codes]
-        parts = []
+        # an item without a value is as good as none
+        parts, table = [], self.table.model_copy(update={"columns": self.joined})
         for name in file.columns:
             here = names == name
-            one = self.table.select([name])
+            one = table.select([name])
             cells_of_item = cells[[file.value]].rename(columns={file.value: name})
             try:
                 values = one.check(cells_of_item[here])

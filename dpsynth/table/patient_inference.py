@@ -99,11 +99,10 @@ def infer_patient_schema(
     events = {file: frame for file, frame in frames.items() if frame[unit].duplicated().any()}
     if not events:
         raise of_records(f"no value of {unit!r} repeats, so no patient has several rows")
-    order = order or _order(events, unit, remarks)
-    lacking = next((file for file, frame in events.items() if order not in frame), None)
-    if lacking is not None:
-        raise DataError(f"{lacking} has no column {order!r}. Each file of rows needs it")
-    drafting = _Drafting(unit, order, keep, missing_words, progress, remarks)
+    orders = _orders(events, unit, order, remarks)
+    order = order or next(iter(orders.values()))
+    events = {file: frame.rename(columns={orders[file]: order}) for file, frame in events.items()}
+    drafting = _Drafting(unit, order, keep, missing_words, progress, remarks, orders)
     drafting.times(pd.concat([frame[order] for frame in events.values()], ignore_index=True))
     # What visits may repeat is read from a file of one row for each patient.
     for file, frame in frames.items():
@@ -121,7 +120,7 @@ def infer_patient_schema(
         unit,
         order,
         *drafting.columns,
-        *(name for file in drafting.files for name in (file.item, file.value)),
+        *(name for file in drafting.files for name in (file.item, file.value, file.order)),
     }
     schema = PatientSchema(
         unit=unit,
@@ -149,6 +148,8 @@ class _Drafting:
     missing_words: tuple[str, ...]
     progress: Callable[[int, int], None] | None
     remarks: list[Remark]
+    #: each file's own name for the order
+    orders: Mapping[str, str]
     columns: dict[str, Column] = field(default_factory=dict)
     per_patient: list[str] = field(default_factory=list)
     files: list[PatientFile] = field(default_factory=list)
@@ -202,7 +203,10 @@ class _Drafting:
         firsts = frame.groupby(self.unit, sort=False)[constant].first() if constant else pd.DataFrame()
         self.per_patient += (same := self._drafted(firsts, file))
         names = same + self._drafted(own.drop(columns=constant), file, changing=True)
-        self.files += [PatientFile(name=file, columns=tuple(names))] if file else []
+        self.files += [PatientFile(name=file, columns=tuple(names), order=self._own(file))] if file else []
+
+    def _own(self, file: str) -> str | None:
+        return self.orders[file] if self.orders[file] != self.order else None
 
     @property
     def apart(self) -> bool:
@@ -225,18 +229,15 @@ class _Drafting:
 
     def finished(self) -> list[Column]:
         """The columns. Those that change from row to row have no special codes."""
-        apart, found = self.apart, []
+        found = []
         for column in self.columns.values():
-            changes: dict[str, object] = {}
-            if column.name not in (self.order, *self.per_patient):
-                changes = {"missing": True} if apart else {}
-                if column.special:
-                    text = "codes are read as missing, since rows have no special codes"
-                    self.remarks.append(Remark(column.name, "note", text))
-                    read = tuple(name.replace("special", "missing_codes") for name in column.unreviewed)
-                    changes = {"missing": True, "missing_codes": column.special, "special": ()}
-                    changes["unreviewed"] = read
-            found.append(column.model_copy(update=changes))
+            if column.special and column.name not in (self.order, *self.per_patient):
+                text = "codes are read as missing, since rows have no special codes"
+                self.remarks.append(Remark(column.name, "note", text))
+                read = tuple(name.replace("special", "missing_codes") for name in column.unreviewed)
+                changes = {"missing": True, "missing_codes": column.special, "special": ()}
+                column = column.model_copy(update={**changes, "unreviewed": read})
+            found.append(column)
         return found
 
     def _drafted(self, frame: pd.DataFrame, file: str, *, changing: bool = False) -> list[str]:
@@ -268,7 +269,8 @@ class _Drafting:
         if names:
             text = f"each {item} is a column, whose values stand in {value}. Is it so?"
             self.remarks.append(Remark(None, "question", f"{file}: {text}"))
-            self.files.append(PatientFile(name=file, columns=tuple(names), item=item, value=value))
+            own = self._own(file)
+            self.files.append(PatientFile(name=file, columns=tuple(names), item=item, value=value, order=own))
 
     def _constant(self, frame: pd.DataFrame, unit: pd.Series) -> list[str]:
         """Columns with one value for each patient, apart from slips."""
@@ -312,24 +314,42 @@ def _unit(frames: Mapping[str, pd.DataFrame], remarks: list[Remark]) -> str:
     return chosen
 
 
-def _order(events: Mapping[str, pd.DataFrame], unit: str, remarks: list[Remark]) -> str:
-    """The column that orders the rows: by its name, or because it increases."""
-    scores: dict[str, tuple[int, bool]] = {}
-    first, *others = events.values()
-    for name in map(str, first.columns):
-        if name != unit and all(name in frame for frame in others):
-            score = min(_looks_like_times(frame[name], frame[unit]) for frame in events.values())
-            scores |= {name: score} if score[0] else {}
-    if not scores:
-        where, name = (" in all files", ". It has one name in all files") if others else ("", "")
-        raise DataError(
-            f"no column{where} seems to order the rows of a patient. Name one with order (--order), such as "
-            f"a day or the number of a visit{name}"
-        )
-    chosen = max(scores, key=lambda name: scores[name])
-    rest = [name for name in scores if name != chosen]
-    asked = f" Other candidates, for order or --order: {few(rest)}." if rest else ""
-    remarks.append(Remark(chosen, "question", f"orders the rows of a patient. Is it so?{asked}"))
+def _orders(
+    events: Mapping[str, pd.DataFrame], unit: str, order: str | None, remarks: list[Remark]
+) -> dict[str, str]:
+    """The column of each file that orders its rows: by its name, or because it increases.
+
+    One that all files have goes first.
+    """
+    scores: dict[str, dict[str, tuple[int, bool]]] = {}
+    for file, frame in events.items():
+        if order not in frame:
+            found = {str(c): _looks_like_times(frame[c], frame[unit]) for c in frame.columns.drop(unit)}
+            scores[file] = {name: score for name, score in found.items() if score[0]}
+    common = {
+        name: min(found[name] for found in scores.values())
+        for name in next(iter(scores.values()), {})
+        if len(scores) == len(events) and all(name in found for found in scores.values())
+    }
+    chosen = dict.fromkeys(events, order or "")
+    for file, found in {"": common}.items() if common else scores.items():
+        if not found:
+            where = f" of {file}" if file else ""
+            how = (
+                "Give it the name that another file has"
+                if len(events) > 1
+                else "Name one with order (--order)"
+            )
+            raise DataError(
+                f"no column{where} seems to order the rows of a patient. {how}, such as a day or the number "
+                "of a visit"
+            )
+        name = max(found, key=lambda each: found[each])
+        rest = [each for each in found if each != name]
+        asked = f" Other candidates, for order or --order: {few(rest)}." if rest else ""
+        whose = "a patient" if common else file
+        remarks.append(Remark(name, "question", f"orders the rows of {whose}. Is it so?{asked}"))
+        chosen |= dict.fromkeys(events, name) if common else {file: name}
     return chosen
 
 

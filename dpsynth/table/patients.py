@@ -23,7 +23,7 @@ from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yam
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.io import WRITABLE, read_cells, read_table
-from dpsynth.table.patient_files import PatientFile, PatientFolder, ordered
+from dpsynth.table.patient_files import PatientFile, PatientFolder, Presence, ordered
 from dpsynth.table.schema import Schema, digest_of
 from dpsynth.table.values import days
 
@@ -118,6 +118,8 @@ class PatientSchema(BaseModel):
 
     @model_validator(mode="after")
     def _fields_fit(self) -> PatientSchema:
+        if self.files:
+            self.folder.check()
         names = self.names
         if self.unit in names:
             raise ValueError(f"the unit {self.unit!r} identifies patients and cannot be a column")
@@ -168,14 +170,13 @@ class PatientSchema(BaseModel):
         clash = min(shared, default=None)
         if clash is not None:
             raise ValueError(f"the column {clash!r} has the name of a level, rename it")
-        if self.files:
-            self.folder.check()
         return self
 
     @property
     def folder(self) -> PatientFolder:
         """The files that give the rows."""
-        return PatientFolder(self.files, self.table, self.unit, self.order, self.per_patient, self.terminal)
+        given = self._schema(self.columns)
+        return PatientFolder(self.files, given, self.unit, self.order, self.per_patient, self.terminal)
 
     def writes_folder(self, path: str | Path) -> bool:
         """Whether rows are written to ``path`` as a folder of files: it has no suffix of a table."""
@@ -211,7 +212,7 @@ class PatientSchema(BaseModel):
             facts["rows"]["unreviewed"] = list(self.rows_unreviewed)
         if self.files:
             facts["files"] = {file.name: file.entry() for file in self.files}
-        table = self.table.model_copy(update={"ignored": self.ignored}).to_dict()
+        table = self._schema(self.columns).model_copy(update={"ignored": self.ignored}).to_dict()
         facts |= {key: table.get(key) for key in ("ignored", "other_columns", "missing_words")}
         columns = table["columns"]
         for column in columns:
@@ -317,8 +318,9 @@ class PatientSchema(BaseModel):
         if Path(path).is_dir():
             if not self.files:
                 raise DataError(f"{path} is a folder. Name its files in the schema, under 'files'")
-            return self.folder.read(Path(path), csv_format)
-        frame, file = read_cells(path, self.columns, csv_format)
+            frame, file = self.folder.read(Path(path), csv_format), None
+        else:
+            frame, file = read_cells(path, self.columns, csv_format)
         rows = self.table.check(frame, path=file)
         apart = {name: frame[name] for name in (self.unit, self.order) if name in frame}
         apart |= {self.order: ordered(apart[self.order])} if self.order in apart else {}
@@ -351,10 +353,16 @@ class PatientSchema(BaseModel):
 
     @property
     def table(self) -> Schema:
-        """The columns as a schema of rows, without the unit."""
+        """The columns as a schema of rows, without the unit.
+
+        Columns of one of several files may be missing.
+        """
+        return self._schema(self.folder.joined if self.files else self.columns)
+
+    def _schema(self, columns: tuple[Column, ...]) -> Schema:
         apart = (self.unit,) if self.timed else (self.unit, self.order)
         return Schema(
-            columns=self.columns,
+            columns=columns,
             constraints=self.constraints,
             ignored=(*apart, *self.ignored),
             other_columns=self.other_columns,
@@ -387,7 +395,7 @@ class PatientSchema(BaseModel):
     @property
     def rows(self) -> Schema:
         """The columns that may change from row to row, without derived ones."""
-        own = Schema(columns=self.columns).modelled
+        own = self.table.modelled
         return own.select([name for name in own.names if name not in self.per_patient])
 
     @property
@@ -406,9 +414,16 @@ class PatientSchema(BaseModel):
         return _course(column) if column.name in self.increasing else _levels_of_variable(column)
 
     @property
+    def presences(self) -> tuple[Presence, ...]:
+        """Columns and rows of files that may be missing in a row, in the order in which they are drawn."""
+        if self.files:
+            return self.folder.presences
+        return tuple(Presence(column.name, (column.name,)) for column in self.variables if column.missing)
+
+    @property
     def levels(self) -> Schema:
         """The schema of the table with one row for each patient."""
-        own = Schema(columns=self.columns).modelled
+        own = self.table.modelled
         columns = [own.column(name) for name in own.names if name in self.per_patient]
         read = ("upper",) if self.rows_unreviewed else ()
         columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most, unreviewed=read))
@@ -418,7 +433,9 @@ class PatientSchema(BaseModel):
             first = order.model_copy(update={"name": f"{clock.name} first"})
             span = _length(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit)
             times = [(order, [first, span])]
-        for column, found in (*times, *((each, self._levels_of(each)) for each in self.variables)):
+        shares = ((self.table.column(each.columns[0]), [_share(each)]) for each in self.presences)
+        variables = ((each, self._levels_of(each)) for each in self.variables)
+        for column, found in (*times, *shares, *variables):
             # what was read off the rows shows in their levels
             columns += [level.model_copy(update={"unreviewed": column.unreviewed}) for level in found]
         return Schema(
@@ -459,9 +476,10 @@ def _length(name: str, lower: float, upper: float, step: float | None, unit: str
     return Column(name=name, kind=kind, lower=0, upper=upper - lower, step=step, **fields)
 
 
-def _measured(column: Column) -> list[Column]:
-    share = Column(name=f"{column.name} measured", kind="ordinal", categories=SHARE_CLASSES)
-    return [share] if column.missing else []
+def _share(presence: Presence) -> Column:
+    """The level of a share of rows. A patient without rows of the file has none."""
+    share: dict[str, Any] = {"categories": SHARE_CLASSES, "missing": bool(presence.within)}
+    return Column(name=f"{presence.name} measured", kind="ordinal", **share)
 
 
 def _course(column: Column) -> list[Column]:
@@ -469,11 +487,11 @@ def _course(column: Column) -> list[Column]:
     first = column.model_copy(update={"name": f"{column.name} first"})
     lower, upper = column.bounds if column.is_numeric else (0.0, len(column.categories) - 1.0)
     step = column.resolution if column.is_numeric else 1.0
-    return [*_measured(column), first, _length(f"{column.name} rise", lower, upper, step, column.unit)]
+    return [first, _length(f"{column.name} rise", lower, upper, step, column.unit)]
 
 
 def _levels_of_variable(column: Column) -> list[Column]:
-    name, found = column.name, _measured(column)
+    name, found = column.name, list[Column]()
     if not column.is_numeric:
         mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories}
         found.append(Column(name=f"{name} mode", missing=column.missing, **mode))

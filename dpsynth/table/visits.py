@@ -3,10 +3,11 @@
 Every table is a chain. The last axis is what a row shows. The others are what came before, or what is fixed
 for the patient.
 
-- *measured*: whether a variable has a value. Given are the rows since its last value and the class of its
-  share of rows. So is which variables before it have a value in this row: none, some, or the last one.
+- *measured*: whether a variable has a value, or a file has a row. Given are the rows since it last was so and
+  the class of its share of rows. So is which of those before it are there in this row: none, some, or the
+  last one. For a variable of a file that gives several, the file's rows alone count.
 - *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
-  the first variable that may be missing has values in both rows.
+  the first of these is there in both rows.
 - *rise*: the same as a gap for the values of an increasing column.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the
   line. Given is the last one.
@@ -29,7 +30,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
-from dpsynth.table.histories import Floats, Histories, Standardised, packed, risen, share_class, trend
+from dpsynth.table.histories import (
+    Floats,
+    Histories,
+    Standardised,
+    packed,
+    packed_to,
+    present,
+    risen,
+    share_classes,
+    trend,
+)
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.values import positions
 
@@ -73,13 +84,14 @@ def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None
     """
     few = [column.name for column in small_categories(schema)]
     parents = dict(zip(few[1:], few, strict=False)) if parents is None else parents
-    absent = [column.name for column in schema.variables if column.missing]
-    tables = []
-    for k, name in enumerate(absent):
-        tables.append(VisitTable("measured", name, (_SINCE, len(SHARE_CLASSES), 3 if k else 1, 2)))
+    tables, homes = [], set[str]()
+    for presence in schema.presences:
+        known = 3 if presence.within in homes else 1
+        tables.append(VisitTable("measured", presence.name, (_SINCE, len(SHARE_CLASSES), known, 2)))
+        homes.add(presence.within)
     bins = len(RATIOS) - 1
     if schema.timed:
-        tables.append(VisitTable("gap", "", (bins + 1, 4 if absent else 1, bins)))
+        tables.append(VisitTable("gap", "", (bins + 1, 4 if tables else 1, bins)))
     for column in schema.variables:
         if column.name in schema.terminal:
             continue
@@ -159,22 +171,21 @@ def both_measured(measured: NDArray[np.bool_]) -> Ints:
 
 def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Ints:
     """Cell of each row of each history in a flattened table, -1 for none, shape (N, most)."""
-    here = np.arange(schema.most) < histories.rows[:, None]
-    absent = [column.name for column in schema.variables if column.missing]
-    measured = {name: ~np.isnan(histories.numbers[name]) for name in absent}
     if table.kind == "measured":
-        own = measured[table.column]
-        shares = share_class(own.sum(axis=1) / histories.rows)
-        beside = [measured[name] for name in absent[: absent.index(table.column)]]
+        measured = present(histories, schema)
+        own, of = measured[table.column]
+        beside = [measured[name][0] for name in siblings(schema, table.column)]
         parents = (
-            rows_since(own),
-            np.broadcast_to(shares[:, None], here.shape),
-            measured_before(beside, here),
+            rows_since(packed_to(of, own)),
+            np.broadcast_to(share_classes(own, of)[:, None], own.shape),
+            packed_to(of, measured_before(beside, own.shape)),
         )
-        return _flat(table, parents, np.where(here, own, -1))
+        return _flat(table, parents, packed_to(of, np.where(of, own, -1)))
     if table.kind == "gap":
-        pair = both_measured(measured[absent[0]]) if absent else np.zeros(here.shape, np.int64)
-        last, ratios = _ratios(histories.numbers[schema.order])
+        times = histories.numbers[schema.order]
+        last, ratios = _ratios(times)
+        first = next(iter(present(histories, schema).values()), None)
+        pair = both_measured(first[0]) if first else np.zeros(times.shape, np.int64)
         return _flat(table, (last, pair), ratios)
     if table.kind == "rise":
         last, ratios = _ratios(risen(histories.numbers[table.column]))
@@ -204,12 +215,18 @@ def is_last(rows: Ints, most: int) -> NDArray[np.bool_]:
     return np.arange(most) == rows[:, None] - 1
 
 
-def measured_before(measured: Sequence[NDArray[np.bool_]], here: NDArray[np.bool_]) -> Ints:
-    """For each row, which of the variables before have a value: 0 none, 1 some, 2 the last of them."""
-    some = np.logical_or.reduce([np.zeros(here.shape, bool), *measured])
-    return (
-        np.where(measured[-1], 2, some.astype(np.int64)) if len(measured) else np.zeros(here.shape, np.int64)
-    )
+def siblings(schema: PatientSchema, name: str) -> list[str]:
+    """The presences before this one, of columns of the same file or of none."""
+    known = [presence.name for presence in schema.presences]
+    own = schema.presences[known.index(name)].within
+    return [presence.name for presence in schema.presences[: known.index(name)] if presence.within == own]
+
+
+def measured_before(measured: Sequence[NDArray[np.bool_]], shape: tuple[int, ...]) -> Ints:
+    """For each row, which of the presences before are there: 0 none, 1 some, 2 the last of them."""
+    if not measured:
+        return np.zeros(shape, np.int64)
+    return np.where(measured[-1], 2, np.logical_or.reduce(measured).astype(np.int64))
 
 
 def _ratios(values: Floats) -> tuple[Ints, Ints]:

@@ -9,6 +9,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from dpsynth.table.histories import Histories
+from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column
 
@@ -54,6 +55,28 @@ def visits(n: int, seed: int = 0, most: int = 9) -> pd.DataFrame:
 def histories_of(frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
     """One row for each patient, as releases read them."""
     return Histories.of(frame, schema, np.random.default_rng(0)).to_frame(schema)
+
+
+#: The same from two files, of which one gives two columns and one of them may be missing there.
+FILED = VISITS.model_copy(
+    update={
+        "columns": tuple(c.model_copy(update={"missing": c.name == "grade"}) for c in VISITS.columns),
+        "files": (
+            PatientFile(name="patients.csv", columns=("sex",)),
+            PatientFile(name="visits.csv", columns=("grade", "weight")),
+            PatientFile(name="labs.csv", item="test", value="value", columns=("lab",)),
+        ),
+    }
+)
+
+
+def filed(n: int, seed: int = 0) -> pd.DataFrame:
+    """Rows of `visits` of which some come from one of the two files, and some from both."""
+    frame = visits(n, seed, most=FILED.most)
+    lacks = np.random.default_rng(seed + 1).random(len(frame)) < 0.4
+    frame.loc[lacks, ["grade", "weight"]] = None
+    frame.loc[lacks & frame["lab"].isna(), "lab"] = 50.0
+    return frame
 
 
 #: Stays with a stage that never falls, a death, an age by formula, and rules.

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from visits import STAYS, VISITS, histories_of, stays, visits
+from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 
 from dpsynth.accounting import Ledger
 from dpsynth.errors import RejectionError
@@ -16,6 +16,7 @@ from dpsynth.model.trajectories import Trajectories, conditional, correlations, 
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.table.histories import patient_table
+from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
 from dpsynth.table.visits import visit_tables
@@ -197,6 +198,40 @@ def test_every_row_measures_something():
     model, levels = exact(frame, schema)
     rows = draw_rows(model, levels, np.random.default_rng(0))
     assert rows[["lab", "grade"]].notna().any(axis=1).all()
+
+
+def test_the_columns_of_a_file_are_there_together():
+    """Catches half a visit: values of one file's row that are drawn to be there or missing one by one."""
+    frame = filed(3000, seed=4)
+    model, levels = exact(frame, FILED)
+    rows = draw_rows(model, levels, np.random.default_rng(0))
+    visit = rows["weight"].notna()
+    assert not rows.loc[~visit, "grade"].notna().any() and (visit | rows["lab"].notna()).all()
+    real = frame["weight"].notna()
+    for found, true in ((visit, real), (rows.loc[visit, "grade"].notna(), frame.loc[real, "grade"].notna())):
+        assert abs(found.mean() - true.mean()) < 0.02
+    own = frame.assign(visit=real).groupby("id")["visit"].mean()
+    assert set(own[(levels["visits.csv measured"] == "all").to_numpy()]) == {1.0}
+    assert levels["grade measured"].isna().equals(own.reset_index(drop=True) == 0)
+
+
+def test_a_terminal_event_has_a_row_of_its_file():
+    """Catches a death in a file whose row has no other value, where each real row of the file has all."""
+    columns = tuple(c for c in STAYS.columns if c.name in ("day", "sbp", "dbp", "died"))
+    files = (
+        PatientFile(name="stays.csv", columns=("sbp", "died")),
+        PatientFile(name="labs.csv", columns=("dbp",)),
+    )
+    fields = {"columns": columns, "files": files, "per_patient": (), "increasing": (), "constraints": ()}
+    schema = STAYS.model_copy(update=fields)
+    frame = stays(1500)[["id", "day", "sbp", "dbp", "died"]]
+    frame["sbp"] = frame["sbp"].where((frame.index % 3 > 0) | (frame["died"] == "yes"))
+    frame["dbp"] = frame["dbp"].where((frame.index % 2 > 0) | frame["sbp"].isna())
+    model, levels = exact(frame, schema)
+    rows = draw_rows(model, levels, np.random.default_rng(0))
+    assert (rows["died"] == "yes").sum() > 100
+    assert rows.loc[rows["died"] == "yes", "sbp"].notna().all()
+    assert rows[["sbp", "dbp"]].notna().any(axis=1).all()
 
 
 def test_an_order_that_is_not_released_only_orders():

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 from scipy import stats
-from visits import STAYS, VISITS, WARDS, histories_of, stays, visits, wards
+from visits import FILED, STAYS, VISITS, WARDS, filed, histories_of, stays, visits, wards
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.contents import Stage
@@ -244,6 +244,11 @@ CASES = {
     "life table": Case(life_table, 1.0),
     "tables of rows": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(9), table=patients
+    ),
+    "tables of rows of several files": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=FILED),
+        np.sqrt(10),
+        table=lambda n, seed=0: histories_of(filed(n, seed), FILED),
     ),
     "tables of rows with courses": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS),

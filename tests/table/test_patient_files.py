@@ -225,6 +225,8 @@ FILES = {
         ({"labs.csv": {**FILES["labs.csv"], "unit": "mg"}}, "unit"),
         ({"labs.csv": {**FILES["labs.csv"], "item": "day"}}, "columns of their own"),
         ({"labs.csv": "hdl"}, "list of columns"),
+        ({"labs.csv": {**FILES["labs.csv"], "order": "result"}}, "columns of their own"),
+        ({"patients.csv": {"columns": ["sex"], "order": "born"}}, "needs no order"),
         ({"patients.csv": None, "labs.csv": {**FILES["labs.csv"], "columns": ["sex", "hdl"]}}, "per patient"),
     ],
 )
@@ -235,13 +237,77 @@ def test_wrong_files_are_refused(files, message):
         PatientSchema.from_dict(SCHEMA.to_dict() | {"files": given_files})
 
 
-def test_a_value_that_another_file_may_leave_out_must_be_allowed_to_be_missing():
-    """Catches a schema that no joined table can fit."""
-    text = dump_yaml(SCHEMA.to_dict()).replace(
-        "categories: ['no', 'yes']\n  missing: true", "categories: ['no', 'yes']"
+def test_a_value_that_its_own_file_always_has_is_missing_with_the_file_alone(tmp_path):
+    """Catches a cell that may be empty since another file has rows, and formulas of it that may not be."""
+    stated = SCHEMA.to_dict()
+    for column in stated["columns"]:
+        column |= {"missing": False} if column["name"] in ("sbp", "hdl") else {}
+    derived = {"name": "sbp / 7", "kind": "continuous", "lower": 0, "upper": 99, "derived": "sbp / 7"}
+    stated["columns"].append(derived)
+    schema = PatientSchema.from_dict(stated)
+    assert schema.to_dict() == PatientSchema.from_yaml(schema.to_yaml()).to_dict()
+    put(tmp_path, [(1, 0, 120, None)], [(1, 0, "hdl", 50), (2, 1, "hdl", 51), (2, 2, "hdl", None)], "FM")
+    rows = schema.read(tmp_path)
+    assert rows["sbp"].isna().tolist() == rows["sbp / 7"].isna().tolist() == [False, True]
+    found = [(presence.name, presence.columns, presence.within) for presence in schema.presences]
+    visit = ("visits.parquet", ("sbp", "smoker"), "")
+    assert found[:2] == [visit, ("smoker", ("smoker",), "visits.parquet")]
+    assert [name for name, _, within in found[2:] if not within] == ["hdl", "crp", "=sign"]
+    put(tmp_path, [(1, 0, None, "no")], [], "F")
+    with pytest.raises(DataError, match=r"'sbp', row 1.*missing"):
+        schema.read(tmp_path)
+
+
+def test_each_file_may_call_the_time_by_its_own_name(tmp_path):
+    """Catches times of one file that are lost, or written under another name than they were read from."""
+    stated = SCHEMA.to_dict()
+    stated["files"]["labs.csv"]["order"] = "charttime"
+    stated["files"]["visits.parquet"] = {"order": "seen", "columns": ["sbp", "smoker"]}
+    schema = PatientSchema.from_yaml(dump_yaml(stated))
+    seen, taken = [(1, 0, 120, "no"), (1, 2, 130, None)], [(1, 2, "hdl", 50), (2, 1, "crp", 5)]
+    visits, labs = put(tmp_path, seen, taken, "FM")
+    plain = read(tmp_path)
+    # a column of another meaning may have the name of the order
+    visits.rename(columns={"day": "seen"}).assign(day=7).to_parquet(tmp_path / "visits.parquet")
+    labs.rename(columns={"day": "charttime"}).to_csv(tmp_path / "labs.csv", index=False)
+    rows = schema.read(tmp_path)
+    pd.testing.assert_frame_equal(rows, plain)
+    (tmp_path / "again").mkdir()
+    schema.folder.write(rows, tmp_path / "again")
+    assert [*pd.read_csv(tmp_path / "again" / "labs.csv")] == ["patient_id", "charttime", "test", "result"]
+    pd.testing.assert_frame_equal(schema.read(tmp_path / "again"), plain)
+    labs.to_csv(tmp_path / "labs.csv", index=False)
+    with pytest.raises(DataError, match="'charttime', which orders the rows, is not in the file"):
+        schema.read(tmp_path)
+
+
+def test_a_column_is_read_by_a_formula_of_its_own_file(tmp_path):
+    """Catches a discharge that is not read from its file, or not written to it."""
+    stays = pd.DataFrame({"id": [1, 1, 2], "admitted": ["2020-01-01", "2020-03-01", "2020-02-01"]})
+    stays["discharged"] = ["2020-01-05", "2020-03-02", "2020-02-01"]
+    stays.to_csv(tmp_path / "stays.csv", index=False)
+    pd.DataFrame({"id": [1], "taken": ["2020-01-02"], "test": ["k"], "value": [4.5]}).to_csv(
+        tmp_path / "labs.csv", index=False
     )
-    with pytest.raises(SchemaError, match="'smoker' must have missing: true"):
-        PatientSchema.from_yaml(text)
+    schema = PatientSchema.from_yaml("""
+unit: id
+rows: {most: 8, order: admitted}
+files:
+  stays.csv: [stay]
+  labs.csv: {item: test, value: value, order: taken, columns: [k]}
+columns:
+  - {name: admitted, kind: date, lower: 2020-01-01, upper: 2020-12-31}
+  - {name: stay, kind: integer, lower: 0, upper: 30, read_as: discharged - admitted}
+  - {name: discharged, kind: date, lower: 2020-01-01, upper: 2021-12-31, derived: admitted + stay}
+  - {name: k, kind: continuous, lower: 1, upper: 12}
+""")
+    rows = schema.read(tmp_path)
+    assert rows["stay"].fillna(-1).tolist() == [4, -1, 1, 0]
+    (tmp_path / "again").mkdir()
+    schema.folder.write(rows, tmp_path / "again")
+    again = pd.read_csv(tmp_path / "again" / "stays.csv", dtype=str)
+    pd.testing.assert_frame_equal(again[[*stays]], stays.astype(str), check_dtype=False)
+    pd.testing.assert_frame_equal(schema.read(tmp_path / "again"), rows)
 
 
 def test_files_survive_the_schemas_file():

@@ -64,10 +64,27 @@ def test_a_folder_is_drafted_and_its_own_draft_reads_it(tmp_path):
     }
     assert schema.column("blood").categories == ("A", "B") and schema.column("hdl").kind == "integer"
     assert all(schema.column(name).missing for name in ("blood", "hdl", "sbp"))
+    assert not any(column.missing for column in schema.columns)
     assert schema.ignored == ("unit", "visit_id") and "files" in schema.rows_unreviewed
     with pytest.warns(match="1 patient"):
         rows = schema.read(tmp_path)
     assert len(rows) == len(visits) and rows["hdl"].notna().any()
+
+
+def test_files_that_call_the_time_differently_are_drafted(tmp_path):
+    """Catches a folder of a hospital that is refused since a visit and a sample have times of other names."""
+    patients, visits, labs = clinic()
+    frames = {"p.csv": patients, "v.csv": visits, "labs.csv": labs.rename(columns={"day": "charttime"})}
+    frames["v.csv"] = visits.drop(columns="visit_id")
+    made = infer_patient_schema(frames)
+    orders = {file.name: file.order for file in made.schema.files}
+    assert made.schema.order == "day" and orders == {"p.csv": None, "v.csv": None, "labs.csv": "charttime"}
+    assert any("charttime: orders the rows of labs.csv. Is it so?" in line for line in made.lines())
+    for file, frame in frames.items():
+        frame.to_csv(tmp_path / file, index=False)
+    with pytest.warns(match="1 patient"):
+        assert len(made.schema.read(tmp_path)) == len(visits)
+    assert infer_patient_schema(frames, order="charttime").schema.files[1].order == "day"
 
 
 def test_codes_of_rows_are_drafted_as_missing():
