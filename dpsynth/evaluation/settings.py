@@ -42,7 +42,7 @@ class Settings(Section):
         all other columns: logistic if binary, linear if numeric. An empty list asks for none.
     constraints : list of str
         Rules that records should obey beside the schema's own, such as ``"diastolic <= systolic"``.
-        Violations are counted.
+        Records that break them are counted, also of rules that names and units suggest.
     metric : {"euclidean", "gower", "hamming"}
         Distance of nearest-neighbour accuracy.
     groups : list of str, optional

@@ -133,6 +133,17 @@ def hundredths(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
+def thousandths(measure: Measure) -> str:
+    """A share, in thousandths with three digits.
+
+    Examples
+    --------
+    >>> thousandths(Measure("Constraints", "broken", 0.63251, False))
+    '633'
+    """
+    return column_value(1000 * float(measure.value or 0.0))
+
+
 def in_percent(share: float) -> str:
     """A share of records."""
     return f"{100 * share:.1f} %"

@@ -15,7 +15,6 @@ from dpsynth.evaluation.similarity.conformity import (
     Conformity,
     conformity_measures,
     values_not_allowed,
-    violations,
 )
 from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Column, Schema
@@ -249,12 +248,6 @@ def test_bad_conditions_are_one_sentence(where: object, sentence: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_where(where, SCHEMA)  # type: ignore[arg-type]
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_violations_release_only_the_synthetic_share() -> None:
-    """Would catch the real table's share marked for release."""
-    found = list(violations([parse_rule("sbp < 9", SCHEMA)], FRAME, FRAME.iloc[:2]))
-    assert [(m.value, m.internal) for m in found] == [(0.25, False), (0.0, True)]
 
 
 RAW_SCHEMA = Schema(

@@ -1,13 +1,12 @@
-"""Values that the public schema does not allow, counted in a table as it came, and rules that records break.
+"""Values that the public schema does not allow, counted in a table as it came.
 
 Conforming a table refuses such values or clips them. The counts say how often a generator produced them. They
-need no real record, so they may be shared with the table. The language of rules is
-:mod:`dpsynth.table.rules`.
+need no real record, so they may be shared with the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,6 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBounds, OutsideRow
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.table.conform import date_numbers
-from dpsynth.table.derived import agreement
-from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import is_special
 
@@ -154,23 +151,3 @@ def _all_declared(column: Column, values: list[object]) -> bool:
     except DataError:
         return False
     return True
-
-
-def violations(rules: Sequence[Rule], synthetic: pd.DataFrame, train: pd.DataFrame) -> Iterator[Measure]:
-    """Yield the share of synthetic and of training records, conformed, that break each rule."""
-    for rule in rules:
-        for table, frame in (("synthetic", synthetic), ("train", train)):
-            broken = rule.broken(frame)
-            what = f"share of {table} records that break it, {int(broken.sum()):,} of {len(frame):,}"
-            name = f"constraint_violations_{table}[{rule.text}]"
-            yield Measure(GROUP, name, float(broken.mean()), table != "synthetic", what)
-
-
-def derived_differences(schema: Schema, synthetic: pd.DataFrame, train: pd.DataFrame) -> Iterator[Measure]:
-    """Yield the share of records in which a derived column is more than a step off its formula."""
-    for column, formula in schema.formulas:
-        for table, frame in (("synthetic", synthetic), ("train", train)):
-            _, off = agreement(frame, column, formula, schema.columns)
-            what = f"share of {table} records that are off the formula, {int(off.sum()):,} of {len(frame):,}"
-            name = f"constraint_violations_{table}[{column.name} = {formula.text}]"
-            yield Measure(GROUP, name, float(off.mean()), table != "synthetic", what)

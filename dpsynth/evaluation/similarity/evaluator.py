@@ -18,6 +18,7 @@ from dpsynth.evaluation.details import Table
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.association_errors import association_findings, correlation_errors
+from dpsynth.evaluation.similarity.broken_rules import violations
 from dpsynth.evaluation.similarity.columns import (
     ColumnDifference,
     category_coverage,
@@ -25,10 +26,12 @@ from dpsynth.evaluation.similarity.columns import (
     marginal,
     ranges_covered,
 )
-from dpsynth.evaluation.similarity.conformity import conformity_measures, derived_differences, violations
+from dpsynth.evaluation.similarity.conformity import conformity_measures
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
+from dpsynth.table.rule_counts import count_rules
 from dpsynth.table.schema import Schema
+from dpsynth.table.suggestions import suggested
 
 GROUP = "Similarity to the training records"
 _TVD = "total variation distance of single columns"
@@ -75,8 +78,10 @@ def similarity(
     measures += _coverage(synthetic, train, test, schema)
     measures += _per_column(columns)
     measures += conformity_measures(tables.raw["synthetic"], tables.raw_schema)
-    measures += violations(settings.rules(schema), synthetic, train)
-    measures += derived_differences(schema, synthetic, train)
+    # suggestions are about rows: if patients have several, about these (see trajectories)
+    asked = suggested(schema) if tables.patients is None else ()
+    count = partial(count_rules, schema, rules=settings.rules(schema), suggestions=asked)
+    measures += violations(count, synthetic, train, units=len(train), level=level)
 
     frames: dict[Table, pd.DataFrame] = {"synthetic": synthetic, "train": train}
     frames |= {} if test is None else {"test": test}

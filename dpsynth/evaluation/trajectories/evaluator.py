@@ -9,7 +9,7 @@ numbers of theirs are confidential.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +18,7 @@ from dpsynth.checks import few
 from dpsynth.evaluation.details import OverTime, Path, Paths, Table
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.conformity import violations
+from dpsynth.evaluation.similarity.broken_rules import violations
 from dpsynth.evaluation.similarity.discriminator import FOLDS, discriminate
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 from dpsynth.evaluation.trajectories import row_statistics as row
@@ -37,6 +37,8 @@ from dpsynth.evaluation.trajectories.survival import follow_up, kaplan_meier, su
 from dpsynth.table.column import Column
 from dpsynth.table.histories import Floats, Histories
 from dpsynth.table.patients import PatientSchema
+from dpsynth.table.rule_counts import count_rules
+from dpsynth.table.suggestions import suggested
 
 GROUP = "Patients over time"
 
@@ -83,7 +85,7 @@ def trajectories(
         measures += _variable(sides, column, schema.most, level)
     progress(0.4)
     measures += [*_within_rows(sides, schema, level), *_courses(sides, schema, level)]
-    measures += _broken_rules(tables, schema)
+    measures += _broken_rules(tables, schema, level)
     progress(0.5)
     details: list[Detail] = []
     for column in schema.variables:
@@ -227,12 +229,12 @@ def _courses(sides: Sides, schema: PatientSchema, level: float) -> Iterator[Meas
         yield from _distance("survival_distance", apart, what, level, None, f"[{name}]")
 
 
-def _broken_rules(tables: Tables, schema: PatientSchema) -> Iterator[Measure]:
+def _broken_rules(tables: Tables, schema: PatientSchema, level: float) -> Iterator[Measure]:
     """Shares of rows that break each rule."""
-    rules = Settings().rules(schema.table)
-    frames = [tables.rows[name] for name in NAMES] if rules else []
-    for measure in violations(rules, *frames) if rules else ():
-        yield replace(measure, detail=measure.detail.replace("records", "rows"))
+    table = schema.table
+    count = partial(count_rules, table, rules=table.rules, suggestions=suggested(schema))
+    synthetic, train = (tables.rows[name] for name in NAMES)
+    yield from violations(count, synthetic, train, units=len(tables.train), level=level, what="rows")
 
 
 def _mixed(tables: Tables, name: str, level: float) -> Findings:

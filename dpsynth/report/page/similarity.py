@@ -23,7 +23,7 @@ from dpsynth.evaluation.similarity.tails import Percentile
 from dpsynth.report.drawing.curves import plot_intervals
 from dpsynth.report.drawing.distributions import MOST_NAMES, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.drawing.style import Plot
-from dpsynth.report.formats import column_value, column_width, decimals, estimate_text, measured
+from dpsynth.report.formats import column_value, column_width, decimals, estimate_text, measured, thousandths
 from dpsynth.report.page.blocks import (
     OF_COLUMN,
     Block,
@@ -38,6 +38,7 @@ from dpsynth.report.page.blocks import (
     measure_grid,
     measure_tables,
     measures_of,
+    number,
     paragraph,
     table,
 )
@@ -131,10 +132,11 @@ def section(evaluation: Evaluation) -> Section | None:
     """Return the section. None where nothing was measured."""
     measures = measures_of(evaluation, "similarity")
     blocks: list[Block] = measure_tables(measures)
+    blocks += _rules(evaluation)
     blocks += _marginals(evaluation, measures)
     blocks += column_blocks(evaluation)
     blocks += _associations(evaluation)
-    blocks += column_tables(measures, "Resemblance")
+    blocks += column_tables([m for m in measures if "_violations_" not in m.name], "Resemblance")
     said = (*_distributions(evaluation), *_rounded(evaluation))
     if not blocks and not said:
         return None
@@ -166,6 +168,40 @@ def _rounded(evaluation: Evaluation) -> list[Sentence]:
         "rounded before any comparison, as they are before fitting."
     )
     return [Sentence(text, any_internal(real))]
+
+
+def _rules(evaluation: Evaluation) -> list[Block]:
+    """Rules by how many rows break them: declared ones, those asked for, and those that names suggest."""
+    shares = rules.rule_shares(evaluation)
+    if not shares:
+        return []
+    compared = any(rule.real is not None for rule in shares)
+    rows = tuple(
+        (
+            Cell(rule.text),
+            Cell("names and units" if rule.suggested else "schema or evaluation"),
+            number(thousandths(rule.synthetic), rule.synthetic.internal),
+            *((_real_rows(rule.real),) if compared else ()),
+        )
+        for rule in shares
+    )
+    header = ("rule", "from", "synthetic", *(("real",) if compared else ()))
+    named = [rule for rule in shares if rule.more_often]
+    grid = Grid("Rows of 1,000 that break a rule", header, rows, folded=not named)
+    said: list[Block] = []
+    if not named:
+        text, internal = "No synthetic row breaks one of these rules.", shares[0].synthetic.internal
+        if shares[0].synthetic.value:
+            text, internal = "Synthetic rows break no rule clearly more often than real rows.", True
+        said = [paragraph(Sentence(text, internal))]
+    return [Heading("Rules about rows"), *said, *_cut(grid)]
+
+
+def _real_rows(measure: Measure | None) -> Cell:
+    if measure is None:
+        return Cell("")
+    low, high = (1000 * float(end or 0.0) for end in (measure.lower, measure.upper))
+    return number(f"{thousandths(measure)} ({column_value(low)} to {column_value(high)})", measure.internal)
 
 
 def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Block]:

@@ -7,6 +7,7 @@ cells that are missing together, habits of recording, and digits beyond the decl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from dpsynth.checks import few, together
 from dpsynth.evaluation.details import (
@@ -21,7 +22,16 @@ from dpsynth.evaluation.details import (
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
 from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
-from dpsynth.report.formats import column_value, column_width, decimals, hundredths, measured, plain, shown
+from dpsynth.report.formats import (
+    column_value,
+    column_width,
+    decimals,
+    hundredths,
+    measured,
+    plain,
+    shown,
+    thousandths,
+)
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 from dpsynth.table.dates import SECONDS
 
@@ -112,17 +122,48 @@ def associations(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict("associations_weak", "caution", sentence, *both)
 
 
+@dataclass(frozen=True)
+class RuleShares:
+    """Shares of synthetic rows, and of real ones if they are known, that break a rule."""
+
+    text: str
+    suggested: bool
+    synthetic: Measure
+    real: Measure | None
+
+    @property
+    def more_often(self) -> bool:
+        """Whether synthetic rows break the rule, and surely more often than real ones as far as is known."""
+        broken = number_of(self.synthetic)
+        return broken > 0 and (self.real is None or not self.real.value or broken > most(self.real))
+
+
+def rule_shares(evaluation: Evaluation) -> list[RuleShares]:
+    """Every rule with its shares. The one that most synthetic rows break comes first."""
+    found = []
+    for measure in evaluation.measures:
+        kind, _, text = measure.name.partition("_violations_synthetic[")
+        if text and measure.value is not None:
+            real = get(evaluation, f"{kind}_violations_train[{text}")
+            found.append(RuleShares(text.removesuffix("]"), kind == "suggestion", measure, real))
+    return sorted(found, key=lambda rule: -number_of(rule.synthetic))
+
+
 def constraints(evaluation: Evaluation) -> Iterator[Verdict]:
-    """Do synthetic records break the rules of their own table?"""
-    broken = [
-        measure
-        for measure in evaluation.measures
-        if measure.name.startswith("constraint_violations_synthetic") and measure.value
-    ]
+    """Which rules do synthetic rows break more often than real ones?"""
+    broken = [rule for rule in rule_shares(evaluation) if rule.more_often]
     if broken:
-        worst = max(broken, key=number_of)
-        sentence = f"Some records break the rules of the table. Worst: {worst.name}, {measured(worst)}."
-        yield Verdict("violates_constraints", "caution", sentence, *basis(broken))
+        said = [
+            f"{thousandths(rule.synthetic)} of 1,000 synthetic rows break {rule.text}"
+            + (f", and {thousandths(rule.real)} of 1,000 real rows" if rule.real is not None else "")
+            for rule in broken
+        ]
+        sentence = f"Some synthetic rows are not believable. {_first(said)}. "
+        if any(rule.suggested and rule.real is None for rule in broken):
+            sentence += "Names and units suggest rules that real rows may break too. "
+        sentence += "Dpsynth keeps each rule that the schema declares. Declare what holds by definition."
+        named = [m for rule in broken[:_NAMED] for m in (rule.synthetic, rule.real) if m is not None]
+        yield Verdict("violates_constraints", "caution", sentence, *basis(named))
 
 
 #: part of a column's values outside its declared bounds that is reported

@@ -341,6 +341,7 @@ def check(
     from dpsynth.table.patients import PatientSchema, read_schema
     from dpsynth.table.rule_counts import count_rules
     from dpsynth.table.schema_inference import limits_of_data
+    from dpsynth.table.suggestions import suggested
 
     described = read_schema(schema)
     several = described if isinstance(described, PatientSchema) else None
@@ -370,7 +371,7 @@ def check(
                 print("\n".join(lines))
             raise
         clipped = {name: count for name, count in conformed.clipped.items() if count}
-        counts = count_rules(described, conformed.frame)
+        counts = count_rules(known, conformed.frame, known.rules, suggested(described))
         taken = limits_of_data(known, known.check(table))
         result |= {
             "rows": len(conformed.frame),

@@ -51,7 +51,7 @@ def evaluate_table(
     effects: Annotated[
         list[str] | None, Option(help="Regression to replicate, such as 'logistic: death ~ age + sex'.")
     ] = None,
-    constraint: Annotated[list[str] | None, Option(help="Rule for records, such as 'low <= high'.")] = None,
+    constraint: Annotated[list[str] | None, Option(help="Rule to count, such as 'low <= high'.")] = None,
     metric: Annotated[str | None, Option(help="euclidean, gower or hamming.")] = None,
     group: Annotated[
         list[str] | None,

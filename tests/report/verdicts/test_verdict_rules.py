@@ -263,17 +263,25 @@ def test_the_best_discriminator_counts(entries, found):
     assert of(*entries) == found
 
 
-def test_broken_rules_are_found_and_the_worst_is_named():
-    """Catches violations of real records being blamed on the synthetic ones, and those at 0 being told."""
+def test_rules_that_synthetic_rows_break_more_often_are_named():
+    """Catches a rule that is named though real rows break it as often, and real shares on a page to share."""
     entries = (
         ("constraint_violations_synthetic[age < 90]", 0.01, None, None, False),
-        ("constraint_violations_synthetic[a <= b]", 0.2, None, None, False),
-        ("constraint_violations_train[a <= b]", 0.4),
+        ("constraint_violations_train[age < 90]", 0.0, 0.0, 0.02),
+        ("suggestion_violations_synthetic[a <= b]", 0.2, None, None, False),
+        ("suggestion_violations_train[a <= b]", 0.1, 0.08, 0.12),
+        ("suggestion_violations_synthetic[c <= d]", 0.3, None, None, False),
+        ("suggestion_violations_train[c <= d]", 0.29, 0.27, 0.31),
     )
-    measures = tuple(Measure("g", n, v, bool(not rest), "") for n, v, *rest in entries)
-    (found,) = judge(Evaluation(measures))
-    assert found.code == "violates_constraints" and "[a <= b]" in found.sentence and not found.internal
-    assert len(found.rests_on) == 2
+    assert of(*entries) == {"violates_constraints": "caution"}
+    measures = (Measure("g", name, value, "train" in name, "", *rest[:2]) for name, value, *rest in entries)
+    evaluation = Evaluation(tuple(measures))
+    (found,) = judge(evaluation)
+    said = "200 of 1,000 synthetic rows break a <= b, and 100 of 1,000 real rows. 10 of"
+    assert found.internal and said in found.sentence and "c <= d" not in found.sentence
+    (shared,) = judge(evaluation.released())
+    assert not shared.internal and "300 of 1,000 synthetic rows break c <= d." in shared.sentence
+    assert "1,000 real" not in shared.sentence and "real rows may break too" in shared.sentence
     assert of(("constraint_violations_synthetic[a]", 0.0)) == {}
 
 
