@@ -9,16 +9,19 @@ free of cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.model.base_model.rule_factors import obeyed
+from dpsynth.table.column import Column
 from dpsynth.table.derived import modelled_inputs
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import categories_at, numeric_values, stored_numbers
 
 Ints = NDArray[np.int64]
 #: Rounds of exchanges, in each of which every rule's columns take turns.
@@ -41,17 +44,31 @@ def placed(
         order of its values, and the bin of each cell.
     ``schema``: with the derived columns that rules read.
     """
-    inputs = [sorted(modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
-    values = {name: frame[name].array.copy() for name in {name for names in inputs for name in names}}
+    pairs = [(rule, modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
+    pairs = [(rule, names) for rule, names in pairs if not cells.keys().isdisjoint(names)]
+    if not pairs:
+        return frame
+    rules, inputs = zip(*pairs, strict=True)
+    columns = [schema.column(name) for name in frame.columns if name in set().union(*inputs)]
+    place = {column.name: j for j, column in enumerate(columns)}
+    # rules read many small tables, which are made fast of one array
+    labels = pd.Index([*place])
+    numbers = np.column_stack([_numbers(column, frame[column.name]) for column in columns])
 
-    def broken(rule: int, rows: Ints) -> NDArray[np.bool_]:
-        part = pd.DataFrame({name: values[name][rows] for name in inputs[rule]})
-        return ~obeyed(rules[rule], part, schema)
+    def broken(chosen: Iterable[int], rows: Ints) -> NDArray[np.bool_]:
+        """By rule and record."""
+        now = numbers[rows]
+        part = pd.DataFrame(now, columns=labels)
+        for name in set().union(*(inputs[rule] for rule in chosen)):
+            if not columns[place[name]].is_numeric:
+                part[name] = categories_at(columns[place[name]], now[:, place[name]])
+        return np.stack([~obeyed(rules[rule], part, schema) for rule in chosen])
 
     everyone = np.arange(len(frame))
-    #: by rule and record
-    wrong = np.stack([broken(rule, everyone) for rule in range(len(rules))])
-    moving = {name: _Order(*cells[name]) for name in cells if name in values}
+    wrong = broken(range(len(rules)), everyone)
+    moving = {name: _Order(*cells[name]) for name in cells if name in place}
+    #: the record whose value of a column a record has
+    source = {name: everyone.copy() for name in moving}
     for turn in range(_ROUNDS):
         before = wrong.sum()
         for name, order in moving.items():
@@ -61,17 +78,23 @@ def placed(
                 continue
             one, other = order.pairs(rows, 2 ** min(turn + 2, 30), rng)
             both, swapped = np.concatenate([one, other]), np.concatenate([other, one])
-            old = values[name][both]
-            values[name][both] = values[name][swapped]
-            found = np.stack([broken(rule, both) for rule in reading])
+            old = numbers[both, place[name]]
+            numbers[both, place[name]] = numbers[swapped, place[name]]
+            found = broken(reading, both)
             gain = wrong[reading][:, both].sum(axis=0) - found.sum(axis=0)
             worse = np.tile(gain[: len(one)] + gain[len(one) :] <= 0, 2)
-            values[name][both[worse]] = old[worse]
+            numbers[both[worse], place[name]] = old[worse]
+            source[name][both[~worse]] = source[name][swapped[~worse]]
             order.exchange(both[~worse], swapped[~worse])
             wrong[np.ix_(reading, both[~worse])] = found[:, ~worse]
         if turn >= _WIDENING and wrong.sum() >= _WORTH * before:
             break
-    return frame.assign(**{name: values[name] for name in moving})
+    return frame.assign(**{name: frame[name].array[rows] for name, rows in source.items()})
+
+
+def _numbers(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
+    """Numbers with special codes, or places among categories, NaN where missing."""
+    return stored_numbers(column, series) if column.is_numeric else numeric_values(column, series)
 
 
 class _Order:

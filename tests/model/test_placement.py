@@ -79,3 +79,52 @@ def test_records_that_obey_are_not_disturbed_without_need():
     pd.testing.assert_frame_equal(
         placed(lawful, kept, SCHEMA.rules, SCHEMA, np.random.default_rng(1)), lawful
     )
+
+
+def test_values_of_every_kind_are_read_as_rules_read_them():
+    """Catches dates, categories, special codes or missing values that an exchange judges by other numbers."""
+    limits = {"lower": "2010-01-01", "upper": "2019-12-31"}
+    schema = Schema(
+        columns=(
+            Column(name="start", kind="date", **limits),
+            Column(name="end", kind="date", missing=True, **limits),
+            Column(name="grade", kind="ordinal", categories=("low", "mid", "high"), missing=True),
+            Column(name="score", kind="integer", lower=0, upper=9, special=(99,), missing=True),
+            Column(name="old", kind="binary", categories=(False, True)),
+        ),
+        constraints=(
+            "start <= end",
+            "grade >= mid implies end - start < 2000",
+            "score = 99 implies old = true",
+            "score is missing implies grade is not missing",
+            "score > 5 implies grade != low",
+        ),
+    )
+    rng, n = np.random.default_rng(0), 3000
+    days = pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 3651, (n, 2)).ravel(), unit="D")
+    values = {
+        "start": days[:n],
+        "end": days[n:].where(rng.random(n) < 0.9),
+        "grade": rng.choice(np.array(["low", "mid", "high", None], dtype=object), n),
+        "score": rng.choice(np.array([*range(10), 99, None], dtype=object), n),
+        "old": rng.random(n) < 0.5,
+    }
+    frame = schema.conform(pd.DataFrame(values)).frame
+    everything = np.zeros(n, dtype=int)
+    cells = {name: (everything, np.zeros(1, dtype=int)) for name in ("start", "end", "grade", "score")}
+
+    def wrong(of: pd.DataFrame) -> np.ndarray:
+        return np.logical_or.reduce([rule.broken(of) for rule in schema.rules])
+
+    found = placed(frame, cells, schema.rules, schema, rng)
+    assert wrong(frame).mean() > 0.5 and wrong(found).mean() < 0.3
+    assert all(rule.broken(found).mean() < 0.01 for rule in schema.rules[1:])
+    for name in frame:
+        assert found[name].dtype == frame[name].dtype
+        assert (
+            found[name].value_counts(dropna=False).to_dict()
+            == frame[name].value_counts(dropna=False).to_dict()
+        )
+    lawful = frame[~wrong(frame)].reset_index(drop=True)
+    kept = {name: (np.zeros(len(lawful), dtype=int), labels) for name, (_, labels) in cells.items()}
+    pd.testing.assert_frame_equal(placed(lawful, kept, schema.rules, schema, rng), lawful)
