@@ -45,7 +45,7 @@ def violations(
 
 
 def _kept(made: Sequence[RuleCount]) -> list[int]:
-    """Positions of the counts, of the formulas suggested for one column the best alone."""
+    """Positions of all counts, but only the best one of formulas suggested for the same column."""
     best: dict[str, int] = {}
     for place, count in enumerate(made):
         key = count.text if count.declared or count.column is None else count.column

@@ -131,6 +131,19 @@ def test_rules_of_rows_are_looked_at():
     assert bad[rule].detail.endswith(f"of {len(good)}") and "synthetic rows" in bad[rule].detail
 
 
+@pytest.mark.slow
+def test_suggestions_are_about_rows_of_patients():
+    """Catches undeclared rules of rows that no number shows, and suggestions about patients' levels."""
+    made, real = stays(120, seed=2).eval("dbp = dbp + 60"), stays(150, seed=1)
+    result = found(made, real, None, STAYS.model_copy(update={"constraints": ()}))
+    shares = {m.name: m.value for m in result.measures if "suggestion_violations_synthetic" in m.name}
+    names = [
+        f"suggestion_violations_synthetic[{rule}]"
+        for rule in ("dbp <= sbp", "pregnant = 'yes' implies sex = 'F'")
+    ]
+    assert list(shares) == names and shares[names[0]] > 0.5
+
+
 def test_an_order_that_is_no_column_has_no_gaps():
     """Catches a synthetic table that is refused, or gaps between numbers of rows."""
     schema = SCHEMA.model_copy(update={"columns": SCHEMA.columns[1:]})
