@@ -123,6 +123,8 @@ class _Fit:
         #: of each kind, and of each product
         self.weights, self.weight = weights, of_each
         self.bath = base_model.heat_bath()
+        #: of each block of products
+        self.damping = [_damping(one) for one, _ in released.features.factors(chains, np.float32)]
         pairs = np.zeros(released.features.products.shape)
         columns = [np.zeros(binning.size) for binning in base_model.binnings]
         missing = np.zeros(len(base_model.panel) + 1)
@@ -160,7 +162,8 @@ class _Fit:
         mean, variance = self.released.features.mean_and_variance(self.chains)
         penalty = self.weight * (self.released.noise_std**2 + variance / self.released.n)
         gradient = self.released.mean - mean - penalty * pairs
-        move = rate * gradient / np.maximum(variance + penalty, 1e-6)
+        scale = np.sqrt(np.maximum(variance + penalty, 1e-6))
+        move = rate * self.damped(gradient / scale) / scale
         pairs += np.where(self.released.features.products, np.clip(move, -_LONGEST, _LONGEST), 0.0)
         n = len(self.chains)
         for j, (binning, column) in enumerate(zip(self.base_model.binnings, columns, strict=True)):
@@ -169,6 +172,23 @@ class _Fit:
         if self.bath.panel:
             have = np.bincount(self.bath.missing(self.chains), minlength=len(missing)) / n
             missing += rate * _towards(self.base_model.counted.law, have)
+
+
+    def damped(self, move: Floats) -> Floats:
+        """A move whose parts along numbers that go together are made shorter."""
+        blocks = np.split(move, len(self.damping), axis=1)
+        return np.hstack([by @ block @ by for by, block in zip(self.damping, blocks, strict=True)])
+
+
+def _damping(numbers: NDArray[np.float32]) -> Floats:
+    """Inverse of the numbers' correlations, where these are stronger than of independent numbers.
+
+    ``numbers``, shape (m, size).
+    """
+    apart = numbers - numbers.mean(axis=0)
+    apart /= np.maximum(np.sqrt((apart**2).mean(axis=0)), 1e-3)
+    strength, along = np.linalg.eigh((apart.T @ apart / len(apart)).astype(np.float64))
+    return (along / np.maximum(strength, 1.0)) @ along.T
 
 
 def _towards(wanted: Floats, have: Floats) -> Floats:
