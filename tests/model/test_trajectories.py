@@ -157,6 +157,17 @@ def test_every_row_obeys_every_rule(stayed):
     assert {name: int(wrong.sum()) for name, wrong in broken.items()} == dict.fromkeys(broken, 0)
 
 
+def test_a_row_that_breaks_a_rule_stays_a_row_of_its_files():
+    """Catches half a visit: a weight that is taken from a row of the other file, which has none."""
+    frame = filed(1000, seed=6)
+    model, levels = exact(frame, FILED)
+    model = dataclasses.replace(model, schema=FILED.model_copy(update={"constraints": ("weight <= 62",)}))
+    rows = draw_rows(model, levels, np.random.default_rng(0))
+    assert rows["weight"].max() <= 62 < frame["weight"].quantile(0.7)
+    assert not rows.loc[rows["weight"].isna(), "grade"].notna().any()
+    assert rows["weight"].notna().mean() == pytest.approx(frame["weight"].notna().mean(), abs=0.02)
+
+
 def test_rules_that_no_row_obeys_are_refused(stayed):
     """Catches a loop without an end."""
     levels, _ = stayed
