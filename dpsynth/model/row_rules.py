@@ -102,7 +102,7 @@ def lawful(
 
 
 def _files(frame: pd.DataFrame, schema: PatientSchema) -> Ints:
-    """A number for the files that a row has values of. Values of another row would be half a row of a file."""
+    """A number for the files that each row comes from, as far as these give several columns."""
     found = np.zeros(len(frame), np.int64)
     for presence in schema.presences:
         if len(presence.columns) > 1:

@@ -15,11 +15,11 @@ from dpsynth.model.row_draws import draw_rows
 from dpsynth.model.trajectories import Trajectories, conditional, correlations, likely_parents
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
-from dpsynth.table.histories import patient_table
+from dpsynth.table.histories import Histories, patient_table
 from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
-from dpsynth.table.visits import visit_tables
+from dpsynth.table.visits import concordances, visit_tables
 
 
 def sums(frame, schema=VISITS):
@@ -186,6 +186,25 @@ def test_variables_of_a_row_move_together(stayed):
         return (away - away.groupby(frame["id"]).transform("mean")).corr().iloc[0, 1]
 
     assert together(rows) > 0.6 < together(stays(1500, seed=5))
+
+
+def test_steps_lead_from_one_row_with_both_values_to_the_next():
+    """Catches laboratory rows between two visits that hide how pressures rise and fall together."""
+    columns = [c.model_copy(update={"missing": True}) if c.name == "weight" else c for c in VISITS.columns]
+    schema = VISITS.model_copy(update={"columns": tuple(columns)})
+    frame = visits(300, seed=7)
+    frame.loc[frame.index % 3 == 0, "weight"] = None
+    found = concordances(Histories.from_frame(histories_of(frame, schema), schema), schema)
+    used = frame.dropna(how="all", subset=["lab", "grade", "weight"]).sort_values(
+        ["id", "day"], kind="stable"
+    )
+    used = used.groupby("id").head(schema.most)
+    both = used.dropna(subset=["lab", "weight"])
+    steps = both.groupby("id")[["lab", "weight"]].diff().prod(axis=1, skipna=False)
+    counts = [(steps > 0).groupby(both["id"]).sum(), (steps < 0).groupby(both["id"]).sum()]
+    expected = pd.concat(counts, axis=1).reindex(range(300), fill_value=0)
+    np.testing.assert_array_equal(found, expected.to_numpy())
+    assert expected.to_numpy().sum() > 300
 
 
 def test_correlations_come_back_from_signs():
