@@ -2,8 +2,8 @@
 
 A comparison of columns per patient with the order holds in all rows if it holds in the first and the last.
 Patients whose levels break it are drawn again. A row that breaks another rule takes the values of the rule's
-columns from a row that obeys. This is one of the same patient, if there is any. Patients of whom a row still
-breaks a rule are drawn again (:mod:`dpsynth.model.row_draws`).
+columns from a row that obeys and comes from the same files. This is one of the same patient, if there is any.
+Patients of whom a row still breaks a rule are drawn again (:mod:`dpsynth.model.row_draws`).
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def lawful(
     table = schema.table
     rules = [rule for rule in table.rules if _changing(rule, schema)]
     free = {column.name for column in schema.free}
+    files = _files(frame, schema)
     for turn in range(_ROUNDS):
         done = add_derived(frame, table.formulas, table.columns)
         each = [rule.broken(done) for rule in rules]
@@ -87,12 +88,27 @@ def lawful(
         obeying, rows = np.flatnonzero(~broken), np.flatnonzero(broken)
         if not len(rows) or not len(obeying) or turn == _ROUNDS - 1:
             break
-        donors = _donors(unit, rows, obeying, rng, own=turn == 0)
+        donors = np.full(len(rows), -1)
+        for kind in np.unique(files[rows]):
+            alike = obeying[files[obeying] == kind]
+            if len(alike):
+                same = files[rows] == kind
+                donors[same] = _donors(unit, rows[same], alike, rng, own=turn == 0)
         for rule, wrong in zip(rules, each, strict=True):
-            here = wrong[rows]
+            here = wrong[rows] & (donors >= 0)
             for name in _inputs(rule, schema) & free:
                 frame[name] = _replaced(frame[name], rows[here], donors[here])
     return done, broken
+
+
+def _files(frame: pd.DataFrame, schema: PatientSchema) -> Ints:
+    """A number for the files that each row comes from, as far as these give several columns."""
+    found = np.zeros(len(frame), np.int64)
+    for presence in schema.presences:
+        if len(presence.columns) > 1:
+            own = frame[[name for name in presence.columns if name not in schema.terminal]]
+            found = 2 * found + own.notna().any(axis=1).to_numpy()
+    return found
 
 
 def _replaced(values: pd.Series, rows: Ints, donors: Ints) -> pd.Series:

@@ -305,12 +305,12 @@ def _date_fields(said: Remarks, seconds: np.ndarray) -> dict[str, Any]:
 def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
     """Fields of a column of text that holds dates in one form, None where no form reads nine in ten words."""
     words = pd.Series(list(cells.others), dtype=object)
-    if _part_read(words.iloc[:_TRIED], None) >= _MOST_WORDS:
+    # spread over the rows, since those of another file come last
+    tried = words.iloc[:: max(len(words) // _TRIED, 1)]
+    if _part_read(tried, None) >= _MOST_WORDS:
         patterns: list[str | None] = [None]
     else:
-        patterns = [
-            pattern for pattern in _PATTERNS if _part_read(words.iloc[:_TRIED], pattern) >= _MOST_WORDS
-        ]
+        patterns = [pattern for pattern in _PATTERNS if _part_read(tried, pattern) >= _MOST_WORDS]
     found = [(pattern, text_moments(words, "datetime", pattern)) for pattern in patterns]
     most = max((int((~np.isnan(moments)).sum()) for _, moments in found), default=0)
     if most < _MOST_WORDS * len(words):

@@ -103,7 +103,7 @@ def infer_patient_schema(
     order = order or next(iter(orders.values()))
     events = {file: frame.rename(columns={orders[file]: order}) for file, frame in events.items()}
     drafting = _Drafting(unit, order, keep, missing_words, progress, remarks, orders)
-    drafting.times(pd.concat([frame[order] for frame in events.values()], ignore_index=True))
+    drafting.times({file: frame[order] for file, frame in events.items()})
     # What visits may repeat is read from a file of one row for each patient.
     for file, frame in frames.items():
         if file not in events:
@@ -155,8 +155,9 @@ class _Drafting:
     files: list[PatientFile] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
 
-    def times(self, values: pd.Series) -> None:
+    def times(self, by_file: Mapping[str, pd.Series]) -> None:
         """Draft the column that orders the rows: a number without codes, or none where it identifies rows."""
+        values = pd.concat(by_file.values(), ignore_index=True)
         if named_identifier(self.order, values.nunique(), len(values)):
             text = "orders the rows and is not released"
             self.remarks.append(Remark(self.order, "note", text))
@@ -176,7 +177,9 @@ class _Drafting:
             limits = {"kind": kind, "lower": low, "upper": max(high, low + 1)}
             column = Column(name=self.order, **limits, unreviewed=tuple(limits))
         if column is None or not column.is_numeric:
-            raise of_records(f"the column {self.order!r} cannot order rows: {why}")
+            firsts = [f"{str(own.iloc[0])!r} in {file}" for file, own in by_file.items() if file and len(own)]
+            shown = f". The first values are {', '.join(firsts)}" if len(firsts) > 1 else ""
+            raise of_records(f"the column {self.order!r} cannot order rows: {why}{shown}")
         empty = int(values.isna().sum())
         if empty:
             text = "orders the rows, so it may not be missing. Fill these cells, or remove their rows"

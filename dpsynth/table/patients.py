@@ -114,7 +114,8 @@ class PatientSchema(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as problem:
-            raise SchemaError(f"schema: {one_sentence(problem, tuple(type(self).model_fields))}") from None
+            said = one_sentence(problem, tuple(type(self).model_fields)).removeprefix("schema: ")
+            raise SchemaError(f"schema: {said}") from None
 
     @model_validator(mode="after")
     def _fields_fit(self) -> PatientSchema:

@@ -15,8 +15,8 @@ for the patient.
 - *end*: a category. Given is whether the row is the patient's last.
 - *beside*: a category. Given is an earlier category of the same row.
 - *digit*: the last digit of a number that is recorded in many whole steps.
-- *pairs*: for each pair of ordered variables, whether both rise or fall from a row to the next, or one rises
-  and the other falls.
+- *pairs*: for each pair of ordered variables, whether both rise or fall, or one rises and the other falls.
+  This is from one row that has both to the next.
 """
 
 from __future__ import annotations
@@ -127,15 +127,17 @@ def linked(schema: PatientSchema) -> list[Column]:
 def concordances(histories: Histories, schema: PatientSchema) -> Floats:
     """For each pair of `linked` variables, a patient's steps in the same and in opposite directions.
 
-    Shape (N, 2 pairs).
+    A step leads from a row that has both values to the next such row. Shape (N, 2 pairs).
     """
-    steps = [
-        np.nan_to_num(np.sign(np.diff(histories.numbers[column.name], axis=1))) for column in linked(schema)
-    ]
-    found = np.zeros((len(histories.rows), 2 * math.comb(len(steps), 2)))
-    for k, (one, other) in enumerate(combinations(steps, 2)):
-        found[:, 2 * k] = (one * other > 0).sum(axis=1)
-        found[:, 2 * k + 1] = (one * other < 0).sum(axis=1)
+    values = [histories.numbers[column.name] for column in linked(schema)]
+    found = np.zeros((len(histories.rows), 2 * math.comb(len(values), 2)))
+    for k, (one, other) in enumerate(combinations(values, 2)):
+        both = ~np.isnan(one) & ~np.isnan(other)
+        last = last_before(both)
+        steps = (each - np.take_along_axis(each, np.maximum(last, 0), axis=1) for each in (one, other))
+        signs = np.where(both & (last >= 0), np.prod([*map(np.sign, steps)], axis=0), 0)
+        found[:, 2 * k] = (signs > 0).sum(axis=1)
+        found[:, 2 * k + 1] = (signs < 0).sum(axis=1)
     return found
 
 
@@ -158,10 +160,15 @@ def before(bins: Ints, size: int) -> Ints:
 
 def rows_since(measured: NDArray[np.bool_]) -> Ints:
     """For each row, how many rows before it the last value was, as a state of `visit_tables`."""
+    last = last_before(measured)
     row = np.arange(measured.shape[1])
-    last = np.maximum.accumulate(np.where(measured, row, -1), axis=1)
-    last = before(last, -1)
     return np.where(last < 0, _SINCE - 1, np.minimum(row - 1 - last, _SINCE - 2))
+
+
+def last_before(measured: NDArray[np.bool_]) -> Ints:
+    """For each row, the number of the last measured row before it, -1 for none."""
+    row = np.arange(measured.shape[1])
+    return before(np.maximum.accumulate(np.where(measured, row, -1), axis=1), -1)
 
 
 def both_measured(measured: NDArray[np.bool_]) -> Ints:

@@ -15,11 +15,11 @@ from dpsynth.model.row_draws import draw_rows
 from dpsynth.model.trajectories import Trajectories, conditional, correlations, likely_parents
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
-from dpsynth.table.histories import patient_table
+from dpsynth.table.histories import Histories, patient_table
 from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
-from dpsynth.table.visits import visit_tables
+from dpsynth.table.visits import concordances, visit_tables
 
 
 def sums(frame, schema=VISITS):
@@ -157,6 +157,17 @@ def test_every_row_obeys_every_rule(stayed):
     assert {name: int(wrong.sum()) for name, wrong in broken.items()} == dict.fromkeys(broken, 0)
 
 
+def test_a_row_that_breaks_a_rule_stays_a_row_of_its_files():
+    """Catches half a visit: a weight that is taken from a row of the other file, which has none."""
+    frame = filed(1000, seed=6)
+    model, levels = exact(frame, FILED)
+    model = dataclasses.replace(model, schema=FILED.model_copy(update={"constraints": ("weight <= 62",)}))
+    rows = draw_rows(model, levels, np.random.default_rng(0))
+    assert rows["weight"].max() <= 62 < frame["weight"].quantile(0.7)
+    assert not rows.loc[rows["weight"].isna(), "grade"].notna().any()
+    assert rows["weight"].notna().mean() == pytest.approx(frame["weight"].notna().mean(), abs=0.02)
+
+
 def test_rules_that_no_row_obeys_are_refused(stayed):
     """Catches a loop without an end."""
     levels, _ = stayed
@@ -175,6 +186,25 @@ def test_variables_of_a_row_move_together(stayed):
         return (away - away.groupby(frame["id"]).transform("mean")).corr().iloc[0, 1]
 
     assert together(rows) > 0.6 < together(stays(1500, seed=5))
+
+
+def test_steps_lead_from_one_row_with_both_values_to_the_next():
+    """Catches laboratory rows between two visits that hide how pressures rise and fall together."""
+    columns = [c.model_copy(update={"missing": True}) if c.name == "weight" else c for c in VISITS.columns]
+    schema = VISITS.model_copy(update={"columns": tuple(columns)})
+    frame = visits(300, seed=7)
+    frame.loc[frame.index % 3 == 0, "weight"] = None
+    found = concordances(Histories.from_frame(histories_of(frame, schema), schema), schema)
+    used = frame.dropna(how="all", subset=["lab", "grade", "weight"]).sort_values(
+        ["id", "day"], kind="stable"
+    )
+    used = used.groupby("id").head(schema.most)
+    both = used.dropna(subset=["lab", "weight"])
+    steps = both.groupby("id")[["lab", "weight"]].diff().prod(axis=1, skipna=False)
+    counts = [(steps > 0).groupby(both["id"]).sum(), (steps < 0).groupby(both["id"]).sum()]
+    expected = pd.concat(counts, axis=1).reindex(range(300), fill_value=0)
+    np.testing.assert_array_equal(found, expected.to_numpy())
+    assert expected.to_numpy().sum() > 300
 
 
 def test_correlations_come_back_from_signs():

@@ -87,6 +87,27 @@ def test_files_that_call_the_time_differently_are_drafted(tmp_path):
     assert infer_patient_schema(frames, order="charttime").schema.files[1].order == "day"
 
 
+def test_files_may_write_dates_in_two_forms(tmp_path):
+    """Catches a form that the first file alone decides, and an error that does not name the other file."""
+    patients, visits, labs = clinic(2000)
+    frames = {"p.csv": patients, "a.csv": visits.drop(columns="visit_id"), "b.csv": labs}
+
+    def written(*forms):
+        for (file, frame), form in zip(list(frames.items())[1:], forms, strict=True):
+            moments = pd.Timestamp("2000-01-01") + pd.to_timedelta(frame["day"], unit="D")
+            moments += pd.to_timedelta(np.arange(len(frame)) % 1440, unit="min")
+            frame.assign(day=moments.dt.strftime(form)).to_csv(tmp_path / file, index=False)
+        return read_files(tmp_path, CsvFormat())
+
+    patients.to_csv(tmp_path / "p.csv", index=False)
+    schema = infer_patient_schema(written("%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M")).schema
+    assert schema.column("day").format == "%d.%m.%Y %H:%M"
+    with pytest.warns(match="1 patient"):
+        assert len(schema.read(tmp_path)) >= len(visits)
+    with pytest.raises(DataError, match=r"20[^']*' in a.csv, '[0-9.: ]*' in b.csv \(confidential\)"):
+        infer_patient_schema(written("%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M"))
+
+
 def test_codes_of_rows_are_drafted_as_missing():
     """Catches a code of a laboratory value that the schema of rows refuses, or that is taken for public."""
     visits = clinic(400)[1]

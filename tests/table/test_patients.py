@@ -197,6 +197,7 @@ def test_a_schema_survives_its_file(tmp_path):
         ),
         ({"outcome": "lab"}, "outcome 'lab' must be a column per patient"),
         ({"constraints": ("lab < age",)}, "age"),
+        ({"ignored": ("lab",)}, "^schema: the column 'lab' is both declared and ignored"),
         ({"columns": (DAY, LAB.model_copy(update={"special": (-1.0,)}))}, "special codes"),
         ({"columns": (DAY, LAB.model_copy(update={"name": "rows"}))}, "'rows'"),
     ],

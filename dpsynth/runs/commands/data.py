@@ -348,13 +348,13 @@ def check(
     known = described.table if isinstance(described, PatientSchema) else described
     result: dict[str, Any] = {
         "columns": len(known),
-        "outcome": known.outcome,
+        "outcome": described.outcome,
         "n_public": described.n_public,
         "unit": described.unit,
         "unreviewed": {name: list(fields) for name, fields in described.unreviewed.items()},
         "sha256": known.digest() if several is None else several.levels.digest(),
     }
-    lines = [f"{schema}: {len(known)} columns, outcome {known.outcome or 'none'}"]
+    lines = [f"{schema}: {len(known)} columns, outcome {described.outcome or 'none'}"]
     lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in described.unreviewed.items()]
     if described.unreviewed:
         lines.append("a run refuses this schema until you review these fields and delete each 'unreviewed'")

@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
-    """Catches a draft that the next command cannot read, or a number of rows without review."""
+    """Catches a draft that the next command cannot read, an unreviewed number of rows, or a lost outcome."""
     assert main(["schema", "infer", "visits.csv", "--out", "draft.yaml"]) == 0
     assert "question: day: orders the rows" in capsys.readouterr().err
     assert (folder / "draft.yaml").stat().st_mode & 0o077 == 0
@@ -27,8 +27,11 @@ def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
     said = capsys.readouterr().out
     assert "unreviewed: rows (unit, most, order, per)" in said
     assert "rows fit (confidential)" in said and "no unit" not in said
+    draft = (folder / "draft.yaml").read_text()
+    (folder / "draft.yaml").write_text(draft.replace("rows:", "outcome: sex\nrows:", 1))
     assert main(["schema", "check", "draft.yaml", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["unit"] == "patient_id"
+    told = json.loads(capsys.readouterr().out)
+    assert (told["unit"], told["outcome"]) == ("patient_id", "sex")
 
 
 def test_a_table_without_an_order_is_drafted_row_by_row_and_asked_about(folder, capsys):
