@@ -20,9 +20,9 @@ from dpsynth.model.row_rules import lawful
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.table.column import Column
 from dpsynth.table.draws import draw_entry
-from dpsynth.table.histories import Floats, Standardised, packed, packed_to, share_class, share_classes
+from dpsynth.table.histories import Floats, Standardised, packed, packed_to, presence_class, share_class
 from dpsynth.table.patient_files import Presence
-from dpsynth.table.patients import SHARE_CLASSES
+from dpsynth.table.patients import PRESENCE_CLASSES, SHARE_CLASSES
 from dpsynth.table.values import (
     cast,
     categories_at,
@@ -230,10 +230,11 @@ class _Drawing:
         own, off = np.zeros(of.shape, bool), count > 0
         for _ in range(_TRIES):
             own[off] = self.presence_chain(p, shares[off], beside[off]) & there[off]
-            off = (share_classes(own, there) != shares) & (count > 0)
+            off = (presence_class(own, there) != shares) & (count > 0)
         # The drawn class decides whether it is there at all, and whether it is in each row.
         own[shares == 0] = False
-        own[shares == len(SHARE_CLASSES) - 1] = there[shares == len(SHARE_CLASSES) - 1]
+        own[shares == len(PRESENCE_CLASSES) - 1] = there[shares == len(PRESENCE_CLASSES) - 1]
+        own[(shares == 1) & (own.sum(axis=1) > 1)] = False
         lone = np.flatnonzero((shares > 0) & (count > 0) & ~own.any(axis=1))
         own[lone, (self.rng.random(len(lone)) * count[lone]).astype(np.int64)] = True
         return self.unpacked(own, of) == 1
@@ -243,7 +244,7 @@ class _Drawing:
         codes = self.codes(f"{name} measured")
         known, lacks = codes[codes >= 0], np.flatnonzero(codes < 0)
         if len(lacks):
-            codes[lacks] = self.rng.choice(known if len(known) else [len(SHARE_CLASSES) - 1], len(lacks))
+            codes[lacks] = self.rng.choice(known if len(known) else [len(PRESENCE_CLASSES) - 1], len(lacks))
         return codes
 
     def presence_chain(self, table: Floats, shares: Ints, beside: Ints) -> NDArray[np.bool_]:

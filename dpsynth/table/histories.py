@@ -29,7 +29,7 @@ from pandas.util import hash_array
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import Column
 from dpsynth.table.patient_files import places, texts, without_value
-from dpsynth.table.patients import SHARE_CLASSES, PatientSchema, TableSchema
+from dpsynth.table.patients import PRESENCE_CLASSES, SHARE_CLASSES, PatientSchema, TableSchema
 from dpsynth.table.values import amounts, cast, categories_at, days, numeric_values
 
 Floats = NDArray[np.float64]
@@ -216,10 +216,15 @@ def present(
     return found
 
 
-def share_classes(own: NDArray[np.bool_], of: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Class of the share of rows ``of`` each history that are ``own`` as well, -1 without rows."""
-    count = of.sum(axis=1)
-    return np.where(count > 0, share_class(own.sum(axis=1) / np.maximum(count, 1)), -1)
+def presence_class(own: NDArray[np.bool_], of: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Class of the rows ``own`` among the rows ``of`` each history, -1 without rows.
+
+    A number of :data:`PRESENCE_CLASSES`.
+    """
+    some, count = own.sum(axis=1), of.sum(axis=1)
+    share = share_class(some / np.maximum(count, 1))
+    found = np.where((some == 1) & (count > 1), 1, share + (share > 0))
+    return np.where(count > 0, found, -1)
 
 
 @dataclass(frozen=True)
@@ -273,9 +278,9 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
         columns[f"{schema.order} first"] = cast(order, times[:, 0] / days(order))
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
         columns[f"{schema.order} span"] = np.where(rows > 1, span, np.nan)
-    words = np.array([*SHARE_CLASSES, None], dtype=object)
+    words = np.array([*PRESENCE_CLASSES, None], dtype=object)
     for name, (own, of) in present(histories, schema).items():
-        columns[f"{name} measured"] = words[share_classes(own, of)]
+        columns[f"{name} measured"] = words[presence_class(own, of)]
     for column in schema.variables:
         values = histories.numbers[column.name]
         if column.name in schema.terminal:

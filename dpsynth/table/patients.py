@@ -31,6 +31,8 @@ from dpsynth.table.values import days
 MOST_ROWS = 100
 #: Names of the classes of a share of rows.
 SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
+#: Names of the classes of the rows in which something is there.
+PRESENCE_CLASSES = ("none", "one", "up to a fifth", "up to half", "more than half", "all")
 #: What ``over_time`` may say of a column.
 _COURSES = ("increasing", "terminal")
 #: Cells of trends and roughness. Fewer cells have less noise together, and neither has a fine structure.
@@ -479,7 +481,7 @@ def _length(name: str, lower: float, upper: float, step: float | None, unit: str
 
 def _share(presence: Presence) -> Column:
     """The level of a share of rows. A patient without rows of the file has none."""
-    share: dict[str, Any] = {"categories": SHARE_CLASSES, "missing": bool(presence.within)}
+    share: dict[str, Any] = {"categories": PRESENCE_CLASSES, "missing": bool(presence.within)}
     return Column(name=f"{presence.name} measured", kind="ordinal", **share)
 
 

@@ -36,12 +36,12 @@ from dpsynth.table.histories import (
     Standardised,
     packed,
     packed_to,
+    presence_class,
     present,
     risen,
-    share_classes,
     trend,
 )
-from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
+from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.values import positions
 
 Ints = NDArray[np.int64]
@@ -87,7 +87,7 @@ def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None
     tables, homes = [], set[str]()
     for presence in schema.presences:
         known = 3 if presence.within in homes else 1
-        tables.append(VisitTable("measured", presence.name, (_SINCE, len(SHARE_CLASSES), known, 2)))
+        tables.append(VisitTable("measured", presence.name, (_SINCE, len(PRESENCE_CLASSES), known, 2)))
         homes.add(presence.within)
     bins = len(RATIOS) - 1
     if schema.timed:
@@ -184,7 +184,7 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
         beside = [measured[name][0] for name in siblings(schema, table.column)]
         parents = (
             rows_since(packed_to(of, own)),
-            np.broadcast_to(share_classes(own, of)[:, None], own.shape),
+            np.broadcast_to(presence_class(own, of)[:, None], own.shape),
             packed_to(of, measured_before(beside, own.shape)),
         )
         return _flat(table, parents, packed_to(of, np.where(of, own, -1)))

@@ -17,7 +17,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.table.histories import Histories, patient_table
 from dpsynth.table.patient_files import PatientFile
-from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
+from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
 from dpsynth.table.visits import concordances, visit_tables
 
@@ -117,7 +117,7 @@ def test_unmeasured_variables_stay_unmeasured():
     """Catches a value for a patient of whom none was drawn."""
     frame = visits(200).assign(lab=np.nan)
     model, levels = exact(frame)
-    assert (levels["lab measured"] == SHARE_CLASSES[0]).all()
+    assert (levels["lab measured"] == PRESENCE_CLASSES[0]).all()
     assert pd.isna(draw_rows(model, levels, np.random.default_rng(0))["lab"]).all()
 
 

@@ -13,7 +13,7 @@ from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pand
 
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.table.histories import Histories, patient_table, rows_of
-from dpsynth.table.patients import SHARE_CLASSES, PatientSchema
+from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
@@ -40,8 +40,9 @@ def test_levels_are_those_of_each_patients_own_rows(keep):
         assert (level["rows"], level["day first"], level["sex"]) == (len(rows), day[0], rows["sex"].iloc[0])
         assert pd.isna(level["day span"]) if len(rows) == 1 else level["day span"] == day[-1] - day[0]
         share = has.mean()
-        classes = [share == 0, share <= 0.2, share <= 0.5, share < 1, True]
-        assert level["lab measured"] == SHARE_CLASSES[classes.index(True)]
+        one = has.sum() == 1 < len(rows)
+        classes = [share == 0, one, share <= 0.2, share <= 0.5, share < 1, True]
+        assert level["lab measured"] == PRESENCE_CLASSES[classes.index(True)]
         assert pd.isna(level["lab mean"]) if not has.any() else level["lab mean"] == lab[has].mean()
         assert pd.isna(level["lab sd"]) == (has.sum() < 2)
         if has.sum() >= 2:

@@ -173,7 +173,6 @@ class _Fit:
             have = np.bincount(self.bath.missing(self.chains), minlength=len(missing)) / n
             missing += rate * _towards(self.base_model.counted.law, have)
 
-
     def damped(self, move: Floats) -> Floats:
         """A move whose parts along numbers that go together are made shorter."""
         blocks = np.split(move, len(self.damping), axis=1)
