@@ -14,8 +14,10 @@ its kind, as one interaction among many pairs without any, has its own w.
 
 The gradient needs means under the reweighted distribution. They come from chains that continue while T
 changes (stochastic approximation, Younes 1989, and "persistent contrastive divergence", Tieleman 2008). Each
-step is one sweep of the heat bath. Each product's step is divided by its variance. Compared with a WGAN, T is
-the critic and the chains are the generator. Post-processing, free of cost.
+step is one sweep of the heat bath. Each product's step is divided by its variance. Steps of products that go
+together would add up. If numbers are normal, covariances of their products are products of correlations
+(Isserlis 1918). So steps are divided by each eigenvalue above 1 of the numbers' correlations, on both sides.
+Compared with a WGAN, T is the critic and the chains are the generator. Post-processing, free of cost.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ Floats = NDArray[np.float64]
 _CHAINS = (10_000, 40_000)
 #: Products of all chains together, at most, where there are more chains than the least number.
 _PRODUCTS = 400_000_000
-_STEPS, _RATE = 60, 0.1
+_STEPS, _RATE = 60, 0.3
 #: Longest step of one entry of the reweighting.
 _LONGEST = 0.3
 #: The last part of the steps, whose reweightings are averaged.
