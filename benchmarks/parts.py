@@ -209,11 +209,10 @@ def markdown(found: pd.DataFrame) -> str:
         for part, cut in found.groupby(pd.cut(found[read], edges), observed=True):
             error = cut[f"{name} AUC"].std() / math.sqrt(len(cut))
             what = ("AUC", "price", "gain", "correlation error", "discriminator")
-            means = (cut[f"{name} {each}"].mean() for each in what)
-            told = "{:+.4f} ± {:.4f} | {:.4f} | {:+.4f} | {:+.4f} | {:+.4f}".format(
-                next(means), error, *means
-            )
-            rows.append(f"| {part.left:g} to {part.right:g} | {len(cut)} | {told} |")
+            means = [cut[f"{name} {each}"].mean() for each in what]
+            told = "{:+.4f} ± {:.4f} | {:.4f} | {:+.4f} | {:+.4f}".format(means[0], error, *means[1:4])
+            apart = "" if math.isnan(means[4]) else f"{means[4]:+.4f}"
+            rows.append(f"| {part.left:g} to {part.right:g} | {len(cut)} | {told} | {apart} |")
     rows += ["", "| table left out | best rule of the others: noise, groups | its gain | before | now |"]
     rows += ["|---|---|---:|---:|---:|"]
     for table, own in found.groupby("table", sort=False):
