@@ -18,7 +18,7 @@ import argparse
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -129,7 +129,7 @@ def carried_out(task: Round) -> dict[str, Any]:
     return {**vars(task), "parts": parts}
 
 
-def cells(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+def cells(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Mean return and price of each statistic by table, n and epsilon, with standard errors over seeds."""
     seeds = pd.json_normalize(list(records))
     for name, (after, before) in STATISTICS.items():
@@ -144,9 +144,10 @@ def cells(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         found[f"{name} SE"] = by[f"{name} AUC"].std() / np.sqrt(by.size())
     public = pd.DataFrame([_public(*index) for index in found.index])
     found = found.reset_index().join(public)
-    slope = pd.Series(0.0, found.index)
+    slope = pd.Series(np.nan, found.index)  # of one epsilon there is none
     for _, cut in found.groupby(["table", "n"]):
-        slope[cut.index] = np.gradient(cut["alone"], np.log(cut["mu"]))
+        if len(cut) > 1:
+            slope[cut.index] = np.gradient(cut["alone"], np.log(cut["mu"]))
     for name, (after, before) in STATISTICS.items():
         found[f"{name} price"] = slope * math.log(_SHARES[after] / _SHARES[before]) / 2
         found[f"{name} gain"] = found[f"{name} AUC"] - found[f"{name} price"]
