@@ -217,7 +217,8 @@ def markdown(found: pd.DataFrame) -> str:
     rows += ["", "| table left out | best rule of the others: noise, groups | its gain | before | now |"]
     rows += ["|---|---|---:|---:|---:|"]
     for table, own in found.groupby("table", sort=False):
-        rule = best(found[found["table"] != table])
+        others = found[found["table"] != table]
+        rule = best(others) if len(others) else NOW
         gains = gain(own, rule), gain(own, BEFORE, "gain before"), gain(own, NOW)
         means = " | ".join(f"{each.mean():+.4f}" for each in gains)
         rows.append(f"| {table} | {rule[0]:g}, {rule[1]:g} | {means} |")
