@@ -21,9 +21,9 @@ CRITICS = 32
 MOST_CRITICS = 128
 #: From so many on, steps get a part of the tables' share.
 _MANY_STEPS = 1000
-#: Noise of a pairwise statistic above which pairwise statistics are not released.
+#: Noise of a pairwise statistic from which on samples lose by it (benchmarks/results/parts.md).
 _MOST_NOISE = 0.2
-#: Groups below which the nearest-neighbour histogram says too little.
+#: Groups below which the nearest-neighbour histogram says too little (benchmarks/results/parts.md).
 _FEWEST_GROUPS = 35
 #: Numbers of all columns together whose products can be fitted in seconds.
 MOST_NUMBERS = 300
@@ -80,14 +80,14 @@ def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float
 
 
 def shares(steps: int, neighbour_histogram: bool = False) -> Shares:
-    """Shares by rule: many critic steps, or a nearest-neighbour histogram, reduce the tables' share.
+    """Shares by rule: many critic steps, or few beside a nearest-neighbour histogram, reduce that of tables.
 
-    >>> shares(200).tables, shares(0, neighbour_histogram=True).tables, shares(4000).tables
+    >>> shares(200).tables, shares(200, neighbour_histogram=True).tables, shares(4000).tables
     (0.6, 0.5, 0.4)
     """
     if steps >= _MANY_STEPS:
         return Shares(tables=0.4)
-    return Shares(tables=0.5) if neighbour_histogram else Shares()
+    return Shares(tables=0.5) if steps and neighbour_histogram else Shares()
 
 
 def training(n: float) -> TrainingSettings:

@@ -106,6 +106,13 @@ def test_many_steps_have_a_larger_share() -> None:
     assert (many / few) ** 2 == pytest.approx(0.6 / 0.4, rel=0.01)
 
 
+@pytest.mark.parametrize(("steps", "tables"), [(0, 0.6), (200, 0.5), (4000, 0.4)])
+def test_the_tables_give_way_to_steps_alone(steps, tables) -> None:
+    """Catches a nearest-neighbour histogram that takes more from the tables than its own share."""
+    found = blueprint(36_000, training_steps=steps)
+    assert found.needs.neighbour_histogram and found.shares.tables == tables
+
+
 @pytest.mark.parametrize("given", [{}, {"pairwise_statistics": False}, {"base_model": "none"}])
 def test_a_private_count_chooses_nothing(given) -> None:
     """A total variation, printed in the ledger, that tells on which side of a rule the noisy count fell."""
