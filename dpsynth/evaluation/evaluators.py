@@ -134,9 +134,11 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     """Answer every question of :data:`EVALUATORS` about the tables (see :func:`evaluate`)."""
     schema, tell = tables.schema, progress or (lambda question, done: None)
     described = tables.patients or schema
-    # a regression of patients' rows has no counterpart among the levels
+    # a regression of patients' rows has no counterpart among the levels, and a share or mean no effect
     formulas = [
-        each.formula for each in tables.declared if Study(model=each.formula).clusters(described) is None
+        each.formula
+        for each in tables.declared
+        if each.no_effect is not None and Study(model=each.formula).clusters(described) is None
     ]
     settings = settings.replicating(tuple(dict.fromkeys(formulas)))
     settings.check(schema)

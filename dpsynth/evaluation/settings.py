@@ -149,6 +149,9 @@ def _study(study: str | EffectsModel, schema: Schema) -> EffectsModel:
         study.check(schema)
         return study
     try:
-        return EffectsModel.parse(study, schema)
+        model = EffectsModel.parse(study, schema)
+        if model.predictors == ():
+            raise InputError("a regression without predictors has no effects to compare")
+        return model
     except InputError as problem:
         raise InputError(f"effects {study!r}: {problem}") from None

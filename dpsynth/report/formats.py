@@ -159,14 +159,16 @@ def levels_text(levels: Iterable[float]) -> str:
     return " and ".join(map(level_text, sorted(set(levels))))
 
 
-def p_value(value: float) -> str:
-    """A p-value in a table of effects."""
+def p_value(value: float | None) -> str:
+    """A p-value in a table of effects, empty if there is none."""
+    if value is None:
+        return ""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def short_p_value(value: float) -> str:
+def short_p_value(value: float | None) -> str:
     """The same without the zero before the point."""
-    return "below .001" if value < 0.001 else f"{value:.3f}".lstrip("0")
+    return p_value(value).replace("< 0.001", "below .001").removeprefix("0")
 
 
 def seconds_text(seconds: Mapping[str, float]) -> str:

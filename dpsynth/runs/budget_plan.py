@@ -23,6 +23,7 @@ from dpsynth.releases.tables import OUTCOME_SHARE
 from dpsynth.runs.plan_record import (
     CERTAINTY,
     RELATIVE_ERROR,
+    WIDEST,
     Advice,
     BudgetPlan,
     Forecast,
@@ -36,7 +37,7 @@ from dpsynth.synthesis.budget import STEPS, Releases, Shares, divided
 from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
-from dpsynth.synthesis.studies import check_widening
+from dpsynth.synthesis.studies import check_widening, smallest_subgroup
 from dpsynth.table.marginals import default_cells
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema, require_reviewed
@@ -130,7 +131,12 @@ def plan(
     fitted = [each for each, found in planned.items() if not isinstance(found, str)]
     with shown(progress, simulation_bar) as draw:
         simulated = simulated_fits(levels, n, given, fitted, auc, tables, draw, of_levels)
-    forecasts = [_forecast(each, found, simulated.get(each, [])) for each, found in planned.items()]
+    forecasts = [
+        dataclasses.replace(
+            _forecast(each, found, simulated.get(each, [])), subgroups=_subgroups(found, given.studies, levels)
+        )
+        for each, found in planned.items()
+    ]
     at = planned[own]
     return BudgetPlan(
         n,
@@ -241,6 +247,17 @@ def _forecast(epsilon: float, found: _Planned | str, simulated: Sequence[dict[st
         Spread.of([each["real"] - each["synthetic"] for each in simulated]) if real else None,
         {name: Spread.of([each["widening"][name] for each in simulated]) for name in names},
     )
+
+
+def _subgroups(found: _Planned | str, studies: Sequence[Study], schema: Schema) -> dict[str, int]:
+    """Fewest records in each subgroup, by study, for intervals as wide as a plan allows."""
+    if isinstance(found, str):
+        return {}
+    return {
+        study.label: smallest_subgroup(study, schema, releases.multiplier, WIDEST)
+        for study, releases in zip(studies, found[1].studies, strict=True)
+        if study.where is not None
+    }
 
 
 def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) -> list[Advice]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: a group survives if its count has at most this relative error, in this share of repeats
 RELATIVE_ERROR, CERTAINTY = 0.3, 0.95
 #: largest group, as a part of the records, that may be lost, and how wide intervals may become
-_LARGEST_LOST, _WIDEST = 0.1, 2.0
+_LARGEST_LOST, WIDEST = 0.1, 2.0
 #: columns that are printed with advice
 _MOST_ADVICE = 8
 
@@ -68,6 +68,7 @@ class Forecast:
     ``attack_accuracy``: largest share of right guesses about membership, from even odds.
     ``real_auc``, ``auc_loss``: over simulated tables. None without an outcome. Loss is real minus synthetic.
     ``widening``: width of each regression's intervals over their width without noise.
+    ``subgroups``: of each regression in a subgroup, the fewest records that keep the width below twice that.
     ``refused``: why a fit would be refused. Empty if it would not.
     """
 
@@ -79,6 +80,7 @@ class Forecast:
     real_auc: Spread | None = None
     auc_loss: Spread | None = None
     widening: dict[str, Spread] = dataclasses.field(default_factory=dict)
+    subgroups: dict[str, int] = dataclasses.field(default_factory=dict)
     refused: str = ""
 
 
@@ -184,7 +186,7 @@ class BudgetPlan:
                 f"{USEFUL_WITHIN:g} and at most half of the AUC above 0.5."
             )
         if self._studies:
-            lines.append(f"Intervals are at most {_WIDEST:g} times as wide as without noise.")
+            lines.append(f"Intervals are at most {WIDEST:g} times as wide as without noise.")
         if len(lines) > 1:
             lines.append("The worst of the simulated tables decides.")
         return lines
@@ -251,8 +253,13 @@ class BudgetPlan:
         return list(dict.fromkeys(name for each in self.forecasts for name in each.widening))
 
     @property
+    def _subgroups(self) -> list[str]:
+        return list(dict.fromkeys(name for each in self.forecasts for name in each.subgroups))
+
+    @property
     def _heads(self) -> tuple[str, ...]:
         studies = [f"width {name}" for name in self._studies]
+        studies += [f"subgroup {name}" for name in self._subgroups]
         return ("epsilon", "guesses right", "noise", "smallest group", "with outcome", "AUC loss", *studies)
 
     def _row(self, at: Forecast) -> tuple[str, ...]:
@@ -261,6 +268,7 @@ class BudgetPlan:
 
         guess = "-" if at.attack_accuracy is None else f"{percent(at.attack_accuracy)} %"
         widths = [_spread(at.widening.get(name), 1) for name in self._studies]
+        widths += [whole(at.subgroups.get(name)) for name in self._subgroups]
         groups = (whole(at.smallest_group), whole(at.smallest_pair))
         return (plain(at.epsilon), guess, _noise(at.noise_std), *groups, _spread(at.auc_loss, 3), *widths)
 
@@ -274,7 +282,7 @@ def _lacking(at: Forecast, n: int) -> list[str]:
             lacking.append("AUC")
     if at.smallest_group is not None and at.smallest_group > _LARGEST_LOST * n:
         lacking.append("groups")
-    if any(width.largest > _WIDEST for width in at.widening.values()):
+    if any(width.largest > WIDEST for width in at.widening.values()):
         lacking.append("intervals")
     return lacking
 
@@ -327,6 +335,10 @@ def _scope(found: BudgetPlan) -> list[str]:
         ]
     if any(each.widening for each in found.forecasts):
         lines.append("Width: width of the intervals of a regression over their width without noise.")
+    if any(each.subgroups for each in found.forecasts):
+        lines.append(
+            f"Subgroup: about the fewest {found.counted} in it for intervals of {WIDEST:g} times that width."
+        )
     lines.append("AUC loss and widths are estimates from simulated tables only. Yours may lose more or less.")
     if real is not None:  # benchmarks/results/plan.md
         lines.append("In a test on seven real tables, the expected AUC loss was off by 0.03 on average.")

@@ -112,7 +112,12 @@ def fitted(task: Task) -> dict[str, Any]:
         model.fit(train, schema=task.schema)
     record: dict[str, Any] = {
         "seed": task.seed,
-        "widening": {each.study: each.widening for each in model.estimates_},
+        # the size of a subgroup in a simulated table says nothing of its size in the real one
+        "widening": {
+            study.label: each.widening
+            for study, each in zip(task.options.studies, model.estimates_, strict=True)
+            if study.where is None
+        },
     }
     if not _has_auc(task.schema):
         return record

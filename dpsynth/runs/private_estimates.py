@@ -60,8 +60,7 @@ def study_schema(schema: Schema, studies: Sequence[Study]) -> Schema:
     (('age', 'died'), 'died', ('ward',))
     """
     models = [study.effects(schema) for study in studies]
-    wanted = {name for model in models for name in (model.outcome, model.duration) if name is not None}
-    wanted |= {column.name for model in models for column in model.columns(schema)}
+    wanted = {name for model in models for name in model.named(schema)}
     wanted = wanted.union(*(inputs_of(name, schema.formulas) for name in wanted))
     chosen = [name for name in schema.names if name in wanted]
     outcomes = [model.outcome for model in models if not schema.column(model.outcome).is_numeric]

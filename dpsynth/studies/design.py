@@ -2,7 +2,8 @@
 
 Locations and scales come from synthetic records, which are released. Predictors are centred at the median
 and scaled by ``(q90 - q10) / 2.56`` (a normal's standard deviation, robust to tails), two-valued terms by
-mean and standard deviation. Records that lack a value of the model are left out.
+mean and standard deviation. Records outside the regression's subgroup, or that lack a value of it, are left
+out.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class StudyDesign:
         patients: PatientSchema | None = None,
     ) -> StudyDesign:
         """Make a design from synthetic records. ``intervals`` lack the last end, the duration's bound."""
+        draws = draws[model.included(draws, schema)]
         every = model_terms(schema, model)
         values = term_values(schema, every, draws)
         centre, scale = np.zeros(len(every)), np.ones(len(every))
@@ -91,6 +93,21 @@ class StudyDesign:
         return self.family.baseline + len(self.terms)
 
     @property
+    def reports(self) -> slice:
+        """Coefficients that are reported: the slopes, or the only intercept if there are none."""
+        return slice(self.family.baseline if self.terms else 0, None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the reported coefficients: terms, or the outcome if there are none."""
+        if self.terms:
+            return tuple(term.name for term in self.terms)
+        column = self.schema.column(self.model.outcome)
+        if not column.is_numeric:
+            return (f"{column.name}: {column.categories[-1]}",)
+        return (f"log({column.name})" if column.name in self.model.logs else column.name,)
+
+    @property
     def outcome_range(self) -> float:
         """Distance of the public bounds of a linear model's outcome, standardised."""
         column = self.schema.column(self.model.outcome)
@@ -98,17 +115,21 @@ class StudyDesign:
         return float(np.ptp(_outcomes(self.schema, self.model, ends))) / self.outcome[1]
 
     def read(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
-        """Standardised predictors (k, p) and outcomes (k,) of the k records that lack nothing."""
+        """Standardised predictors (k, p) and outcomes (k,) of the k records that take part."""
         x, y, complete = self.all(frame)
         return x[complete], y[complete]
 
     def all(self, frame: pd.DataFrame) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Predictors (n, p) and outcomes (n,) of all records, and which of them lack nothing."""
+        """Predictors (n, p) and outcomes (n,) of all records, and which of them take part.
+
+        These are in the subgroup and lack nothing.
+        """
         x = (term_values(self.schema, self.terms, frame) - self.centre) / self.scale
         y = (_outcomes(self.schema, self.model, frame) - self.outcome[0]) / self.outcome[1]
         if self.model.duration is not None:
             y = lived(column_values(self.schema, self.model.duration, frame), y, self.boundaries)
-        return x, y, np.isfinite(y) & np.isfinite(x).all(axis=1)
+        complete = np.isfinite(y) & np.isfinite(x).all(axis=1)
+        return x, y, complete & self.model.included(frame, self.schema)
 
     def weighted(self, frame: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
         """As `read`, with the weight (k,) of each: 1 for a record, and with sum 1 for the rows of a patient.
@@ -129,10 +150,14 @@ class StudyDesign:
         return np.concatenate([intercepts, np.broadcast_to(x[:, None, :], (len(x), j, x.shape[1]))], axis=2)
 
     def reported(self, beta: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-        """Slopes of standardised terms and their covariance, in the units in which the terms are reported."""
-        j = self.family.baseline
-        units = self.outcome[1] / self.scale
-        return beta[j:] * units, covariance[j:, j:] * np.outer(units, units)
+        """Coefficients of standardised terms and their covariance, in the units in which they are reported.
+
+        Without terms, these are the intercept's.
+        """
+        units = self.outcome[1] / (self.scale if self.terms else np.ones(1))
+        zero = 0.0 if self.terms else self.outcome[0]
+        told = covariance[self.reports, self.reports] * np.outer(units, units)
+        return zero + beta[self.reports] * units, told
 
     def to_dict(self) -> dict[str, Any]:
         """Values computed from synthetic records. The schema and the model are stored elsewhere."""

@@ -41,12 +41,14 @@ def effect_texts(told: Mapping[str, Any]) -> tuple[str, str, str]:
     return interval_texts(told["estimate"], told["lower"], told["upper"])
 
 
-def p_text(p: float) -> str:
-    """A p-value with three decimals and no leading zero.
+def p_text(p: float | None) -> str:
+    """A p-value with three decimals and no leading zero, empty if there is none.
 
     >>> p_text(0.0004), p_text(0.048), p_text(1.0)
     ('<.001', '.048', '1.000')
     """
+    if p is None:
+        return ""
     return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
 
 

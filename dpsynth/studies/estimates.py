@@ -21,17 +21,28 @@ from dpsynth.studies.life_table import SurvivalCurve
 Floats = NDArray[np.float64]
 
 #: names of the coefficients of each kind, on the scale that studies report
-MEASURES: dict[str, str] = {"logistic": "odds ratio", "linear": "difference", "cox": "hazard ratio"}
+MEASURES: dict[str, str] = {
+    "logistic": "odds ratio",
+    "linear": "difference",
+    "cox": "hazard ratio",
+    "share": "share",
+    "mean": "mean",
+}
+#: kind of the estimate of a regression without predictors, by the regression's kind
+ALONE: dict[str, str] = {"logistic": "share", "linear": "mean"}
 
 
 class Effect(TypedDict):
-    """One term: its effect on the scale of `Estimates.measure`, with an interval."""
+    """One term: its effect on the scale of `Estimates.measure`, with an interval.
+
+    A share or a mean has no p-value.
+    """
 
     term: str
     estimate: float
     lower: float
     upper: float
-    p_value: float
+    p_value: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +54,7 @@ class Estimates:
     formula : str
         The regression as text.
     terms : tuple of str
-        Names of the p coefficients, without the intercept.
+        Names of the p coefficients, without the intercept. Without predictors, the outcome.
     coefficients, covariance : ndarray of shape (p,), (p, p)
         On the additive scale: log odds, log hazard, or the outcome's unit.
     widening : float
@@ -77,8 +88,13 @@ class Estimates:
 
     @property
     def measure(self) -> str:
-        """Kind of effect: an odds ratio, a difference or a hazard ratio."""
+        """Kind of effect: an odds ratio, a difference or a hazard ratio. Without predictors, share or mean."""
         return MEASURES[self.kind]
+
+    @property
+    def no_effect(self) -> float | None:
+        """Value of no effect on the scale of :attr:`measure`. None for a share or a mean."""
+        return None if self.kind in ALONE.values() else self._shown(0.0)
 
     @property
     def std_errors(self) -> Floats:
@@ -105,13 +121,16 @@ class Estimates:
         for term, value, error in zip(self.terms, self.coefficients, self.std_errors, strict=True):
             values = (value, value - half * error, value + half * error)
             estimate, lower, upper = (self._shown(float(v)) for v in values)
-            p = 2.0 * float(stats.norm.sf(abs(value) / error))
+            p = None if self.no_effect is None else 2.0 * float(stats.norm.sf(abs(value) / error))
             rows.append({"term": term, "estimate": estimate, "lower": lower, "upper": upper, "p_value": p})
         return rows
 
     def _shown(self, value: float) -> float:
+        if self.kind in {"linear", "mean"}:
+            return value
         # beyond exp(700) there is no float
-        return value if self.kind == "linear" else math.exp(min(max(value, -700.0), 700.0))
+        ratio = math.exp(min(max(value, -700.0), 700.0))
+        return ratio / (1.0 + ratio) if self.kind == "share" else ratio
 
     def __str__(self) -> str:
         rows = [("term", self.measure, "95 % interval", "p")]

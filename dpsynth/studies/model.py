@@ -12,11 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.studies.model_text import Entry, Kind, ModelText, check_kind
+from dpsynth.table.derived import inputs_of, with_derived
+from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.where import combinations
 
 #: parts of a column's declared range that a coefficient may be for
 _LEAST_UNIT, _MOST_UNIT = 1e-12, 10.0
@@ -32,7 +37,7 @@ class EffectsModel:
         ``logistic``: a column of two categories, of which the last declared one is the event. ``linear``: a
         numeric column. ``cox``: as ``logistic``, whether the event was observed at the end of ``duration``.
     predictors : sequence of str, optional
-        All other columns of the schema by default.
+        All other columns of the schema by default. None at all estimate the outcome's share or mean.
     duration : str, optional
         ``cox`` only, and required there: time to the event or to the end of observation, never negative.
     units : mapping of str to float, optional
@@ -43,6 +48,9 @@ class EffectsModel:
     logs : collection of str
         Numeric predictors, and the outcome of a linear model, that enter as logarithms. A predictor's
         coefficient is per doubling, and an outcome is in natural logarithms.
+    where : str, optional
+        Rule of a subgroup, such as ``"age >= 65 and sex == 'F'"``. Records for which it is not true take no
+        part, also if a missing value leaves it open.
 
     Examples
     --------
@@ -62,6 +70,7 @@ class EffectsModel:
     units: Mapping[str, float] = field(default_factory=dict)
     sparing: bool = False
     logs: Collection[str] = ()
+    where: str | None = None
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
@@ -91,8 +100,9 @@ class EffectsModel:
 
         ``"kind: outcome ~ predictor + predictor"``, for Cox models ``"cox: (duration, event) ~ ..."``. A
         point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model, enters
-        as its logarithm. Names with one of ``~ + ( ) , :`` stand in backticks. The default kind is the one
-        that fits the outcome. InputError names the wrong column or word.
+        as its logarithm. A ``1`` stands for no predictor. ``where`` and a rule may follow, for a subgroup.
+        Names with one of ``~ + ( ) , :`` stand in backticks. The default kind is the one that fits the
+        outcome. InputError names the wrong column or word.
 
         >>> schema = Schema(columns=(Column(name="days", kind="integer", lower=0, upper=999),
         ...                          Column(name="x", kind="continuous", lower=0, upper=1),
@@ -117,6 +127,7 @@ class EffectsModel:
             None if entries is None else tuple(entry.column for entry in entries),
             written.duration,
             logs=[entry.column for entry in (outcome, *(entries or ())) if entry.log],
+            where=written.where,
         )
         model.check(schema)
         return model
@@ -144,13 +155,29 @@ class EffectsModel:
     def formula(self, schema: Schema) -> str:
         """Return the model as the text that :meth:`parse` reads."""
         predictors = tuple(self._entry(column.name) for column in self.columns(schema))
-        return str(ModelText(self.kind, self._entry(self.outcome), self.duration, predictors))
+        return str(ModelText(self.kind, self._entry(self.outcome), self.duration, predictors, self.where))
 
     def _entry(self, name: str) -> Entry:
         return Entry(name, log=name in self.logs)
 
+    def named(self, schema: Schema) -> set[str]:
+        """Return the columns that the regression reads: outcome, duration, predictors and condition."""
+        rule = self._group(schema)
+        names = [self.outcome, self.duration, *(column.name for column in self.columns(schema))]
+        return {name for name in (*names, *(rule.columns if rule else ())) if name is not None}
+
+    def included(self, frame: pd.DataFrame, schema: Schema) -> NDArray[np.bool_]:
+        """Return which records of a conformed frame the regression is of, shape (n,): its subgroup."""
+        rule = self._group(schema)
+        if rule is None:
+            return np.ones(len(frame), dtype=bool)
+        return rule.selected(with_derived(frame, rule.columns, schema.formulas, schema.columns))
+
+    def _group(self, schema: Schema) -> Rule | None:
+        return None if self.where is None else parse_rule(self.where, schema, "condition")
+
     def check(self, schema: Schema) -> None:
-        """Raise InputError if a column, logarithm or unit does not fit the schema."""
+        """Raise InputError if a column, logarithm, unit or condition does not fit the schema."""
         outcome = schema.column(self.outcome)
         for name in filter(None, (self.outcome, self.duration, *(self.predictors or ()))):
             if schema.column(name).is_date:
@@ -189,8 +216,9 @@ class EffectsModel:
             if list(self.predictors or ()).count(name) > 1:
                 raise InputError(f"the predictor {name!r} is given twice")
         columns = self.columns(schema)
-        if not columns:
+        if not columns and (self.predictors is None or self.kind == "cox"):
             raise InputError(f"no predictor is left for the outcome {self.outcome!r}")
+        self._check_group(schema)
         numeric = {column.name for column in columns if column.is_numeric}
         for name in self.units:
             schema.column(name)
@@ -213,6 +241,35 @@ class EffectsModel:
                 raise InputError(
                     f"units.{name} is out of all proportion to the declared range {column.lower:g} to "
                     f"{column.upper:g} of {name!r}, got {increment:g}. Give a step that a reader can think of"
+                )
+
+
+    def _check_group(self, schema: Schema) -> None:
+        """Refuse conditions on the outcome, that no record meets, or that leave a predictor constant."""
+        rule = self._group(schema)
+        if rule is None:
+            return
+        for name in sorted(rule.columns):
+            if {self.outcome, self.duration} & {name, *inputs_of(name, schema.formulas)}:
+                raise InputError(
+                    f"condition {rule.text!r}: {name!r} is what the model explains, or is computed from it. A "
+                    "subgroup is one of other columns"
+                )
+        every = combinations(rule, schema)
+        if every is None:
+            return
+        inside = every[rule.selected(every)]
+        if inside.empty:
+            raise InputError(f"condition {rule.text!r}: no declared values fulfil it")
+        for column in self.columns(schema):
+            trend = column.is_numeric or column.is_ordinal
+            if column.name not in rule.columns:
+                continue
+            left = inside[column.name].dropna().unique().tolist()
+            if len(left) < (2 if trend else len(column.categories)):
+                raise InputError(
+                    f"condition {rule.text!r}: it leaves {few(map(repr, left))} of the predictor "
+                    f"{column.name!r} alone. Name predictors without it"
                 )
 
 

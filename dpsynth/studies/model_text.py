@@ -1,4 +1,4 @@
-"""Read and write a regression as one line: ``"kind: outcome ~ predictor + log(predictor)"``.
+"""Read and write a regression as one line: ``"kind: outcome ~ predictor + log(predictor) where rule"``.
 
 :class:`~dpsynth.studies.model.EffectsModel` checks the names against a schema.
 """
@@ -17,6 +17,10 @@ Kind = Literal["logistic", "linear", "cox"]
 _NAME = r"(?:`[^`]+`|[^`~+(),]+)"
 _COX_SIDE = re.compile(rf"\(\s*({_NAME})\s*,\s*({_NAME})\s*\)")
 _ENTRY = re.compile(rf"({_NAME})|log\s*\(\s*({_NAME})\s*\)")
+#: a word that ends the predictors, wherever it does not stand in backticks
+_WHERE = re.compile(r"\s+where\s+(?=[^`]*(?:`[^`]*`[^`]*)*$)")
+#: the right side of a regression without predictors
+_NOTHING = "1"
 
 
 @dataclass(frozen=True)
@@ -32,41 +36,47 @@ class Entry:
 
     def __str__(self) -> str:
         """As text that is read back, in backticks where the name needs them."""
-        signs = self.column == "." or re.search(r"[~+(),:]", self.column)
+        signs = self.column in {".", _NOTHING} or re.search(r"[~+(),:]|\swhere\s", self.column)
         name = f"`{self.column}`" if signs else self.column
         return f"log({name})" if self.log else name
 
 
 @dataclass(frozen=True)
 class ModelText:
-    """The parts of a line. ``kind`` is None if not given, ``predictors`` is None for all other columns.
+    """The parts of a line.
 
-    >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine)")
-    >>> text.outcome.column, text.predictors[1]
-    ('death', Entry(column='creatinine', log=True))
+    ``kind`` is None if not given. ``predictors`` is None for all other columns, and empty for ``1``.
+    ``where`` is the rule of a subgroup, None for all records.
+
+    >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine) where sex == 'F'")
+    >>> text.outcome.column, text.predictors[1], text.where
+    ('death', Entry(column='creatinine', log=True), "sex == 'F'")
     >>> str(text)
-    'cox: (days, death) ~ age + log(creatinine)'
+    "cox: (days, death) ~ age + log(creatinine) where sex == 'F'"
     """
 
     kind: Kind | None
     outcome: Entry
     duration: str | None
     predictors: tuple[Entry, ...] | None
+    where: str | None = None
 
     @classmethod
     def read(cls, text: str) -> Self:
         """Read a line. Raise InputError, with the part that cannot be read, if it is no model."""
-        sides = _split(text, "~")
+        model, *where = _WHERE.split(text, maxsplit=1)
+        sides = _split(model, "~")
         if len(sides) != 2:
             raise InputError(f"a model is written 'kind: outcome ~ predictors', got {text!r}")
-        return cls(*_left_side(sides[0]), _right_side(sides[1]))
+        return cls(*_left_side(sides[0]), _right_side(sides[1]), where[0].strip() if where else None)
 
     def __str__(self) -> str:
         left = str(self.outcome)
         if self.duration is not None:
             left = f"({Entry(self.duration)}, {left})"
-        right = "." if self.predictors is None else " + ".join(map(str, self.predictors))
-        return f"{self.kind}: {left} ~ {right}" if self.kind else f"{left} ~ {right}"
+        right = "." if self.predictors is None else " + ".join(map(str, self.predictors)) or _NOTHING
+        where = f" where {self.where}" if self.where else ""
+        return f"{f'{self.kind}: ' if self.kind else ''}{left} ~ {right}{where}"
 
 
 def check_kind(kind: str) -> None:
@@ -97,12 +107,14 @@ def _left_side(text: str) -> tuple[Kind | None, Entry, str | None]:
 
 
 def _right_side(text: str) -> tuple[Entry, ...] | None:
-    """Return the predictors, None for all."""
+    """Return the predictors, None for all, empty for none."""
     names = [name.strip() for name in _split(text, "+")]
     if not all(names):
         raise InputError(f"a predictor is missing beside '+' or '~' in {text.strip()!r}")
     if names == ["."]:
         return None
+    if names == [_NOTHING]:
+        return ()
     found = []
     for name in names:
         entry = _entry(name)

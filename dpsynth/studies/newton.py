@@ -76,7 +76,7 @@ def posterior(observed: Sequence[Observation], precision: Floats) -> tuple[Float
 def prior_precision(design: StudyDesign, x: Floats) -> Floats:
     """Prior precision L, shape (d, d), for predictors ``x`` of shape (k, p)."""
     j, p = design.family.baseline, len(design.terms)
-    spread = np.cov(x.T).reshape(p, p) if len(x) > 1 else np.eye(p)
+    spread = np.cov(x.T).reshape(p, p) if p and len(x) > 1 else np.eye(p)
     precision = np.eye(design.size) / INTERCEPT_PRIOR**2
     precision[j:, j:] = (spread + _LEAST_SPREAD * np.eye(p)) / SLOPE_PRIOR**2
     return precision

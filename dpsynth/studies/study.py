@@ -22,6 +22,7 @@ from dpsynth.studies.model_text import ModelText
 from dpsynth.studies.terms import MAX_TERMS, model_terms
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema
 
 #: boundaries of time; work and memory grow with their square
@@ -39,7 +40,8 @@ class Study(Section):
     model : str
         As text, such as ``"logistic: death ~ age + log(creatinine)"``: see
         :meth:`dpsynth.studies.model.EffectsModel.parse`. Numeric predictors whose column is on the log
-        scale enter as logarithms, unless ``transforms`` says otherwise.
+        scale enter as logarithms, unless ``transforms`` says otherwise. ``death ~ age where sex == 'F'`` is
+        of a subgroup. ``death ~ 1`` estimates a share, or a mean.
     name : str, optional
         One line of text. The default is the outcome's name.
     units : mapping of str to float
@@ -138,6 +140,11 @@ class Study(Section):
         """Whether its outcome is a time until an event."""
         return ModelText.read(self.model).duration is not None
 
+    @property
+    def where(self) -> str | None:
+        """The rule of its subgroup, None for all records."""
+        return ModelText.read(self.model).where
+
     def clusters(self, schema: TableSchema) -> PatientSchema | None:
         """Return the patients whose rows the regression is of, None for a regression of one row per patient.
 
@@ -146,7 +153,9 @@ class Study(Section):
         if not isinstance(schema, PatientSchema):
             return None
         text, levels = ModelText.read(self.model), schema.levels.names
-        named = [text.outcome.column, text.duration, *(entry.column for entry in text.predictors or ())]
+        named = {text.outcome.column, text.duration, *(entry.column for entry in text.predictors or ())}
+        if text.where is not None:
+            named |= parse_rule(text.where, schema.table, "condition").columns
         return schema if any(name in schema.names and name not in levels for name in named) else None
 
     def table(self, schema: TableSchema) -> Schema:
@@ -160,12 +169,13 @@ class Study(Section):
         Raises
         ------
         InputError
-            If a column, unit, transform or interval does not fit the schema or the text. Also if the outcome
+            If a column, unit, transform, interval or condition does not fit the schema or the text. Also if
+            the outcome
             or the duration is derived, if a predictor is computed from them, or without a term or with more
             than ``MAX_TERMS``. Also for a Cox model of patients' rows.
         """
-        patients, schema = self.clusters(schema), self.table(schema)
         try:
+            patients, schema = self.clusters(schema), self.table(schema)
             if patients is not None and self.is_survival:
                 raise InputError(
                     "a cox model has one row per patient, but the text names a column that changes from row "
@@ -205,7 +215,7 @@ class Study(Section):
                 )
         model.check(schema)
         size = len(model_terms(schema, model))
-        if not 1 <= size <= MAX_TERMS:
+        if size > MAX_TERMS or not (size or model.predictors == ()):
             raise InputError(f"the model must have from 1 to {MAX_TERMS} terms, got {size:,}")
         if self.intervals is None:
             return

@@ -28,6 +28,8 @@ DRAWS = 20_000
 MOST_WIDENING = 5.0
 #: c of `expected_widening`
 _NOISE_IN_PRACTICE = 16.0
+#: c without predictors: of a share of 20 % (0.8^2 / 0.16 / 0.8), and of a mean, whose residuals are bounded
+_NOISE_ALONE = {"logistic": 5.0, "linear": RESIDUAL_BOUND**2 / 0.8}
 
 
 def check_studies(studies: Sequence[Study], schema: TableSchema) -> None:
@@ -45,7 +47,8 @@ def expected_widening(study: Study, schema: TableSchema, n: float, noise_multipl
     direction, and a record's score has length sqrt(d) / 2. The scores have 0.8 of the study's mu^2.
     `_NOISE_IN_PRACTICE` is the rounded median of a benchmark: six studies (``benchmarks/study_cases.py``) at
     epsilon 1 and 3. The 12 widenings were 0.83 to 1.28 times the value given here. Heavy tails, rare outcomes
-    and correlated predictors increase it.
+    and correlated predictors increase it. Without predictors, c is `_NOISE_ALONE`. For a subgroup, n is the
+    number of its records.
 
     >>> from dpsynth.table import Column, Schema
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),
@@ -59,15 +62,34 @@ def expected_widening(study: Study, schema: TableSchema, n: float, noise_multipl
     intercepts = 1
     if model.duration is not None:
         intercepts = INTERVALS if study.intervals is None else len(study.intervals) + 1
-    size = len(model_terms(study.table(schema), model)) + intercepts
+    slopes = len(model_terms(study.table(schema), model))
+    c = _NOISE_IN_PRACTICE if slopes else _NOISE_ALONE[model.kind]
     for_scores = (SURVIVAL_SPLIT if study.is_survival else SPLIT)[0] / SPLIT[0]
-    return math.sqrt(1.0 + _NOISE_IN_PRACTICE * noise_multiplier**2 / for_scores * size / n)
+    return math.sqrt(1.0 + c * noise_multiplier**2 / for_scores * (slopes + intercepts) / n)
+
+
+def smallest_subgroup(
+    study: Study, schema: TableSchema, noise_multiplier: float | None, widening: float
+) -> int:
+    """Fewest records in a study's subgroup for an `expected_widening` of at most ``widening``.
+
+    >>> from dpsynth.table import Column, Schema
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),
+    ...                          Column(name="died", kind="binary", categories=(0, 1))))
+    >>> smallest_subgroup(Study(model="died ~ 1 where age >= 65"), schema, 5.0, 2.0)
+    42
+    """
+    of_one = expected_widening(study, schema, 1.0, noise_multiplier)
+    return max(1, math.ceil((of_one**2 - 1.0) / (widening**2 - 1.0)))
 
 
 def check_widening(
     studies: Sequence[Study], releases: Sequence[StudyReleases], schema: TableSchema, n: float
 ) -> dict[str, float]:
-    """Expected widening of each study, or PrivacyError if one exceeds `MOST_WIDENING`."""
+    """Expected widening of each study, or PrivacyError if one exceeds `MOST_WIDENING`.
+
+    A subgroup is taken to have all n records, because its size is not public.
+    """
     expected = {}
     for study, planned in zip(studies, releases, strict=True):
         wide = expected_widening(study, schema, n, planned.multiplier)
@@ -87,17 +109,21 @@ def planned_widening(options: FitOptions, schema: TableSchema) -> dict[str, floa
     Raises InputError if a study does not fit the schema or the number of records is not public. Raises
     PrivacyError if the budget is too small for a study.
     """
+    releases = _planned(options, schema)
+    return check_widening(options.studies, releases, schema, float(schema.n_public or 0))
+
+
+def _planned(options: FitOptions, schema: TableSchema) -> Sequence[StudyReleases]:
+    """The studies' noisy statistics in a fit, with the same errors."""
     check_studies(options.studies, schema)
     if not options.studies:
-        return {}
+        return ()
     if schema.n_public is None:
         raise InputError(
             "schema has no n_public. The width of intervals depends on the number of records, which a fit "
             "then counts privately, before anything else"
         )
-    n = float(schema.n_public)
-    releases = choose_noise(draw_up(schema, n, options), options, (0.0, 0.0))
-    return check_widening(options.studies, releases.studies, schema, n)
+    return choose_noise(draw_up(schema, float(schema.n_public), options), options, (0.0, 0.0)).studies
 
 
 def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
@@ -108,24 +134,43 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
             "studies: the width of their intervals depends on the number of records, which is private. The "
             "fit counts them first. A study that the budget cannot bear is refused after that count"
         ]
-    widening = planned_widening(options, schema)
+    releases = _planned(options, schema)
+    widening = check_widening(options.studies, releases, schema, float(schema.n_public or 0))
     return [
-        f"study {study.label}: intervals about {widening[study.label]:.1f} times as wide as without noise"
+        f"study {study.label}: "
+        + (
+            f"intervals about {widening[study.label]:.1f} times as wide as without noise"
+            if study.where is None
+            else _in_subgroup(study, schema, planned.multiplier)
+        )
         + (", and wider where records lack a value" if _may_lack(study, schema) else "")
         + _middle(study, schema)
-        for study in options.studies
+        for study, planned in zip(options.studies, releases, strict=True)
     ]
 
 
+def _in_subgroup(study: Study, schema: TableSchema, noise_multiplier: float | None) -> str:
+    """The size of a subgroup at which noise doubles the width, and at which it is most of it."""
+    twice, most = (
+        smallest_subgroup(study, schema, noise_multiplier, wide) for wide in (2.0, MOST_WIDENING)
+    )
+    return (
+        f"intervals about 2 times as wide as without noise if its subgroup has {twice:,} {schema.counted}, "
+        f"and {MOST_WIDENING:g} times if it has {most:,}"
+    )
+
+
 def _middle(study: Study, schema: TableSchema) -> str:
-    """Meaning of a linear model's effects if its outcome has a long tail. Empty for others."""
+    """Meaning of a linear model's effects or mean if its outcome has a long tail. Empty for others."""
     model = study.effects(schema)
     if model.kind != "linear":
         return ""
+    told = "these are effects on its middle, and not those of least squares"
+    if model.predictors == ():
+        told = "this is the mean of its middle, and not of all values"
     return (
         f". A residual counts for {RESIDUAL_BOUND:g} standard deviations at most. If {model.outcome} has a "
-        "long tail, these are effects on its middle, and not those of least squares. A logarithm or narrower "
-        "bounds shorten the tail"
+        f"long tail, {told}. A logarithm or narrower bounds shorten the tail"
     )
 
 

@@ -136,6 +136,8 @@ STUDIES = {
     "logistic": Study(model="logistic: died ~ age + log(lab) + group + stage"),
     "linear": Study(model="linear: age ~ lab + died"),
     "cox": Study(model="cox: (lab, died) ~ stage + group", intervals=(2.0, 4.0, 8.0)),
+    "subgroup": Study(model="logistic: died ~ age + group where stage >= 3 and lab > 1"),
+    "share": Study(model="logistic: died ~ 1 where group == 'a'"),
 }
 
 
@@ -188,7 +190,8 @@ def of_rows(kind: type[StudyRelease], model: str) -> StudyRelease:
 
 
 def life_table() -> LifeTableRelease:
-    intervals = LifeTable.of(SCHEMA, "lab", "died", table(300, seed=7), (2.0, 4.0))
+    study = Study(model="cox: (lab, died) ~ age where stage >= 2")
+    intervals = LifeTable.of(SCHEMA, study.effects(SCHEMA), table(300, seed=7), (2.0, 4.0))
     return LifeTableRelease(study="a", noise_multiplier=Z).at(intervals)
 
 
@@ -230,8 +233,11 @@ CASES = {
     "logistic score": Case(lambda: score("logistic"), 1.0),
     "linear score": Case(lambda: score("linear"), 1.0),
     "cox score": Case(lambda: score("cox"), 1.0, slack=0.6),
+    "score of a subgroup": Case(lambda: score("subgroup"), 1.0),
+    "score of a share": Case(lambda: score("share"), 1.0),
     "logistic information": Case(lambda: information("logistic"), 1.0),
     "cox information": Case(lambda: information("cox"), 1.0),
+    "information of a subgroup": Case(lambda: information("subgroup"), 1.0),
     "logistic score of rows": Case(
         lambda: of_rows(ScoreRelease, "logistic: sex ~ lab + weight"), 1.0, table=patients
     ),

@@ -41,8 +41,8 @@ def cohort(n: int, seed: int = 0, gaps: bool = True) -> pd.DataFrame:
     return SCHEMA.conform(pd.DataFrame({"age": age, "days": days, "died": died})).frame
 
 
-def intervals(boundaries) -> LifeTable:
-    return LifeTable(SCHEMA, "days", "died", np.array(boundaries, dtype=float))
+def intervals(boundaries, study: Study = STUDY) -> LifeTable:
+    return LifeTable(SCHEMA, study.effects(SCHEMA), np.array(boundaries, dtype=float))
 
 
 def test_counts_are_those_of_a_loop():
@@ -75,7 +75,7 @@ def test_the_ends_of_intervals_and_of_time():
 def test_intervals_hold_as_many_draws_each_and_the_declared_ends():
     """Declared boundaries that are forgotten, or intervals at equal lengths, half of them empty."""
     draws = cohort(4000, seed=3)
-    table = LifeTable.of(SCHEMA, "days", "died", draws, STUDY.intervals)
+    table = LifeTable.of(SCHEMA, STUDY.effects(SCHEMA), draws, STUDY.intervals)
     ends = table.boundaries
     assert {90.0, 180.0} <= set(ends) and ends[-1] == 400.0 and (np.diff(ends) > 0).all()
     assert INTERVALS / 2 < len(ends) <= INTERVALS + 2
@@ -83,7 +83,19 @@ def test_intervals_hold_as_many_draws_each_and_the_declared_ends():
     shares = np.histogram(known, np.r_[-1.0, ends[:-1] + 0.5])[0] / len(known)
     assert shares.max() < 2 / INTERVALS
     nothing = draws.assign(days=pd.array([pd.NA] * len(draws), dtype=draws["days"].dtype))
-    assert LifeTable.of(SCHEMA, "days", "died", nothing).boundaries.tolist() == [400.0]
+    assert LifeTable.of(SCHEMA, STUDY.effects(SCHEMA), nothing).boundaries.tolist() == [400.0]
+
+
+def test_a_subgroups_life_table_counts_its_records():
+    """A survival curve of all records, or one whose cells no longer add up to a public number of records."""
+    frame, ends = cohort(500), [5.0, 40.0, 90.0, 200.0, 400.0]
+    old = Study(model="cox: (days, died) ~ age where age >= 65")
+    own = frame[(frame["age"] >= 65).fillna(False)]
+    found, alone = intervals(ends, old).counts(frame)[0], intervals(ends).counts(own)[0]
+    np.testing.assert_array_equal(found[:-1], alone[:-1])
+    assert found.sum() == 500 and 100 < alone.sum() < 400
+    drawn = LifeTable.of(SCHEMA, old.effects(SCHEMA), frame).boundaries
+    np.testing.assert_array_equal(drawn, LifeTable.of(SCHEMA, STUDY.effects(SCHEMA), own).boundaries)
 
 
 def test_a_life_table_needs_intervals():

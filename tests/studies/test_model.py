@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from dpsynth.errors import InputError, SchemaError
@@ -23,6 +24,8 @@ SCHEMA = Schema(
         Column(name="c+rp", kind="continuous", lower=0, upper=500, step=0.5),
         Column(name="log", kind="integer", lower=0, upper=9),
         Column(name="flag", kind="integer", lower=0, upper=1),
+        Column(name="a where b", kind="integer", lower=0, upper=1),
+        Column(name="older", kind="integer", lower=0, upper=1, derived="floor(age / 60)"),
     )
 )
 
@@ -39,6 +42,8 @@ SCHEMA = Schema(
         ("death ~ `a+b:c~ (x)` + age", "logistic", "death", None, ("a+b:c~ (x)", "age")),
         ("`a+b:c~ (x)` ~ age", "linear", "a+b:c~ (x)", None, ("age",)),
         ("death ~ log + age", "logistic", "death", None, ("log", "age")),
+        ("death ~ 1", "logistic", "death", None, ()),
+        ("age ~ 1 where sex == 'F'", "linear", "age", None, ()),
     ],
 )
 def test_parse(text, kind, outcome, duration, predictors) -> None:
@@ -53,7 +58,14 @@ def test_parse(text, kind, outcome, duration, predictors) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["logistic: death ~ .", "cox: (days, death) ~ age + `a+b:c~ (x)`", "linear: `a+b:c~ (x)` ~ sex"]
+    "text",
+    [
+        "logistic: death ~ .",
+        "cox: (days, death) ~ age + `a+b:c~ (x)`",
+        "linear: `a+b:c~ (x)` ~ sex",
+        "death ~ `a where b` + age where race in (a, 'b') and `a+b:c~ (x)` < 0.5",
+        "age ~ 1",
+    ],
 )
 def test_formula_is_read_back(text) -> None:
     """A formula shown in a report that another run cannot repeat."""
@@ -61,6 +73,7 @@ def test_formula_is_read_back(text) -> None:
     again = EffectsModel.parse(model.formula(SCHEMA), SCHEMA)
     assert again.columns(SCHEMA) == model.columns(SCHEMA)
     assert (again.kind, again.outcome, again.duration) == (model.kind, model.outcome, model.duration)
+    assert again.where == model.where and (model.where is None) == (" where race" not in text)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +117,17 @@ def test_formula_is_read_back(text) -> None:
         ("log(change) ~ age", "'change' cannot enter as its logarithm: its lower bound is -5, below 0"),
         ("death ~ log(`a+b:c~ (x)`)", "its lower bound is 0, and it has no step or decimals"),
         ("death ~ log(flag)", "'flag' cannot enter as its logarithm: 1 is its only value above 0"),
+        ("death ~ 1 + age", "'1' is no column: a model has an intercept always"),
+        ("cox: (days, death) ~ 1", "no predictor is left for the outcome 'death'"),
+        ("death ~ age where dose > 1", "condition 'dose > 1': 'dose' is not a column"),
+        ("death ~ age where sex", "condition 'sex': it ends where a comparison is expected"),
+        ("death ~ age where death == 1", "condition 'death == 1': 'death' is what the model explains"),
+        ("cox: (days, death) ~ sex where days > 9", "condition 'days > 9': 'days' is what the model"),
+        ("age ~ sex where older == 1", "'older' is what the model explains, or is computed from it"),
+        ("death ~ sex where age > 99", "condition 'age > 99': no declared values fulfil it"),
+        ("death ~ sex where sex == 'F'", "it leaves 'F' of the predictor 'sex' alone. Name predictors"),
+        ("death ~ race where race != 'a'", "it leaves 'b', 'c' of the predictor 'race' alone"),
+        ("death ~ age where age == 40", "it leaves 40 of the predictor 'age' alone"),
     ],
 )
 def test_text_that_is_no_model(text, message) -> None:
@@ -197,3 +221,24 @@ def test_the_default_study_leaves_derived_columns_out() -> None:
     study = EffectsModel.default(schema, "died")
     assert study is not None and study.formula(schema) == "logistic: died ~ a + b"
     assert EffectsModel.parse("logistic: died ~ n", schema).formula(schema) == "logistic: died ~ n"
+
+
+def test_a_subgroup_is_where_the_rule_is_true() -> None:
+    """Records whose missing value leaves the rule open, or those outside; a derived column that is absent."""
+    columns = (
+        Column(name="age", kind="integer", lower=18, upper=99, missing=True),
+        Column(name="older", kind="integer", lower=0, upper=1, derived="floor(age / 60)", missing=True),
+        Column(name="death", kind="binary", categories=(0, 1)),
+    )
+    schema = Schema(columns=columns)
+    frame = schema.modelled.conform(pd.DataFrame({"age": [40, 70, None, 80], "death": [0, 1, 1, 0]})).frame
+    found = {
+        where: EffectsModel.parse(f"death ~ 1{where}", schema).included(frame, schema).tolist()
+        for where in ("", " where age >= 65", " where not age >= 65", " where older == 1 and age < 75")
+    }
+    assert found == {
+        "": [True] * 4,
+        " where age >= 65": [False, True, False, True],
+        " where not age >= 65": [True, False, False, False],
+        " where older == 1 and age < 75": [False, True, False, False],
+    }

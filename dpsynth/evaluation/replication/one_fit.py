@@ -65,6 +65,7 @@ class Design:
 
 def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
     """Turn a conformed frame into the arrays of a regression that fits its schema."""
+    frame = frame[model.included(frame, schema)]
 
     def of(name: str) -> Floats:
         return column_values(schema, name, frame, log=name in model.logs)

@@ -134,7 +134,7 @@ class Corrected:
         """A covariance of the coefficients, shape (d, d), that claims nothing of the unknown terms."""
         design = self.stand_in.design
         wide = np.zeros(design.size)
-        wide[design.family.baseline :] = [term.name in self.unknown for term in design.terms]
+        wide[design.reports] = [name in self.unknown for name in design.names]
         return covariance + np.diag(wide * UNKNOWN_SLOPE**2)
 
     @property
@@ -274,9 +274,9 @@ def _apart(found: Floats, wanted: Floats) -> Floats:
 
 def _terms(draws: StandIn, point: ScorePoint, combinations: Floats) -> tuple[str, ...]:
     """Names of the terms that take part in combinations, one a column, of whitened coefficients."""
-    parts = np.abs(point.whitening @ combinations)[draws.design.family.baseline :]
+    parts = np.abs(point.whitening @ combinations)[draws.design.reports]
     taken = (parts > _TAKES_PART * parts.max(axis=0)).any(axis=1)
-    return tuple(term.name for term, part in zip(draws.design.terms, taken, strict=True) if part)
+    return tuple(name for name, part in zip(draws.design.names, taken, strict=True) if part)
 
 
 def _transport(spread: Floats, wanted: Floats) -> Floats:

@@ -71,10 +71,10 @@ class StandIn:
         return max(float(np.quantile(norms, _CAPPED)), 1e-12) if len(norms) else 1.0
 
     def _errors(self, point: ScorePoint, release: ScoreRelease, reach: Floats) -> Floats:
-        """Standard errors of the slopes that the release alone would give."""
+        """Standard errors of the reported coefficients that the release alone would give."""
         read = (point, release.noise_std, np.zeros(self.design.size))
         covariance = posterior([self.observation(*read, point.beta, reach)], self.prior)[1]
-        return np.sqrt(np.diag(covariance))[self.design.family.baseline :]
+        return np.sqrt(np.diag(covariance))[self.design.reports]
 
     def estimate(
         self, read: Sequence[tuple[ScorePoint, float, Floats]], beta: Floats
@@ -152,5 +152,5 @@ class StandIn:
 def roots(matrix: Floats) -> tuple[Floats, Floats]:
     """Square root of a symmetric matrix and its inverse. Eigenvalues of 0 or less are raised a little."""
     values, vectors = np.linalg.eigh(matrix)
-    values = np.maximum(values, 1e-6 * max(float(values.mean()), 1e-12))
+    values = np.maximum(values, 1e-6 * max(float(values.sum()) / max(len(values), 1), 1e-12))
     return (vectors * values**0.5) @ vectors.T, (vectors * values**-0.5) @ vectors.T

@@ -33,7 +33,7 @@ from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.records import Records
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
 from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.estimates import ALONE, Estimates
 from dpsynth.studies.families import RESIDUAL_BOUND, Linear
 from dpsynth.studies.life_table import SurvivalCurve, survival_curve
 from dpsynth.studies.newton import mode, posterior
@@ -249,11 +249,11 @@ class StudyReleases:
         draws: pd.DataFrame,
         rng: np.random.Generator,
     ) -> SurvivalCurve | None:
-        """The survival curve of all records that have a time and an event, whatever predictors they lack."""
+        """The survival curve of the subgroup's records with time and event, whatever predictors they lack."""
         model = declared.effects(schema)
         if self.life_table is None or model.duration is None:
             return None
-        table = LifeTable.of(schema, model.duration, model.outcome, draws, declared.intervals)
+        table = LifeTable.of(schema, model, draws, declared.intervals)
         counts = ledger.run(self.life_table.at(table), records, rng)
         return survival_curve(
             counts,
@@ -309,12 +309,15 @@ def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ..
     farthest = RESIDUAL_BOUND * design.family.spread
     beyond = float((np.abs(draws.y - draws.rows[:, 0] @ start) > farthest).mean())
     shift = (beyond - _NORMAL_BEYOND) * (design.outcome_range - farthest)
-    if shift < np.sqrt(np.diag(covariance)[design.family.baseline :]).min():
+    if shift < np.sqrt(np.diag(covariance)[design.reports]).min():
         return ()
+    told = "These are effects on its middle, and those of least squares can be others."
+    if not design.terms:
+        told = "This is the mean of its middle, and that of all values can be another."
     return (
         f"{design.model.outcome} may have a long tail: {100 * beyond:.1f} % of synthetic records are beyond "
-        f"{RESIDUAL_BOUND:g} standard deviations, where a record counts no more. These are effects on its "
-        "middle, and those of least squares can be others. A logarithm or narrower bounds shorten the tail.",
+        f"{RESIDUAL_BOUND:g} standard deviations, where a record counts no more. {told} A logarithm or narrower "
+        "bounds shorten the tail.",
     )
 
 
@@ -332,8 +335,8 @@ def estimates_of(
     """
     values, reported = design.reported(beta, covariance)
     widening = np.sqrt(np.diag(reported) / np.diag(design.reported(beta, bare)[1]))
-    known = np.array([term.name not in unknown for term in design.terms])
+    known = np.array([name not in unknown for name in design.names])
     widening = widening[known] if known.any() else widening
-    model, terms = design.model, tuple(term.name for term in design.terms)
+    model, kind = design.model, design.model.kind if design.terms else ALONE[design.model.kind]
     formula, wide = model.formula(design.schema), float(np.median(widening))
-    return Estimates(study, model.kind, formula, model.outcome, terms, values, reported, wide)
+    return Estimates(study, kind, formula, model.outcome, design.names, values, reported, wide)

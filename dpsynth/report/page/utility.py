@@ -175,10 +175,11 @@ def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
     status = MARK if internal else Cell(PAID)
     header = ("term", estimates.measure, f"{level_text(LEVEL)} interval", "p")
     caption = f"Pre-specified regression {estimates.study}: private estimates"
+    effects = estimates.no_effect is not None
     return [
         Heading(f"Pre-specified regression: {estimates.study}"),
         paragraph(Sentence(described(estimates), internal)),
-        Plots((plot_estimates(estimates, LEVEL, internal=internal),)),
+        *([Plots((plot_estimates(estimates, LEVEL, internal=internal),))] if effects else []),
         table(caption, header, rows(estimates), status=status),
         *_survival(estimates, internal, status),
     ]

@@ -282,16 +282,17 @@ def _no_comparison(detail: Detail[Effects], study: str) -> Verdict:
 
 
 def judge_studies(studies: Sequence[Estimates], *, internal: bool) -> tuple[Verdict, ...]:
-    """Return verdicts on each pre-specified regression from its noisy numbers alone.
+    """Return verdicts on the effects of each pre-specified regression from its noisy numbers alone.
 
     They are internal if no guarantee covers them.
     """
-    return tuple(_clear(estimates, internal) for estimates in studies)
+    return tuple(
+        _clear(each, each.no_effect, internal) for each in studies if each.no_effect is not None
+    )
 
 
-def _clear(estimates: Estimates, internal: bool) -> Verdict:
+def _clear(estimates: Estimates, none: float, internal: bool) -> Verdict:
     """The number of effects whose direction is clear from the private estimates alone."""
-    none = 0.0 if estimates.kind == "linear" else 1.0
     rows = estimates.effects()
     clear = sum(row["lower"] > none or row["upper"] < none for row in rows)
     sentence = (

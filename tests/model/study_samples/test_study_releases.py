@@ -82,6 +82,7 @@ class Watched(Ledger):
 READ = {
     "logistic: died ~ x + z + sex": ["_sums"] * 3,
     "linear: x ~ z + sex": ["_sums"] * 3,
+    "logistic: died ~ x where sex == 'F'": ["_sums"] * 3,
     "cox: (days, died) ~ x + z": ["_sums"] * 4,
 }
 
@@ -341,6 +342,67 @@ def test_a_record_that_lacks_a_value_adds_nothing():
     for total in (point.total_score, point.total_information):
         np.testing.assert_array_equal(total(more)[0], total(frame)[0])
         assert not total(gap)[0].any() and total(frame.iloc[:0])[0].shape == total(frame)[0].shape
+
+
+WOMEN = Study(model="logistic: died ~ x + z where sex == 'F'", units={"x": 1})
+
+
+def test_a_record_outside_the_subgroup_adds_nothing():
+    """Records outside, or whose group is unknown, that are counted all the same."""
+    frame = cohort(50)
+    design = StudyDesign.of(SCHEMA, WOMEN.effects(SCHEMA), frame)
+    point = ScorePoint(design, np.zeros(3), np.eye(3), 0.3, 0.2)
+    outside = frame["sex"] == "M"
+    assert outside.sum() > 10
+    for total in (point.total_score, point.total_information):
+        np.testing.assert_array_equal(total(frame)[0], total(frame[~outside])[0])
+        assert not total(frame[outside])[0].any() and total(frame[~outside])[0].any()
+    located = StudyDesign.of(SCHEMA, WOMEN.effects(SCHEMA), frame[~outside])
+    np.testing.assert_array_equal([design.centre, design.scale], [located.centre, located.scale])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_a_subgroup_has_the_usual_fit_of_its_records(share):
+    """Effects of all records, or intervals of the number that draws have in the group, and not the records."""
+    frame, draws = cohort(20_000), cohort(20_000, seed=1)
+    for table, part, seed in ((frame, share, 2), (draws, 0.3, 3)):
+        table["sex"] = np.where(np.random.default_rng(seed).random(len(table)) < part, "F", "M")
+        table["died"] = table["died"].where((table["sex"] == "F") | (table["z"] < 0), 1)
+    frame, draws = (SCHEMA.conform(table).frame for table in (frame, draws))
+    own = frame[frame["sex"] == "F"]
+    fit = sm.Logit(own["died"], sm.add_constant(own[["x", "z"]].astype(float))).fit(disp=False)
+    alone = sm.Logit(own["died"], np.ones(len(own))).fit(disp=False)
+    for noise, near in ((None, 0.25), (3.0, 1.0)):
+        found = run(frame, draws, noise, study=WOMEN).estimates
+        assert np.abs((found.coefficients - fit.params.iloc[1:]) / fit.bse.iloc[1:]).max() < near
+        np.testing.assert_allclose(found.std_errors, fit.bse.iloc[1:], rtol=0.15)
+        told = run(frame, draws, noise, study=Study(model="died ~ 1 where sex == 'F'")).estimates
+        assert abs(told.coefficients[0] - alone.params.iloc[0]) < near * alone.bse.iloc[0]
+        np.testing.assert_allclose(told.std_errors, alone.bse, rtol=0.15)
+        assert found.remarks == told.remarks == ()
+
+
+def test_a_share_and_a_mean():
+    """Log odds read as a share, a standardised mean, or a p-value of a share of one half."""
+    frame, draws = cohort(20_000), cohort(20_000, seed=1)
+    share = run(frame, draws, None, study=Study(model="died ~ 1")).estimates
+    told = share.effects()[0]
+    assert told["estimate"] == pytest.approx(frame["died"].astype(float).mean(), abs=1e-3)
+    assert told["lower"] < told["estimate"] < told["upper"] < told["lower"] + 0.02
+    assert (share.measure, share.terms, told["p_value"]) == ("share", ("died: 1",), None)
+    frame, draws = frame.assign(z=frame["z"] / 3 + 2), draws.assign(z=draws["z"] / 3 + 1.9)
+    mean = run(frame, draws, None, study=Study(model="z ~ 1")).estimates
+    assert mean.coefficients[0] == pytest.approx(frame["z"].mean(), abs=0.005) and mean.measure == "mean"
+    assert mean.std_errors[0] == pytest.approx(1 / 3 / np.sqrt(20_000), rel=0.1)
+    assert FittedStudy.from_dict(SCHEMA, run(frame, draws, 3.0, study=WOMEN).to_dict()).design.model.where
+
+
+def test_an_empty_subgroup_claims_nothing():
+    """A prior's interval as a finding, or a fit that ends after it has used its budget."""
+    nobody = cohort(3000, seed=1).assign(sex="M")
+    for model in ("died ~ x where sex == 'F'", "died ~ 1 where sex == 'F'"):
+        found = run(cohort(500), SCHEMA.conform(nobody).frame, 5.0, study=Study(model=model)).estimates
+        assert "nothing was learned" in found.remarks[0]
 
 
 def test_a_record_that_overflows_adds_nothing():
