@@ -133,7 +133,8 @@ def plan(
         simulated = simulated_fits(levels, n, given, fitted, auc, tables, draw, of_levels)
     forecasts = [
         dataclasses.replace(
-            _forecast(each, found, simulated.get(each, [])), subgroups=_subgroups(found, given.studies, levels)
+            _forecast(each, found, simulated.get(each, [])),
+            subgroups=_subgroups(found, given.studies, levels),
         )
         for each, found in planned.items()
     ]

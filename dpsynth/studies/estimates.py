@@ -60,7 +60,7 @@ class Estimates:
     widening : float
         Width of the intervals over their width without noise: the median over the terms.
     survival : SurvivalCurve, optional
-        Survival of all records, whatever their predictors, for a survival study.
+        Survival of all records of a survival study, whatever their predictors.
     remarks : tuple of str
         Cautions for a reader of the intervals.
 
@@ -88,7 +88,7 @@ class Estimates:
 
     @property
     def measure(self) -> str:
-        """Kind of effect: an odds ratio, a difference or a hazard ratio. Without predictors, share or mean."""
+        """Kind of effect: odds ratio, a difference, a hazard ratio. A share or a mean without predictors."""
         return MEASURES[self.kind]
 
     @property

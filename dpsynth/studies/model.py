@@ -243,7 +243,6 @@ class EffectsModel:
                     f"{column.upper:g} of {name!r}, got {increment:g}. Give a step that a reader can think of"
                 )
 
-
     def _check_group(self, schema: Schema) -> None:
         """Refuse conditions on the outcome, that no record meets, or that leave a predictor constant."""
         rule = self._group(schema)
@@ -252,8 +251,8 @@ class EffectsModel:
         for name in sorted(rule.columns):
             if {self.outcome, self.duration} & {name, *inputs_of(name, schema.formulas)}:
                 raise InputError(
-                    f"condition {rule.text!r}: {name!r} is what the model explains, or is computed from it. A "
-                    "subgroup is one of other columns"
+                    f"condition {rule.text!r}: {name!r} is what the model explains, or is computed from it. "
+                    "Name other columns"
                 )
         every = combinations(rule, schema)
         if every is None:

@@ -148,15 +148,18 @@ class Study(Section):
     def clusters(self, schema: TableSchema) -> PatientSchema | None:
         """Return the patients whose rows the regression is of, None for a regression of one row per patient.
 
-        A regression is of rows if it names a column that changes from row to row.
+        A regression is of rows if it, or its condition, names a column that changes from row to row.
         """
         if not isinstance(schema, PatientSchema):
             return None
-        text, levels = ModelText.read(self.model), schema.levels.names
-        named = {text.outcome.column, text.duration, *(entry.column for entry in text.predictors or ())}
-        if text.where is not None:
-            named |= parse_rule(text.where, schema.table, "condition").columns
-        return schema if any(name in schema.names and name not in levels for name in named) else None
+        text, levels = ModelText.read(self.model), schema.levels
+        named = [text.outcome.column, text.duration, *(entry.column for entry in text.predictors or ())]
+        if any(name in schema.names and name not in levels.names for name in named):
+            return schema
+        try:
+            return None if text.where is None or parse_rule(text.where, levels) else schema
+        except InputError:  # a column of rows, or a fault that is named where the rows are read
+            return schema
 
     def table(self, schema: TableSchema) -> Schema:
         """Return the schema that the regression is of: records, patients' levels or patients' rows."""

@@ -151,9 +151,7 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
 
 def _in_subgroup(study: Study, schema: TableSchema, noise_multiplier: float | None) -> str:
     """The size of a subgroup at which noise doubles the width, and at which it is most of it."""
-    twice, most = (
-        smallest_subgroup(study, schema, noise_multiplier, wide) for wide in (2.0, MOST_WIDENING)
-    )
+    twice, most = (smallest_subgroup(study, schema, noise_multiplier, wide) for wide in (2.0, MOST_WIDENING))
     return (
         f"intervals about 2 times as wide as without noise if its subgroup has {twice:,} {schema.counted}, "
         f"and {MOST_WIDENING:g} times if it has {most:,}"

@@ -26,6 +26,8 @@ from dpsynth.runs.commands.plan import _write as write_plan
 from dpsynth.runs.plan_record import CERTAINTY, RELATIVE_ERROR
 from dpsynth.synthesis.fit import plan_fit
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import choose_noise, draw_up
+from dpsynth.synthesis.studies import expected_widening, widening_lines
 from dpsynth.table.schema import Column, Schema
 
 N = 600
@@ -50,6 +52,10 @@ def frame_of(n: int) -> pd.DataFrame:
             "died": rng.choice(["no", "yes"], n),
         }
     )
+
+
+def plan_of(options: FitOptions):
+    return choose_noise(draw_up(schema_of(n_public=5000), 5000.0, options), options, (0.0, 0.0))
 
 
 @pytest.fixture
@@ -95,6 +101,27 @@ def test_noise_is_that_of_the_releases_of_a_fit(public):
         for noisy, counts in zip(Ledger().run(counted, records, rng), exact, strict=True)
     ]
     assert np.concatenate(errors).std() == pytest.approx(noise["single-column counts"], rel=0.03)
+
+
+def test_a_subgroups_width_is_told_by_its_size(public):
+    """Catches a width of all records, or of a simulated subgroup, for a subgroup whose size nobody knows."""
+    studies = [
+        {"model": "died ~ age where ward == 'a'", "name": "a"},
+        {"model": "died ~ 1 where ward == 'a'", "name": "b"},
+    ]
+    found = dpsynth.plan(schema_of(), 5000, epsilon=1.0, studies=studies)
+    needed = [each.subgroups for each in found.forecasts]
+    assert all(each["a"] > each["b"] for each in needed) and needed[0]["b"] > needed[1]["b"] > needed[3]["b"]
+    assert "subgroup a  subgroup b" in str(found) and f"{needed[1]['a']:,}" in str(found)
+    options = FitOptions.of(epsilon=1.0, delta=found.delta, studies=studies)
+    (line, _) = widening_lines(options, schema_of(n_public=5000))
+    assert f"2 times as wide as without noise if its subgroup has {needed[1]['a']:,} records" in line
+    whole = expected_widening(
+        options.studies[0], schema_of(), needed[1]["a"], plan_of(options).studies[0].multiplier
+    )
+    assert whole == pytest.approx(2.0, rel=0.01)
+    simulated = plan_simulation.fitted(plan_simulation.Task(schema_of(n_public=300), options, 300, 0.8, 0))
+    assert simulated["widening"] == {}
 
 
 def test_smallest_group_is_the_smallest(public):

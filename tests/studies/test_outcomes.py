@@ -66,6 +66,15 @@ def test_a_logistic_outcome_follows_the_coefficients():
     assert new.dtypes.equals(frame.dtypes)
 
 
+def test_records_outside_the_subgroup_keep_their_outcome():
+    """Outcomes of a whole table drawn from the regression of a part of it."""
+    frame, new, _ = made("died ~ 1 where sex == 'F' and days > 500", [2.0])
+    inside = ((frame["sex"] == "F") & (frame["days"] > 500)).to_numpy()
+    pd.testing.assert_frame_equal(new[~inside], frame[~inside])
+    share = (new["died"][inside].dropna() == "yes").mean()
+    assert share == pytest.approx(1 / (1 + np.exp(-2.0)), abs=0.02) and 8000 < inside.sum() < 12_000
+
+
 def test_a_linear_outcome_lies_on_the_steps_and_in_the_bounds():
     """Values that the column cannot have, or on the logarithm's scale."""
     frame, new, design = made("linear: log(crea) ~ x", [0.0, 0.3])

@@ -16,6 +16,7 @@ from dpsynth.errors import DataError, InputError, PrivacyError, RejectionError
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.structure import EdgesRelease
+from dpsynth.studies.study import Study
 from dpsynth.synthesis.many_tables import redraw
 from dpsynth.synthesis.partitioned import draw_part, plan_parts
 from dpsynth.synthesis.studies import study_draws
@@ -200,6 +201,22 @@ def test_a_sample_in_parts_is_a_table_of_patients_in_parts(model, tmp_path):
         table = ParquetTable(folder)
         assert len(table.files) == 4 and PartitionedRecords(table, VISITS, client).check() == 50
     assert len(list(plan_parts(500_000, None, 0, VISITS.most))) == 3  # a million rows each, at most
+
+
+def test_a_condition_says_whether_a_study_is_of_rows():
+    """Catches a subgroup of rows that is looked for among the levels, or one of patients among the rows."""
+    of_rows = {
+        "weight ~ sex where lab > 3": True,
+        "sex ~ 1 where lab > 3": True,
+        "sex ~ rows where rows > 2": False,
+        "sex ~ rows": False,
+    }
+    for model, rows in of_rows.items():
+        study = Study(model=model)
+        assert (study.clusters(VISITS) is not None) == rows
+        study.effects(VISITS)
+    with pytest.raises(InputError, match="study 'sex': condition 'labb > 3': 'labb' is not a column"):
+        Study(model="sex ~ 1 where labb > 3").effects(VISITS)
 
 
 def test_studies_of_patients_are_read_from_levels():

@@ -316,8 +316,8 @@ def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ..
         told = "This is the mean of its middle, and that of all values can be another."
     return (
         f"{design.model.outcome} may have a long tail: {100 * beyond:.1f} % of synthetic records are beyond "
-        f"{RESIDUAL_BOUND:g} standard deviations, where a record counts no more. {told} A logarithm or narrower "
-        "bounds shorten the tail.",
+        f"{RESIDUAL_BOUND:g} standard deviations, where a record counts no more. {told} A logarithm or "
+        "narrower bounds shorten the tail.",
     )
 
 

@@ -286,9 +286,7 @@ def judge_studies(studies: Sequence[Estimates], *, internal: bool) -> tuple[Verd
 
     They are internal if no guarantee covers them.
     """
-    return tuple(
-        _clear(each, each.no_effect, internal) for each in studies if each.no_effect is not None
-    )
+    return tuple(_clear(each, each.no_effect, internal) for each in studies if each.no_effect is not None)
 
 
 def _clear(estimates: Estimates, none: float, internal: bool) -> Verdict:

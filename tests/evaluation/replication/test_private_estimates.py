@@ -8,7 +8,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 
+from dpsynth.errors import InputError
 from dpsynth.evaluation import evaluate
 from dpsynth.evaluation.records import Evaluation, Findings
 from dpsynth.evaluation.replication.evaluator import as_fit, replication
@@ -201,3 +203,25 @@ def test_declared_studies_are_replicated_by_default() -> None:
     assert result["declared_covered"].internal and "declared_covered[2]" in result
     asked = evaluate(made, train=real, schema=SCHEMA, declared=told, effects=["linear: age ~ sex"], seed=0)
     assert asked.settings["effects"] == ["linear: age ~ sex"] and "declared_covered" not in asked
+
+
+def test_a_subgroup_is_compared_with_itself() -> None:
+    """Catches an effect in a subgroup beside that in all records, or a share that ends an evaluation."""
+    women = "logistic: died ~ age where sex == 'F'"
+    told = [
+        private([0.05], [0.01], ("age",), women, "women"),
+        private([0.05], [0.01], ("age",), "logistic: died ~ age", "everybody"),
+        Estimates("share", "share", "logistic: died ~ 1", "died", ("died: yes",), *np.ones((2, 1, 1)), 1.0),
+    ]
+    real, made = table(400, 2), table(300, 1)
+    result = evaluate(made, train=real, schema=SCHEMA, declared=told, seed=0)
+    first, second = (detail.data for detail in result.details if detail.name.startswith("effects"))
+    assert (first.study, first.formula, first.n_real) == ("women", women, (real["sex"] == "F").sum())
+    assert (second.study, second.n_real, second.n_synthetic) == ("everybody", 400, 300)
+    own = real[real["sex"] == "F"]
+    fit = sm.Logit((own["died"] == "yes") * 1.0, sm.add_constant(own["age"].astype(float))).fit(disp=False)
+    assert math.log(first.rows[0].real.estimate) == pytest.approx(fit.params.iloc[1], rel=1e-4)
+    with pytest.raises(
+        InputError, match="effects 'died ~ 1': a regression without predictors has no effects"
+    ):
+        evaluate(made, train=real, schema=SCHEMA, effects=["died ~ 1"], seed=0)

@@ -363,7 +363,7 @@ def test_a_record_outside_the_subgroup_adds_nothing():
 
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_a_subgroup_has_the_usual_fit_of_its_records(share):
-    """Effects of all records, or intervals of the number that draws have in the group, and not the records."""
+    """Effects of all records, or intervals of the number that draws, and not records, have in the group."""
     frame, draws = cohort(20_000), cohort(20_000, seed=1)
     for table, part, seed in ((frame, share, 2), (draws, 0.3, 3)):
         table["sex"] = np.where(np.random.default_rng(seed).random(len(table)) < part, "F", "M")
@@ -372,12 +372,12 @@ def test_a_subgroup_has_the_usual_fit_of_its_records(share):
     own = frame[frame["sex"] == "F"]
     fit = sm.Logit(own["died"], sm.add_constant(own[["x", "z"]].astype(float))).fit(disp=False)
     alone = sm.Logit(own["died"], np.ones(len(own))).fit(disp=False)
-    for noise, near in ((None, 0.25), (3.0, 1.0)):
+    for noise, apart in ((None, 0.25), (3.0, 1.0)):
         found = run(frame, draws, noise, study=WOMEN).estimates
-        assert np.abs((found.coefficients - fit.params.iloc[1:]) / fit.bse.iloc[1:]).max() < near
+        assert np.abs((found.coefficients - fit.params.iloc[1:]) / fit.bse.iloc[1:]).max() < apart
         np.testing.assert_allclose(found.std_errors, fit.bse.iloc[1:], rtol=0.15)
         told = run(frame, draws, noise, study=Study(model="died ~ 1 where sex == 'F'")).estimates
-        assert abs(told.coefficients[0] - alone.params.iloc[0]) < near * alone.bse.iloc[0]
+        assert abs(told.coefficients[0] - alone.params.iloc[0]) < apart * alone.bse.iloc[0]
         np.testing.assert_allclose(told.std_errors, alone.bse, rtol=0.15)
         assert found.remarks == told.remarks == ()
 

@@ -535,6 +535,18 @@ def test_a_survival_curve_is_on_the_page(undrawn):
     assert "0.85 to 0.93" in render(unpaid, "internal")
 
 
+def test_a_share_is_no_effect(undrawn):
+    """Catches a share that is drawn as an odds ratio, tested against one half, or called a clear effect."""
+    study = replace(sources.study_of("prevalence", ("died: yes",)), kind="share", formula="died ~ 1")
+    report = RunReport(sources.ledger_of(), 1e-5, table={"name": "cohort"}, studies=(study,))
+    for mode in MODES:
+        page = render(report, mode)
+        (cells,) = study_rows(page, "prevalence")
+        assert cells[0] == "died: yes" and 0 < float(cells[1]) < 1 and cells[3] == ""
+        assert not [a for a in Outline(page).of("img") if "private estimates" in a["alt"]]
+        assert "of prevalence are clear" not in page and "of prevalence is clear" not in page
+
+
 def test_a_release_page_of_studies_compares_nothing(report, pages, undrawn):
     """Catches the naive or the real side of a study, its verdict, or their words on a page for release."""
     section = words(pages["release"]).split('id="replication"')[1].split("</section>")[0]

@@ -110,6 +110,7 @@ def test_only_what_studies_name_is_modelled() -> None:
     assert everything.names == ("age", "crea", "sex", "ward", "died") and everything.ignored == ("months",)
     cox = study_schema(schema, [Study(model="cox: (crea, sex) ~ age")])
     assert cox.names == ("age", "crea", "sex") and cox.outcome == "sex"
+    assert study_schema(schema, [Study(model="died ~ 1 where age > 60")]).names == ("age", "died")
 
 
 @pytest.mark.slow
