@@ -56,7 +56,7 @@ def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
     """Rows of a table as lines of text, with each column at the left (``<``) or at the right (``>``)."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     places = [f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)]
-    return ["  ".join(places).format(*row) for row in rows]
+    return ["  ".join(places).format(*row).rstrip() for row in rows]
 
 
 def _decimals(estimate: float, lower: float, upper: float) -> int | None:
