@@ -3,10 +3,11 @@
 All samples of one released model share its noise. Here every table comes from a model of its own, whose
 releases are redrawn (a parametric bootstrap, Efron and Tibshirani 1993, section 6.5). The released model
 generates as many records as the real table has. They are counted as the real ones were, with noise of the
-same scale, and the same code fits the counts. The tables differ as another sample of the population with
-other noise would, and `dpsynth.combine` makes an interval of that. Räisä, Jälkö, Kaski and Honkela (2023),
-"Noise-aware statistical inference with differentially private synthetic data", draw from a Bayesian
-posterior.
+same scale, and the same code fits the counts. Pairwise statistics are redrawn around the released ones.
+Around the model's own, their fits would shrink associations twice. The tables differ as another sample of the
+population with other noise would, and `dpsynth.combine` makes an interval of that. Räisä, Jälkö, Kaski and
+Honkela (2023), "Noise-aware statistical inference with differentially private synthetic data", draw from a
+Bayesian posterior.
 
 This is post-processing of released numbers, without privacy cost. The base model's edges and bins are *not*
 redrawn. Neither are features of pairwise statistics, groups of the nearest-neighbour histogram, a noisy
@@ -21,6 +22,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
 from dpsynth.model.base_model.factors import fit_factors
@@ -62,7 +64,8 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     that did not keep their noise.
     """
     encoder, base_model, marginals = model.encoder, model.base_model, _released(model)
-    frame, trajectories = _records(marginals, base_model, rng), model.trajectories
+    pool = None if base_model is None else base_model.sample(_POOL * _number(marginals), rng)
+    frame, trajectories = _records(marginals, base_model, pool, rng), model.trajectories
     if trajectories is not None:
         schema = trajectories.schema
         rows = in_order(draw_rows(trajectories, frame, rng), schema)
@@ -76,8 +79,8 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
     )
     with records.opened():  # nobody's records
         again = estimate_marginals(release, release(records, rng), marginals.grids)
-        if base_model is not None:
-            base_model = _base_model(base_model, again, records, rng)
+        if base_model is not None and pool is not None:
+            base_model = _base_model(base_model, again, records, pool, rng)
         if trajectories is not None:
             trajectories = _trajectories(trajectories, records, rng)
     encoder = Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical)
@@ -127,17 +130,23 @@ def _released(model: GeneratorModel) -> Marginals:
     return marginals
 
 
+def _number(marginals: Marginals) -> int:
+    return max(round(marginals.n), 1)
+
+
 def _records(
-    marginals: Marginals, base_model: BayesianNetwork | None, rng: np.random.Generator
+    marginals: Marginals,
+    base_model: BayesianNetwork | None,
+    pool: NDArray[np.int64] | None,
+    rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """As many records as the real table has, independent samples of the released model."""
-    n = max(round(marginals.n), 1)
-    if base_model is None:
+    """As many records as the real table has, independent samples of the released model, from its ``pool``."""
+    n = _number(marginals)
+    if base_model is None or pool is None:
         cells = np.stack([rng.choice(len(p), size=n, p=p) for p in marginals.probabilities], axis=1)
     else:
         # Draws of the base model are more even than independent ones; a choice with replacement undoes that.
-        bins = base_model.sample(_POOL * n, rng)
-        cells = base_model.cells_of(bins[rng.integers(len(bins), size=n)], rng)
+        cells = base_model.cells_of(pool[rng.integers(len(pool), size=n)], rng)
     # Anywhere in their cells: columns of many values are also counted value by value.
     columns = zip(marginals.grids, cells.T, rng.random(cells.T.shape), strict=True)
     return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})
@@ -153,7 +162,11 @@ def _trajectories(
 
 
 def _base_model(
-    base_model: BayesianNetwork, again: Marginals, records: FrameRecords, rng: np.random.Generator
+    base_model: BayesianNetwork,
+    again: Marginals,
+    records: FrameRecords,
+    pool: NDArray[np.int64],
+    rng: np.random.Generator,
 ) -> BayesianNetwork:
     binnings = tuple(
         Binning.from_labels(binning.labels, p)
@@ -174,11 +187,16 @@ def _base_model(
         weighting=None,
     )
     if base_model.reweighting is not None:
-        features = base_model.reweighting.features
+        features, mean = base_model.reweighting.features, base_model.reweighting.mean
         # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
         multiplier = base_model.reweighting.noise_std * bins.n / features.cap
         pairs = PairwiseStatisticsRelease(noise_multiplier=multiplier or None).at((bins, features))
-        refined = reweighted(refined, pairs(records, rng) if features.size else None, rng)
+        statistics = pairs(records, rng) if features.size else None
+        if statistics is not None:
+            # around the released statistics: records of the model hold what its fit has shrunk already
+            shrunk = mean - features.mean_and_variance(pool)[0]
+            statistics = dataclasses.replace(statistics, mean=statistics.mean + shrunk)
+        refined = reweighted(refined, statistics, rng)
     if base_model.weighting is not None:
         weighting, fourier = base_model.weighting, base_model.weighting.fourier
         multiplier = weighting.noise_std / NeighbourHistogramRelease.l2_sensitivity

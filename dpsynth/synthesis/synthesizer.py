@@ -55,7 +55,7 @@ TABLE = "table-{:02d}.csv"
 if TYPE_CHECKING:
     from distributed import Client
 
-_FORMAT = 3
+_FORMAT = 4
 # Of a seeded sample: a user who picks rows by the same seed must not get the numbers that order them.
 _SAMPLING = 0x5A3
 

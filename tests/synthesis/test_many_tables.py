@@ -97,6 +97,28 @@ def test_an_odds_ratio_varies_as_theory_says(noise):
     assert np.var(draws) == pytest.approx(variance, rel=0.25)
 
 
+@pytest.mark.slow
+def test_an_association_outside_the_tables_is_shrunk_once():
+    """Catches many tables that hold half of an association where one table holds two thirds of it."""
+    rng = np.random.default_rng(0)
+    columns = tuple(Column(name=f"x{k}", kind="binary", categories=(0, 1)) for k in range(6))
+    schema = Schema(columns=columns, n_public=2000)
+    frame = rng.normal(size=(2000, 6)) + 0.35 * rng.normal(size=(2000, 1))
+    frame = pd.DataFrame((frame > 0).astype(int), columns=schema.names)
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, neighbour_histogram=False, random_state=1)
+    base_model = model.fit(frame, schema=schema).model_.base_model
+    features, released = base_model.reweighting.features, base_model.reweighting.mean
+    edges = [set(edge) for edge in base_model.edges]
+    outside = features.products & np.array([[{i, j} not in edges for i in range(6)] for j in range(6)])
+
+    def held(fitted):
+        return features.mean_and_variance(fitted.sample(40_000, rng))[0][outside].mean()
+
+    one, whole = held(base_model), released[outside].mean()
+    many = np.mean([held(redraw(model.model_, rng).base_model) for _ in range(6)])
+    assert one < 0.8 * whole and 0.9 * one < many < 1.1 * whole
+
+
 def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
     """Noise of another scale in the tables of many columns, or tables that are not redrawn."""
     rng = np.random.default_rng(4)

@@ -98,10 +98,10 @@ def reweighted(
         nothing = Reweighting.of_columns(bare.binnings, bare.panel)
         released = PairwiseStatistics(nothing.features, np.zeros(nothing.pairs.shape), 0.0, n=_CHAINS[0])
     mean, variance = released.features.mean_and_variance(bare.sample(_DRAWS, rng))
-    weights, of_each = weights_of(released, mean, variance, _DRAWS)
+    weights = weights_of(released, mean, variance, _DRAWS)[1]
     most = _PRODUCTS // max(released.features.products.size, 1)
     chains = base_model.sample(int(np.clip(min(released.n, most), *_CHAINS)), rng)
-    fit = _Fit(bare, released, weights, of_each, chains, rng)
+    fit = _Fit(bare, released, weights, chains, rng)
     if base_model.reweighting is None:
         return replace(bare, reweighting=fit.run(_STEPS))
     start = base_model.reweighting
@@ -117,13 +117,12 @@ class _Fit:
         base_model: BayesianNetwork,
         released: PairwiseStatistics,
         weights: Floats,
-        of_each: Floats,
         chains: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
         self.base_model, self.released, self.chains, self.rng = base_model, released, chains, rng
-        #: of each kind, and of each product
-        self.weights, self.weight = weights, of_each
+        #: of each product
+        self.weights = weights
         self.bath = base_model.heat_bath()
         #: of each block of products
         self.damping = [_damping(one) for one, _ in released.features.factors(chains, np.float32)]
@@ -155,14 +154,14 @@ class _Fit:
         """The reweighting as it is."""
         released = self.released
         pairs, missing, *columns = (part.astype(np.float32) for part in self.parts)
-        weights = tuple(self.weights.tolist())
-        return Reweighting(released.features, pairs, tuple(columns), missing, released.noise_std, weights)
+        mean, std = released.mean.astype(np.float32), released.noise_std
+        return Reweighting(released.features, pairs, tuple(columns), missing, mean, std)
 
     def step(self, rate: float) -> None:
         """Move the reweighting towards the released numbers, from where the chains are."""
         pairs, missing, *columns = self.parts
         mean, variance = self.released.features.mean_and_variance(self.chains)
-        penalty = self.weight * (self.released.noise_std**2 + variance / self.released.n)
+        penalty = self.weights * (self.released.noise_std**2 + variance / self.released.n)
         gradient = self.released.mean - mean - penalty * pairs
         scale = np.sqrt(np.maximum(variance + penalty, 1e-6))
         move = rate * self.damped(gradient / scale) / scale

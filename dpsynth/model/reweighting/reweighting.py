@@ -34,17 +34,16 @@ class Reweighting:
         zero within a column.
     ``columns``, shapes (bins,): h.
     ``missing``, shape (panel + 1,): m, by the number of missing values.
-    ``noise_std``: of an entry of the pairwise statistics that it was fitted to.
-    ``weights``: how many records the base model counted for beside them, by the kind of a product
-        (`PairFeatures.kinds`).
+    ``mean``, of the same shape, and ``noise_std``: the pairwise statistics that it was fitted to, and the
+        noise in an entry.
     """
 
     features: PairFeatures
     pairs: Floats
     columns: tuple[Floats, ...]
     missing: Floats
+    mean: Floats
     noise_std: float
-    weights: tuple[float, ...]
 
     @classmethod
     def of_columns(cls, binnings: Sequence[Binning], panel: Sequence[int]) -> Reweighting:
@@ -53,18 +52,14 @@ class Reweighting:
         features = PairFeatures(tuple(np.zeros((size, 0), np.float32) for size in sizes), 1.0)
         columns = tuple(np.zeros(size, np.float32) for size in sizes)
         missing = np.zeros(len(panel) + 1, np.float32)
-        return cls(features, np.zeros((0, 0), np.float32), columns, missing, 0.0, (0.0,) * 3)
+        nothing = np.zeros((0, 0), np.float32)
+        return cls(features, nothing, columns, missing, nothing, 0.0)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""
         of = self.features
-        meta = {
-            "cap": of.cap,
-            "outcome": of.outcome,
-            "noise_std": self.noise_std,
-            "weights": list(self.weights),
-        }
-        arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing}
+        meta = {"cap": of.cap, "outcome": of.outcome, "noise_std": self.noise_std}
+        arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing, "mean": self.mean}
         for j, (table, half, column) in enumerate(zip(of.tables, of.halves, self.columns, strict=True)):
             arrays |= {f"table_{j}": table, f"half_{j}": half, f"column_{j}": column}
         return meta, arrays
@@ -74,8 +69,8 @@ class Reweighting:
         """Inverse of `to_state`."""
         tables, halves, columns = (numbered(name, arrays) for name in ("table", "half", "column"))
         features = PairFeatures(tables, float(meta["cap"]), meta["outcome"], halves)
-        pairs, missing, noise_std = arrays["pairs"], arrays["missing"], float(meta["noise_std"])
-        return cls(features, pairs, columns, missing, noise_std, tuple(meta["weights"]))
+        pairs, missing, mean = (arrays[name] for name in ("pairs", "missing", "mean"))
+        return cls(features, pairs, columns, missing, mean, float(meta["noise_std"]))
 
 
 def numbered(name: str, arrays: Mapping[str, NDArray]) -> tuple[NDArray, ...]:
