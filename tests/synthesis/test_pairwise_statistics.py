@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 import numpy as np
@@ -122,10 +121,8 @@ def test_a_model_with_moments_is_saved_and_read(tmp_path) -> None:
     model.save(tmp_path / "model")
     again = dpsynth.load(tmp_path / "model")
     pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
-    record = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert record["model"]["base_model"]["reweighting"]["weights"] == list(
-        model.model_.base_model.reweighting.weights
-    )
+    first, second = (one.sample_many(1, 100, random_state=1)[0] for one in (model, again))
+    pd.testing.assert_frame_equal(first, second)
 
 
 def test_moments_are_redrawn_with_their_noise() -> None:
