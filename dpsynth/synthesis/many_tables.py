@@ -3,11 +3,11 @@
 All samples of one released model share its noise. Here every table comes from a model of its own, whose
 releases are redrawn (a parametric bootstrap, Efron and Tibshirani 1993, section 6.5). The released model
 generates as many records as the real table has. They are counted as the real ones were, with noise of the
-same scale, and the same code fits the counts. Pairwise statistics are redrawn around the released ones.
-Around the model's own, their fits would shrink associations twice. The tables differ as another sample of the
-population with other noise would, and `dpsynth.combine` makes an interval of that. Räisä, Jälkö, Kaski and
-Honkela (2023), "Noise-aware statistical inference with differentially private synthetic data", draw from a
-Bayesian posterior.
+same scale, and the same code fits the counts. Pairwise statistics of columns that no table holds together are
+redrawn around the released ones. Around the model's own, fits would shrink associations twice. The tables
+differ as another sample of the population with other noise would, and `dpsynth.combine` makes an interval of
+that. Räisä, Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference with differentially private
+synthetic data", draw from a Bayesian posterior.
 
 This is post-processing of released numbers, without privacy cost. The base model's edges and bins are *not*
 redrawn. Neither are features of pairwise statistics, groups of the nearest-neighbour histogram, a noisy
@@ -32,6 +32,7 @@ from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
+from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.model.row_draws import draw_rows
 from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.model.trajectories import Trajectories
@@ -40,6 +41,7 @@ from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease
 from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.structure import Family
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.outcomes import redrawn
@@ -47,6 +49,8 @@ from dpsynth.table.encoder import Encoder
 from dpsynth.table.histories import Histories, in_order
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.rules import Rule
+
+Floats = NDArray[np.float64]
 
 #: Evenly drawn records of the base model for each one that is taken from among them, with replacement.
 _POOL = 4
@@ -152,6 +156,21 @@ def _records(
     return pd.DataFrame({grid.column.name: grid.decode(code, place) for grid, code, place in columns})
 
 
+def _shrunk(reweighting: Reweighting, families: Sequence[Family], pool: NDArray[np.int64]) -> Floats:
+    """Released pairwise statistics less those of the model, of pairs of columns that no table holds.
+
+    Records of the model lack what its fit has shrunk. Pairs that a table holds are redrawn around the model's,
+    as the table is.
+    """
+    features, mean = reweighting.features, reweighting.mean
+    counted = np.zeros((len(features.tables),) * 2, dtype=bool)
+    for family in families:
+        counted[np.ix_(family, family)] = True
+    column = np.repeat(np.arange(len(features.tables)), np.diff(features.ends))
+    outside = np.tile(~counted[np.ix_(column, column)], features.products.shape[1] // features.size)
+    return np.where(outside, mean - features.mean_and_variance(pool)[0], 0.0)
+
+
 def _trajectories(
     trajectories: Trajectories, records: FrameRecords, rng: np.random.Generator
 ) -> Trajectories:
@@ -187,14 +206,13 @@ def _base_model(
         weighting=None,
     )
     if base_model.reweighting is not None:
-        features, mean = base_model.reweighting.features, base_model.reweighting.mean
+        features = base_model.reweighting.features
         # the deviation of a mean's noise as a multiple of what one record of the cap's length moves it
         multiplier = base_model.reweighting.noise_std * bins.n / features.cap
         pairs = PairwiseStatisticsRelease(noise_multiplier=multiplier or None).at((bins, features))
         statistics = pairs(records, rng) if features.size else None
         if statistics is not None:
-            # around the released statistics: records of the model hold what its fit has shrunk already
-            shrunk = mean - features.mean_and_variance(pool)[0]
+            shrunk = _shrunk(base_model.reweighting, base_model.families, pool)
             statistics = dataclasses.replace(statistics, mean=statistics.mean + shrunk)
         refined = reweighted(refined, statistics, rng)
     if base_model.weighting is not None:
