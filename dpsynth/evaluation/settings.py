@@ -147,11 +147,14 @@ class Settings(Section):
 def _study(study: str | EffectsModel, schema: Schema) -> EffectsModel:
     if isinstance(study, EffectsModel):
         study.check(schema)
-        return study
-    try:
-        model = EffectsModel.parse(study, schema)
-        if model.predictors == ():
-            raise InputError("a regression without predictors has no effects to compare")
-        return model
-    except InputError as problem:
-        raise InputError(f"effects {study!r}: {problem}") from None
+        model = study
+    else:
+        try:
+            model = EffectsModel.parse(study, schema)
+        except InputError as problem:
+            raise InputError(f"effects {study!r}: {problem}") from None
+    if model.predictors == ():
+        raise InputError(
+            f"effects '{model.formula(schema)}': name predictors. Without them there is no effect"
+        )
+    return model

@@ -88,7 +88,7 @@ class Estimates:
 
     @property
     def measure(self) -> str:
-        """Kind of effect: odds ratio, a difference, a hazard ratio. A share or a mean without predictors."""
+        """Kind of effect: odds ratio, difference or hazard ratio. Share or mean without predictors."""
         return MEASURES[self.kind]
 
     @property

@@ -159,8 +159,7 @@ def _records(
 def _shrunk(reweighting: Reweighting, families: Sequence[Family], pool: NDArray[np.int64]) -> Floats:
     """Released pairwise statistics less those of the model, of pairs of columns that no table holds.
 
-    Records of the model lack what its fit has shrunk. Pairs that a table holds are redrawn around the model's,
-    as the table is.
+    Records of the model lack what its fit has shrunk. A table is redrawn around the model, and so its pairs.
     """
     features, mean = reweighting.features, reweighting.mean
     counted = np.zeros((len(features.tables),) * 2, dtype=bool)

@@ -78,6 +78,15 @@ def test_a_check_of_valid_intervals_says_so(name):
     assert fitted().study(name).widening > 1.25
 
 
+def test_a_share_in_a_subgroup_is_checked():
+    """Simulated tables whose records are all in the subgroup: intervals that are too short."""
+    options = {"base_model": "tree", "training_steps": 0, "pairwise_statistics": False}
+    model = DPWGANGP(2.0, 1e-5, studies=["died ~ 1 where sex == 'F'"], random_state=0, **options)
+    model.fit(cohort(), schema=SCHEMA)
+    found = model.coverage("died", repetitions=16, random_state=1)
+    assert found.held[0] > 0.6 and 0.8 < found.width[0] < 1.2
+
+
 def test_tables_have_the_records_predictors_and_the_released_effects(monkeypatch):
     """Predictors of the draws as they are, or another regression than the study's."""
     monkeypatch.setattr(

@@ -221,7 +221,6 @@ def test_a_subgroup_is_compared_with_itself() -> None:
     own = real[real["sex"] == "F"]
     fit = sm.Logit((own["died"] == "yes") * 1.0, sm.add_constant(own["age"].astype(float))).fit(disp=False)
     assert math.log(first.rows[0].real.estimate) == pytest.approx(fit.params.iloc[1], rel=1e-4)
-    with pytest.raises(
-        InputError, match="effects 'died ~ 1': a regression without predictors has no effects"
-    ):
-        evaluate(made, train=real, schema=SCHEMA, effects=["died ~ 1"], seed=0)
+    for share in ("died ~ 1", EffectsModel("logistic", "died", ())):
+        with pytest.raises(InputError, match="effects 'logistic: died ~ 1': name predictors"):
+            evaluate(made, train=real, schema=SCHEMA, effects=[share], seed=0)
