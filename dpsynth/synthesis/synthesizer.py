@@ -213,7 +213,8 @@ class DPWGANGP(BaseEstimator):
         -------
         dict of str to float
             For each study, the width of its intervals over their width without noise, as in a benchmark. Rare
-            outcomes and correlated or heavy-tailed predictors increase it.
+            outcomes and correlated or heavy-tailed predictors increase it. So does a subgroup, which is taken
+            to have all records here. :func:`dpsynth.plan` says how many it needs.
 
         Raises
         ------
