@@ -36,9 +36,9 @@ from dpsynth.table.visits import (
     RATIOS,
     RESIDUALS,
     Ints,
-    both_measured,
     has_digits,
     is_last,
+    kind_pairs,
     linked,
     measured_before,
     rows_since,
@@ -265,7 +265,7 @@ class _Drawing:
         for k, has in enumerate(measured):
             has[tuple(row[chosen == k].T)] = True
 
-    def times(self, measured: dict[str, Any]) -> Floats:
+    def times(self, measured: Mapping[str, NDArray[np.bool_]]) -> Floats:
         """Values of the column that orders the rows, or their numbers."""
         if not self.schema.timed:
             return np.where(self.here, np.arange(self.schema.most), np.nan)
@@ -273,9 +273,7 @@ class _Drawing:
         lower, upper = order.bounds
         span = np.where(self.count > 1, self.number(f"{order.name} span") / days(order), 0.0)
         first = np.minimum(self.number(f"{order.name} first"), upper - span)
-        pair = (
-            both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)
-        )
+        pair = kind_pairs(measured, self.schema, self.here.shape)
         times = first[:, None] + self.climb(self.model.table("gap"), span, self.here, pair)
         if step := order.resolution:
             times = lower + np.rint((times - lower) / step) * step

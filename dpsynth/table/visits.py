@@ -6,8 +6,8 @@ for the patient.
 - *measured*: whether a variable has a value, or a file has a row. Given are the rows since it last was so and
   the class of its share of rows. So is which of those before it are there in this row: none, some, or the
   last one. For a variable of a file that gives several, the file's rows alone count.
-- *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
-  the first of these is there in both rows.
+- *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and the kinds
+  of the row before and of this one, see `kind_groups`.
 - *rise*: the same as a gap for the values of an increasing column.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the
   line. Given is the last one.
@@ -54,6 +54,8 @@ _SINCE = 7
 _FEWEST_RESIDUALS = 5
 #: Whole steps of a column from which last digits are counted.
 _MANY_STEPS = 50
+#: Kinds of rows, at most. More would leave too few counts for each pair of kinds.
+_MOST_KINDS = 4
 #: Categories of a column above which a chain forgets the most frequent one.
 _MOST_CATEGORIES = 12
 
@@ -91,7 +93,7 @@ def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None
         homes.add(presence.within)
     bins = len(RATIOS) - 1
     if schema.timed:
-        tables.append(VisitTable("gap", "", (bins + 1, 4 if tables else 1, bins)))
+        tables.append(VisitTable("gap", "", (bins + 1, (len(kind_groups(schema)) + 1) ** 2, bins)))
     for column in schema.variables:
         if column.name in schema.terminal:
             continue
@@ -171,9 +173,30 @@ def last_before(measured: NDArray[np.bool_]) -> Ints:
     return before(np.maximum.accumulate(np.where(measured, row, -1), axis=1), -1)
 
 
-def both_measured(measured: NDArray[np.bool_]) -> Ints:
-    """Whether a value is there in the row before and in this one, as a number below 4."""
-    return 2 * before(measured.astype(np.int64), 0) + measured
+def kind_groups(schema: PatientSchema) -> list[list[str]]:
+    """The presences that make each kind of row but the last, in the order in which a row is looked up.
+
+    The kind is the first file that has a value in the row. The last kind has all rows from other files. Rows
+    of one file are of two kinds: those with the first presence, and the others.
+    """
+    files = schema.folder.events if schema.files else ()
+    found = [
+        [each.name for each in schema.presences if not each.within and {*each.columns} & {*file.columns}]
+        for file in files
+    ]
+    if len(found) < 2:
+        return [[each.name] for each in schema.presences[:1]]
+    # a file of a terminal event alone has no presence, and leaves its rows to the last kind
+    return [names for names in (found[:-1] if all(found) else found) if names][: _MOST_KINDS - 1]
+
+
+def kind_pairs(measured: Mapping[str, NDArray[np.bool_]], schema: PatientSchema, shape: tuple[int, ...]) -> Ints:
+    """The kinds of the row before and of this one, as one number, given which presences are there."""
+    groups = kind_groups(schema)
+    kinds = np.full(shape, len(groups))
+    for k, names in reversed([*enumerate(groups)]):
+        kinds[np.logical_or.reduce([measured[name] for name in names])] = k
+    return (len(groups) + 1) * before(kinds, 0) + kinds
 
 
 def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Ints:
@@ -191,9 +214,8 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
     if table.kind == "gap":
         times = histories.numbers[schema.order]
         last, ratios = _ratios(times)
-        first = next(iter(present(histories, schema).values()), None)
-        pair = both_measured(first[0]) if first else np.zeros(times.shape, np.int64)
-        return _flat(table, (last, pair), ratios)
+        measured = {name: own for name, (own, _) in present(histories, schema).items()}
+        return _flat(table, (last, kind_pairs(measured, schema, times.shape)), ratios)
     if table.kind == "rise":
         last, ratios = _ratios(risen(histories.numbers[table.column]))
         return _flat(table, (last,), ratios)
