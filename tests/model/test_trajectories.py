@@ -19,7 +19,7 @@ from dpsynth.table.histories import Histories, patient_table
 from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
-from dpsynth.table.visits import concordances, visit_tables
+from dpsynth.table.visits import RATIOS, concordances, gap_edges, kind_groups, visit_tables
 
 
 def sums(frame, schema=VISITS):
@@ -297,3 +297,64 @@ def test_categories_of_a_row_go_together_and_know_the_last_row():
     assert (before["one"] == before["two"]).mean() > 0.7
     assert (last["two"] == "c").mean() > 0.75
     assert likely_parents(schema, levels) == {"two": "one"}
+
+
+def gaps_by_file(frame):
+    """Each patient's gaps of rows of two files: in days, and whether both rows have a visit."""
+    frame = frame.sort_values(["id", "day"], kind="stable")
+    of = frame.assign(gap=frame.groupby("id")["day"].diff(), visit=frame["weight"].notna())
+    of["pair"] = 2 * ~of.groupby("id")["visit"].shift(fill_value=False).astype(bool) + ~of["visit"]
+    return of.dropna(subset=["gap"])
+
+
+def test_gaps_are_counted_by_the_files_of_both_rows():
+    """Catches a gap beside the wrong row's file, a patient of another weight, and rows without a gap."""
+    schema = FILED.model_copy(update={"most": 20})
+    frame = filed(200, seed=6)
+    naive = np.zeros((1, 4, len(RATIOS) - 1))
+    for _, own in gaps_by_file(frame).groupby("id"):
+        at = np.searchsorted(gap_edges(schema), own["gap"], side="right") - 1
+        counts = np.zeros_like(naive)
+        np.add.at(counts, (0, own["pair"], np.minimum(at, len(RATIOS) - 2)), 1)
+        naive += counts / np.linalg.norm(counts)
+    kinds = [table.kind for table in visit_tables(schema)]
+    np.testing.assert_allclose(sums(frame, schema)[kinds.index("gap")], naive)
+
+
+def test_rows_of_one_file_lie_near_those_of_another():
+    """Catches laboratory values that lie between visits, where each real one follows a visit at once."""
+    frame = filed(1500, seed=4)[["id", "sex", "weight", "grade", "lab"]]
+    frame["grade"] = frame["grade"].where(frame["weight"].notna())
+    frame.loc[~frame["id"].duplicated(), ["weight", "grade"]] = [70.0, "a"]
+    frame["lab"] = frame["lab"].where(frame["weight"].isna())
+    frame.loc[frame["weight"].isna(), "lab"] = 50.0
+    step = np.where(frame["weight"].notna(), np.random.default_rng(0).integers(30, 60, len(frame)), 1)
+    frame["day"] = pd.Series(step).groupby(frame["id"]).cumsum()
+    rows = draw_rows(*exact(frame, FILED), np.random.default_rng(0))
+    real, made = (gaps_by_file(each).groupby("pair")["gap"].median() for each in (frame, rows))
+    assert real[1] == real[3] == 1 and (made[[1, 3]] <= 2).all()
+    assert (abs(made[[0, 2]] / real[[0, 2]] - 1) < 0.25).all()
+
+
+@pytest.mark.parametrize(
+    ("files", "groups"),
+    [
+        ({"p": ["sex"], "v": ["weight", "grade"], "l": ["lab"]}, [["v.csv"]]),
+        ({"v": ["sex", "weight", "lab", "grade"]}, [["grade"]]),
+        ({"d": ["died"], "v": ["weight", "grade"], "l": ["lab"]}, [["v.csv"], ["lab"]]),
+        (
+            {name[0]: [name] for name in ("weight", "lab", "grade", "a", "b")},
+            [["weight"], ["lab"], ["grade"]],
+        ),
+    ],
+)
+def test_each_row_has_the_kind_of_its_first_file(files, groups):
+    """Catches a kind for a file without values, a last kind without rows, and more kinds than four."""
+    named = {name for columns in files.values() for name in columns}
+    binary = [Column(name=name, kind="binary", categories=("n", "y")) for name in ("died", "a", "b")]
+    columns = tuple(c for c in (*FILED.columns, *binary) if c.name in {*named, "day"})
+    fields = {"columns": columns, "terminal": ("died",) if "died" in named else ()}
+    fields["per_patient"] = ("sex",) if "sex" in named else ()
+    fields["files"] = tuple(PatientFile(name=f"{name}.csv", columns=tuple(of)) for name, of in files.items())
+    schema = FILED.model_copy(update=fields)
+    assert kind_groups(schema) == groups
