@@ -7,8 +7,8 @@ for the patient.
   the class of its share of rows. So is which of those before it are there in this row: none, some, or the
   last one. For a variable of a file that gives several, the file's rows alone count.
 - *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
-  the first of these is there in both rows. Of several files it is the time itself. Given are then the files
-  that the row before and this one come from, see `kind_groups`.
+  the first of these is there in both rows. Rows of several files have the time itself, given the files that
+  the row before and this one come from, see `kind_groups`.
 - *rise*: the same as a gap for the values of an increasing column.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the
   line. Given is the last one.
@@ -195,8 +195,8 @@ def gap_edges(schema: PatientSchema) -> Floats:
 def kind_groups(schema: PatientSchema) -> list[list[str]]:
     """The presences that make each kind of row but the last, in the order in which a row is looked up.
 
-    Of several files the kind is the first one that has a value in the row, and later files share the last
-    kind. Otherwise rows are of two kinds: those with the first presence, and the others.
+    The kind is the first of several files that has a value in the row, and later files share the last kind.
+    Rows of one file are of two kinds: those with the first presence, and the others.
     """
     if not of_several_files(schema):
         return [[each.name] for each in schema.presences[:1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from visits import visits
@@ -27,6 +28,7 @@ def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
     said = capsys.readouterr().out
     assert "unreviewed: rows (unit, most, order, per)" in said
     assert "rows fit (confidential)" in said and "no unit" not in said
+    assert re.search(r"not used: \d+ rows? of patients with more than 10 \(confidential\)", said)
     draft = (folder / "draft.yaml").read_text()
     (folder / "draft.yaml").write_text(draft.replace("rows:", "outcome: sex\nrows:", 1))
     assert main(["schema", "check", "draft.yaml", "--json"]) == 0
