@@ -42,7 +42,6 @@ from dpsynth.table.visits import (
     kind_pairs,
     linked,
     measured_before,
-    of_several_files,
     rows_since,
     small_categories,
 )
@@ -123,16 +122,6 @@ def inside(bins: Ints, edges: Floats, density: Floats, place: Floats) -> Floats:
     return edges[bins] + part * (edges[bins + 1] - edges[bins])
 
 
-def reaching(steps: Floats, total: Floats) -> Floats:
-    """Sums of each history's steps, scaled to end at ``total``."""
-    return np.cumsum(steps * (total / np.maximum(steps.sum(axis=1), 1e-12))[:, None], axis=1)
-
-
-def _scaling(steps: Floats, total: Floats) -> Floats:
-    """By how much steps must be scaled to add up to ``total``, as the size of a logarithm."""
-    return np.abs(np.log(np.maximum(steps.sum(axis=1), 1e-12) / np.maximum(total, 1e-12)))
-
-
 class _Drawing:
     """The rows of one block of patients."""
 
@@ -169,7 +158,8 @@ class _Drawing:
         schema = self.schema
         last = is_last(self.count, schema.most)
         events = {name: last & (self.codes(name) == 1)[:, None] for name in schema.terminal}
-        presences, times = self.in_time(events)
+        presences = self.presences(events)
+        times = self.times(presences)
         # a column that may be missing within the rows of its file comes after the file
         measured = {c: presences[each.name] for each in schema.presences for c in each.columns}
         data: dict[str, Any] = {}
@@ -276,43 +266,28 @@ class _Drawing:
         for k, has in enumerate(measured):
             has[tuple(row[chosen == k].T)] = True
 
-    def in_time(self, events: Mapping[str, NDArray[np.bool_]]) -> tuple[dict[str, NDArray[np.bool_]], Floats]:
-        """Which presences each row has, and the values of the column that orders the rows, or their numbers.
-
-        Gaps depend on the files of the rows. So several draws of both are made, and the one is kept whose
-        gaps need the least scaling to add up to the span.
-        """
-        presences = self.presences(events)
-        if not self.schema.timed:
-            return presences, np.where(self.here, np.arange(self.schema.most), np.nan)
-        order = self.schema.column(self.schema.order)
+    def times(self, measured: Mapping[str, NDArray[np.bool_]]) -> Floats:
+        """Values of the column that orders the rows, or their numbers."""
+        schema = self.schema
+        if not schema.timed:
+            return np.where(self.here, np.arange(schema.most), np.nan)
+        order = schema.column(schema.order)
         lower, upper = order.bounds
-        span = np.where(self.count > 1, self.number(f"{order.name} span"), 0.0)
-        first = np.minimum(self.number(f"{order.name} first"), upper - span / days(order))
-        gaps = self.gaps(presences)
-        for _ in range(_TURNS // 2 if of_several_files(self.schema) else 0):
-            others = self.presences(events)
-            fresh = self.gaps(others)
-            better = (_scaling(fresh, span) < _scaling(gaps, span))[:, None]
-            presences = {name: np.where(better, others[name], own) for name, own in presences.items()}
-            gaps = np.where(better, fresh, gaps)
-        times = first[:, None] + reaching(gaps, span) / days(order)
+        span = np.where(self.count > 1, self.number(f"{order.name} span") / days(order), 0.0)
+        first = np.minimum(self.number(f"{order.name} first"), upper - span)
+        pair = kind_pairs(measured, schema, self.here.shape)
+        times = first[:, None] + self.climb(self.model.table("gap"), gap_edges(schema), span, self.here, pair)
         if step := order.resolution:
             times = lower + np.rint((times - lower) / step) * step
-        return presences, np.where(self.here, np.clip(times, lower, upper), np.nan)
+        return np.where(self.here, np.clip(times, lower, upper), np.nan)
 
-    def gaps(self, presences: Mapping[str, NDArray[np.bool_]]) -> Floats:
-        """Times between rows, in the clock's unit or relative to each other."""
-        pair = kind_pairs(presences, self.schema, self.here.shape)
-        return self.steps(self.model.table("gap"), gap_edges(self.schema), self.here, pair)
-
-    def steps(self, table: Floats, edges: Floats, here: Any, *fixed: Ints) -> Floats:
-        """Steps to each of the values that are there, which stand at the left, and 0 to the first."""
+    def climb(self, table: Floats, edges: Floats, total: Floats, here: Any, *fixed: Ints) -> Floats:
+        """Sums of steps that add up to ``total`` over the values that are there, which stand at the left."""
         bins, place = self.chain(table, self.rng.random(here.shape), *fixed, first=1)
         density = table.mean(axis=tuple(range(table.ndim - 1)))
-        found = inside(bins, edges, density, place) * here
-        found[:, 0] = 0.0
-        return found
+        steps = inside(bins, edges, density, place) * here
+        steps[:, 0] = 0.0
+        return np.cumsum(steps * (total / np.maximum(steps.sum(axis=1), 1e-12))[:, None], axis=1)
 
     def course(self, column: Column, has: Any) -> Floats:
         """Values of an increasing column, NaN where there is none."""
@@ -324,8 +299,7 @@ class _Drawing:
             self.number(f"{name} first") if column.is_numeric else np.maximum(self.codes(f"{name} first"), 0)
         )
         there = np.arange(self.schema.most) < count[:, None]
-        steps = self.steps(self.model.table("rise", name), RATIOS, there)
-        values = first[:, None] + reaching(steps, rise)
+        values = first[:, None] + self.climb(self.model.table("rise", name), RATIOS, rise, there)
         values = np.clip(values if column.is_numeric else np.rint(values), lower, upper)
         return self.unpacked(values, has)
 

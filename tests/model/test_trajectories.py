@@ -12,7 +12,7 @@ from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 from dpsynth.accounting import Ledger
 from dpsynth.errors import RejectionError
 from dpsynth.model.row_draws import draw_rows
-from dpsynth.model.trajectories import Trajectories, conditional, correlations, likely_parents
+from dpsynth.model.trajectories import Trajectories, conditional, correlations, gaps_of_kinds, likely_parents
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.table.histories import Histories, patient_table
@@ -104,6 +104,16 @@ def test_noisy_tables_are_shrunk_and_exact_ones_kept():
     noise = conditional(pooled * np.array([[30.0], [20.0]]) + 20 * rng.standard_normal((2, 3)), 20.0)
     np.testing.assert_allclose(noise[0], noise[1])
     assert (noise >= 0).all() and noise.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_gaps_that_are_hardly_counted_are_those_before_the_same_kind():
+    """Catches noise taken for gaps of few rows, and gaps of another kind of row in their place."""
+    rng = np.random.default_rng(0)
+    soon, late = np.repeat([0.2, 0.0], [5, 13]), np.repeat([0.0, 0.2], [13, 5])
+    counts = np.array([0 * soon, 2000 * late, 3000 * soon, 2000 * late])[None]
+    found = gaps_of_kinds(counts + 10 * rng.standard_normal(counts.shape), 10.0)[0]
+    np.testing.assert_allclose(found, [soon, late, soon, late], atol=0.02)
+    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0)[0, 1:], counts[0, 1:] / [[2000], [3000], [2000]])
 
 
 def test_a_model_of_no_patient_draws_nobody():
