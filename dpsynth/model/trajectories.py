@@ -120,8 +120,8 @@ def gaps_of_kinds(noisy: Floats, noise_std: float) -> Floats:
 def conditional(noisy: Floats, noise_std: float, usual: Floats | None = None) -> Floats:
     """Distribution of the last axis given the others.
 
-    Each row of counts is shrunk towards the ``usual`` one, by default the pooled one. This is the positive-part
-    rule of James and Stein (1961).
+    Each row of counts is shrunk towards the ``usual`` one, by default the pooled one. This is the
+    positive-part rule of James and Stein (1961).
     """
     size = noisy.shape[-1]
     everyone = pooled(noisy) if usual is None else usual
