@@ -202,7 +202,7 @@ class _Drawing:
             group = [presence for presence in self.schema.presences if presence.within == home]
             of = found.get(home, self.here)
             for presence in group:
-                own = self.presence(presence.name, of, measured_before(drawn_here, of.shape))
+                own = self.presence(presence, of, measured_before(drawn_here, of.shape))
                 for name in events.keys() & {*presence.columns}:
                     own |= events[name]
                 found[presence.name] = own
@@ -224,9 +224,10 @@ class _Drawing:
             return np.zeros(self.here.shape, bool)
         return ~np.logical_or.reduce([np.zeros(self.here.shape, bool), *(events[name] for name in ends)])
 
-    def presence(self, name: str, of: NDArray[np.bool_], beside: Ints) -> NDArray[np.bool_]:
+    def presence(self, presence: Presence, of: NDArray[np.bool_], beside: Ints) -> NDArray[np.bool_]:
         """The rows among ``of`` in which something is there, as the drawn class of their share says."""
-        p, shares, count = self.model.table("measured", name), self.shares(name), of.sum(axis=1)
+        p, count = self.model.table("measured", presence.name), of.sum(axis=1)
+        shares = self.shares(presence.level)
         there, beside = np.arange(self.schema.most) < count[:, None], packed_to(of, beside)
         own, off = np.zeros(of.shape, bool), count > 0
         for _ in range(_TRIES):
@@ -240,9 +241,9 @@ class _Drawing:
         own[lone, (self.rng.random(len(lone)) * count[lone]).astype(np.int64)] = True
         return self.unpacked(own, of) == 1
 
-    def shares(self, name: str) -> Ints:
+    def shares(self, level: str) -> Ints:
         """Classes of a share of rows. A patient who has one lends it to a patient without."""
-        codes = self.codes(f"{name} measured")
+        codes = self.codes(level)
         known, lacks = codes[codes >= 0], np.flatnonzero(codes < 0)
         if len(lacks):
             codes[lacks] = self.rng.choice(known if len(known) else [len(PRESENCE_CLASSES) - 1], len(lacks))

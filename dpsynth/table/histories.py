@@ -306,8 +306,8 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
         columns[f"{schema.order} span"] = np.where(rows > 1, span, np.nan)
     words = np.array([*PRESENCE_CLASSES, None], dtype=object)
-    for name, (own, of) in present(histories, schema).items():
-        columns[f"{name} measured"] = words[presence_class(own, of)]
+    for presence, there in zip(schema.presences, present(histories, schema).values(), strict=True):
+        columns[presence.level] = words[presence_class(*there)]
     for column in schema.variables:
         values = histories.numbers[column.name]
         if column.name in schema.terminal:

@@ -251,7 +251,7 @@ def test_the_columns_of_a_file_are_there_together():
     for found, true in ((visit, real), (rows.loc[visit, "grade"].notna(), frame.loc[real, "grade"].notna())):
         assert abs(found.mean() - true.mean()) < 0.02
     own = frame.assign(visit=real).groupby("id")["visit"].mean()
-    assert set(own[(levels["visits.csv measured"] == "all").to_numpy()]) == {1.0}
+    assert set(own[(levels["row in visits.csv"] == "all").to_numpy()]) == {1.0}
     assert levels["grade measured"].isna().equals(own.reset_index(drop=True) == 0)
 
 
