@@ -230,12 +230,10 @@ class _Drafting:
             event = pd.Series(texts(frame[name])).str.lower() == str(column.categories[1]).lower()
             ends = int((event & several).sum())
             if ends >= _FEWEST_ENDS and not unit[event].duplicated().any() and last[event].all():
-                text = (
-                    "stands in a patient's last row alone: is it over_time: terminal, such as a death? Rows "
-                )
-                text += "of the patient after it are then not used"
-                said = f"{column.categories[1]!r} of {ends:,} patients with several rows"
-                self.remarks.append(Remark(name, "question", text, said))
+                text = "stands in a patient's last row alone: is it over_time: terminal, such as a death?"
+                more = " Rows of the patient after it are then not used"
+                counts = f"{column.categories[1]!r} of {ends:,} patients with several rows"
+                self.remarks.append(Remark(name, "question", text + more, counts))
 
     def _own(self, file: str) -> str | None:
         return self.orders[file] if self.orders[file] != self.order else None
