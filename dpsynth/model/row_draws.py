@@ -36,9 +36,10 @@ from dpsynth.table.visits import (
     RATIOS,
     RESIDUALS,
     Ints,
-    both_measured,
+    gap_edges,
     has_digits,
     is_last,
+    kind_pairs,
     linked,
     measured_before,
     rows_since,
@@ -201,7 +202,7 @@ class _Drawing:
             group = [presence for presence in self.schema.presences if presence.within == home]
             of = found.get(home, self.here)
             for presence in group:
-                own = self.presence(presence.name, of, measured_before(drawn_here, of.shape))
+                own = self.presence(presence, of, measured_before(drawn_here, of.shape))
                 for name in events.keys() & {*presence.columns}:
                     own |= events[name]
                 found[presence.name] = own
@@ -223,9 +224,10 @@ class _Drawing:
             return np.zeros(self.here.shape, bool)
         return ~np.logical_or.reduce([np.zeros(self.here.shape, bool), *(events[name] for name in ends)])
 
-    def presence(self, name: str, of: NDArray[np.bool_], beside: Ints) -> NDArray[np.bool_]:
+    def presence(self, presence: Presence, of: NDArray[np.bool_], beside: Ints) -> NDArray[np.bool_]:
         """The rows among ``of`` in which something is there, as the drawn class of their share says."""
-        p, shares, count = self.model.table("measured", name), self.shares(name), of.sum(axis=1)
+        p, count = self.model.table("measured", presence.name), of.sum(axis=1)
+        shares = self.shares(presence.level)
         there, beside = np.arange(self.schema.most) < count[:, None], packed_to(of, beside)
         own, off = np.zeros(of.shape, bool), count > 0
         for _ in range(_TRIES):
@@ -239,9 +241,9 @@ class _Drawing:
         own[lone, (self.rng.random(len(lone)) * count[lone]).astype(np.int64)] = True
         return self.unpacked(own, of) == 1
 
-    def shares(self, name: str) -> Ints:
+    def shares(self, level: str) -> Ints:
         """Classes of a share of rows. A patient who has one lends it to a patient without."""
-        codes = self.codes(f"{name} measured")
+        codes = self.codes(level)
         known, lacks = codes[codes >= 0], np.flatnonzero(codes < 0)
         if len(lacks):
             codes[lacks] = self.rng.choice(known if len(known) else [len(PRESENCE_CLASSES) - 1], len(lacks))
@@ -265,27 +267,26 @@ class _Drawing:
         for k, has in enumerate(measured):
             has[tuple(row[chosen == k].T)] = True
 
-    def times(self, measured: dict[str, Any]) -> Floats:
+    def times(self, measured: Mapping[str, NDArray[np.bool_]]) -> Floats:
         """Values of the column that orders the rows, or their numbers."""
-        if not self.schema.timed:
-            return np.where(self.here, np.arange(self.schema.most), np.nan)
-        order = self.schema.column(self.schema.order)
+        schema = self.schema
+        if not schema.timed:
+            return np.where(self.here, np.arange(schema.most), np.nan)
+        order = schema.column(schema.order)
         lower, upper = order.bounds
         span = np.where(self.count > 1, self.number(f"{order.name} span") / days(order), 0.0)
         first = np.minimum(self.number(f"{order.name} first"), upper - span)
-        pair = (
-            both_measured(next(iter(measured.values()))) if measured else np.zeros(self.here.shape, np.int64)
-        )
-        times = first[:, None] + self.climb(self.model.table("gap"), span, self.here, pair)
+        pair = kind_pairs(measured, schema, self.here.shape)
+        times = first[:, None] + self.climb(self.model.table("gap"), gap_edges(schema), span, self.here, pair)
         if step := order.resolution:
             times = lower + np.rint((times - lower) / step) * step
         return np.where(self.here, np.clip(times, lower, upper), np.nan)
 
-    def climb(self, table: Floats, total: Floats, here: Any, *fixed: Ints) -> Floats:
+    def climb(self, table: Floats, edges: Floats, total: Floats, here: Any, *fixed: Ints) -> Floats:
         """Sums of steps that add up to ``total`` over the values that are there, which stand at the left."""
         bins, place = self.chain(table, self.rng.random(here.shape), *fixed, first=1)
         density = table.mean(axis=tuple(range(table.ndim - 1)))
-        steps = inside(bins, RATIOS, density, place) * here
+        steps = inside(bins, edges, density, place) * here
         steps[:, 0] = 0.0
         return np.cumsum(steps * (total / np.maximum(steps.sum(axis=1), 1e-12))[:, None], axis=1)
 
@@ -299,7 +300,7 @@ class _Drawing:
             self.number(f"{name} first") if column.is_numeric else np.maximum(self.codes(f"{name} first"), 0)
         )
         there = np.arange(self.schema.most) < count[:, None]
-        values = first[:, None] + self.climb(self.model.table("rise", name), rise, there)
+        values = first[:, None] + self.climb(self.model.table("rise", name), RATIOS, rise, there)
         values = np.clip(values if column.is_numeric else np.rint(values), lower, upper)
         return self.unpacked(values, has)
 
@@ -312,7 +313,8 @@ class _Drawing:
         last = np.full(len(self.here), table.shape[0] - 1)
         for t in range(first, self.schema.most):
             now = (parent if parent.ndim == 1 else parent[:, t] for parent in fixed)
-            last, place[:, t] = drawn(table, uniform[:, t], last, *now)
+            # A table that is not given the one before has one entry for it.
+            last, place[:, t] = drawn(table, uniform[:, t], np.minimum(last, len(table) - 1), *now)
             bins[:, t] = last
         return bins, place
 

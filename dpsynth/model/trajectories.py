@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from dpsynth.model.columns.projection import norm_sub
 from dpsynth.table.histories import Floats
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.values import category_codes
-from dpsynth.table.visits import VisitTable, linked, small_categories, visit_tables
+from dpsynth.table.visits import VisitTable, linked, of_several_files, small_categories, visit_tables
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Trajectories:
                 found.append(correlations(sums, len(names), noise_std))
             elif table.kind in ("end", "beside"):
                 found.append(conditional(sums, noise_std) / np.maximum(pooled(sums), 1e-3))
+            elif table.kind == "gap" and of_several_files(schema):
+                found.append(gaps_of_kinds(sums, noise_std))
             else:
                 found.append(conditional(sums, noise_std))
         return cls(schema, found, chosen, noise_std)
@@ -107,13 +110,21 @@ def pooled(counts: Floats) -> Floats:
     return norm_sub(summed, everybody) / everybody
 
 
-def conditional(noisy: Floats, noise_std: float) -> Floats:
+def gaps_of_kinds(noisy: Floats, noise_std: float) -> Floats:
+    """Distribution of gaps given the kinds of both rows, shrunk towards that of the later row's kind."""
+    kinds = math.isqrt(noisy.shape[1])
+    later = conditional(noisy.reshape(kinds, kinds, -1).sum(axis=0), noise_std * np.sqrt(kinds))
+    return conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
+
+
+def conditional(noisy: Floats, noise_std: float, usual: Floats | None = None) -> Floats:
     """Distribution of the last axis given the others.
 
-    Each row of counts is shrunk towards the pooled one by the positive-part rule of James and Stein (1961).
+    Each row of counts is shrunk towards the ``usual`` one, by default the pooled one. This is the
+    positive-part rule of James and Stein (1961).
     """
     size = noisy.shape[-1]
-    everyone = pooled(noisy)
+    everyone = pooled(noisy) if usual is None else usual
     total = np.maximum(noisy.sum(axis=-1, keepdims=True), 1e-6)
     away = ((noisy - total * everyone) ** 2).sum(axis=-1, keepdims=True)
     shrink = np.minimum(1.0, noise_std**2 * max(size - 2, 1) / np.maximum(away, 1e-12))

@@ -284,16 +284,19 @@ def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) ->
         size = len(column.categories) + column.missing
         if n / size < group:
             why = (
-                f"It has {size} categories, {n / size:,.0f} records each on average. A count needs {group:,}."
+                f"It has {len(column.categories)} categories{' and missing values' * column.missing}, "
+                f"{n / size:,.0f} records each on average. A count needs {group:,}."
             )
-            found.append((size, Advice(column.name, _coarsened(n // group), why)))
+            found.append((size, Advice(column.name, _coarsened(n // group - column.missing), why)))
         elif pair is not None and not column.is_ordinal and n / (size * classes) < smallest_group(pair):
             needed = smallest_group(pair)
             why = (
                 f"With the outcome it has {size * classes} cells, {n / (size * classes):,.0f} records each "
                 f"on average. A count needs {needed:,}."
             )
-            found.append((size, Advice(column.name, _coarsened(n // (needed * classes)), why)))
+            found.append(
+                (size, Advice(column.name, _coarsened(n // (needed * classes) - column.missing), why))
+            )
     sizes = default_rules.numbers_of(schema)
     largest = schema.columns[int(np.argmax(sizes))]
     if sum(sizes) > default_rules.MOST_NUMBERS and not blueprint.needs.pairwise_statistics:

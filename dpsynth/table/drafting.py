@@ -22,6 +22,8 @@ _MOST_DECIMALS = 6
 _FINE_DECIMALS = 3  # more than a bedside or a laboratory reports
 _MOST_CATEGORIES = 50
 _LOG_RATIO = 50.0
+#: times the 99th percentile beyond which the largest value is asked about
+_FAR = 50.0
 _LISTED = 5
 _DAYS = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y"),
@@ -261,6 +263,13 @@ def _number_fields(
         )
         distinct = np.setdiff1d(distinct, codes)
     lower, upper = float(distinct[0]), float(distinct[-1])
+    usual = float(np.quantile(numbers[~np.isin(numbers, codes)], 0.99, method="lower"))
+    if upper > _FAR * usual > 0:
+        said.question(
+            "is the largest value a slip, far beyond the others? Then correct it in the table, and write the "
+            "largest plausible value as upper",
+            f"{upper:g}, and 99 in 100 are at most {usual:g}",
+        )
     decimals = None if whole else _decimals(distinct)
     if not whole and (decimals is None or decimals > _FINE_DECIMALS):
         coarse = _hidden_decimals(distinct)

@@ -62,13 +62,7 @@ class Histories:
 
         Raises DataError if the unit is absent or missing in a row, or if the table does not fit the schema.
         """
-        patient = units_of(frame, schema)
-        _check_there(frame, schema, schema.order, "orders a patient's rows")
-        table = schema.table.conform(frame).frame
-        if schema.timed:
-            time = amounts(schema.column(schema.order), table[schema.order])
-        else:
-            time = places(frame[schema.order]).astype(np.float64)
+        table, patient, time = _in_time(frame, schema)
         used = _used(table, schema, patient, time)
         table, time, patient = table[used], time[used], pd.factorize(patient[used])[0]
         if schema.keep == "random":
@@ -135,13 +129,46 @@ def rows_of(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, N
     return pd.DataFrame(data), patient
 
 
+def unused_rows(frame: pd.DataFrame, schema: PatientSchema) -> dict[str, int]:
+    """Number of rows that `Histories.of` leaves out, by the reason: of private rows, confidential.
+
+    Raises DataError as `Histories.of` does.
+    """
+    table, patient, time = _in_time(frame, schema)
+    valued, used = _valued(table, schema), _used(table, schema, patient, time)
+    more = np.maximum(np.bincount(patient[used]) - schema.most, 0)
+    found = {
+        "without any value": (~valued).sum(),
+        "after a terminal row": (valued & ~used).sum(),
+        f"of patients with more than {schema.most}": more.sum(),
+    }
+    return {reason: int(count) for reason, count in found.items() if count}
+
+
+def _in_time(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, NDArray[np.int64], Floats]:
+    """The conformed rows, the number of each one's patient, and what orders them."""
+    patient = units_of(frame, schema)
+    _check_there(frame, schema, schema.order, "orders a patient's rows")
+    table = schema.table.conform(frame).frame
+    if schema.timed:
+        time = amounts(schema.column(schema.order), table[schema.order])
+    else:
+        time = places(frame[schema.order]).astype(np.float64)
+    return table, patient, time
+
+
+def _valued(table: pd.DataFrame, schema: PatientSchema) -> NDArray[np.bool_]:
+    """Which rows have a value."""
+    if not all(column.missing for column in schema.variables):
+        return np.ones(len(table), bool)
+    return table[[column.name for column in schema.variables]].notna().any(axis=1).to_numpy()
+
+
 def _used(
     table: pd.DataFrame, schema: PatientSchema, patient: NDArray[np.int64], time: Floats
 ) -> NDArray[np.bool_]:
     """Which rows have a value, and none of their patient's terminal rows before them."""
-    used = np.ones(len(table), bool)
-    if all(column.missing for column in schema.variables):
-        used = table[[column.name for column in schema.variables]].notna().any(axis=1).to_numpy()
+    used = _valued(table, schema)
     order = np.lexsort((time, patient))
     for name in schema.terminal:
         ended = (table[name] == schema.column(name).categories[1]).to_numpy()[order] & used[order]
@@ -279,8 +306,8 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
         columns[f"{schema.order} span"] = np.where(rows > 1, span, np.nan)
     words = np.array([*PRESENCE_CLASSES, None], dtype=object)
-    for name, (own, of) in present(histories, schema).items():
-        columns[f"{name} measured"] = words[presence_class(own, of)]
+    for presence, there in zip(schema.presences, present(histories, schema).values(), strict=True):
+        columns[presence.level] = words[presence_class(*there)]
     for column in schema.variables:
         values = histories.numbers[column.name]
         if column.name in schema.terminal:

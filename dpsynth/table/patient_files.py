@@ -107,6 +107,11 @@ class Presence:
     columns: tuple[str, ...]
     within: str = ""
 
+    @property
+    def level(self) -> str:
+        """The level that gives the share of a patient's rows in which it is there."""
+        return f"{self.name} measured" if {*self.columns} == {self.name} else f"row in {self.name}"
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -321,10 +326,11 @@ class PatientFolder:
                 raise DataError(f"{path}: the column {own!r}, which {role}, is not in the file")
         links = {self.unit} if self._times(file) else {self.unit, self.order} & needed.keys()
         for name in sorted(links):
+            own = file.order if file.order and name == self.order else name
             empty = without_value(cells[name], self.table.missing_words)
             if empty.any():
                 row = int(empty.argmax()) + 1
-                raise of_records(f"{path}, row {row}: {name!r} is missing, but {needed[name]}")
+                raise of_records(f"{path}, row {row}: {own!r} is missing, but {needed[name]}")
         return texts(cells[self.unit])
 
     def _checked(self, cells: pd.DataFrame, source: Path | CsvFile, file: PatientFile) -> pd.DataFrame:
@@ -332,7 +338,14 @@ class PatientFolder:
         own = [*self._times(file), *([] if file.item else self._given(file))]
         elsewhere = {self.unit, file.item, file.value, *self.table.names, *self.table.ignored} - {*own}
         kept = [name for name in cells.columns if name not in elsewhere]
-        found = self.table.select(own).check(cells[kept], path=source) if own else cells[[]]
+        try:
+            found = self.table.select(own).check(cells[kept], path=source) if own else cells[[]]
+        except DataError:
+            if file.order is not None and self._timed:  # an error names the file's own column
+                order = self.table.column(self.order).model_copy(update={"name": file.order})
+                alone = self.table.model_copy(update={"columns": (order,), "constraints": ()})
+                alone.check(cells[[self.order]].rename(columns={self.order: file.order}), path=source)
+            raise
         if file in self.events and not self._timed:
             found = found.assign(**{self.order: ordered(cells[self.order])})
         return found

@@ -17,9 +17,10 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.cells import TextCells
 from dpsynth.table.column import Column
+from dpsynth.table.conform import date_numbers
 from dpsynth.table.drafting import LeftOut, Remark, Remarks, draft_column, is_text
 from dpsynth.table.identifiers import is_person, named_identifier, tokens
-from dpsynth.table.patient_files import PatientFile, texts
+from dpsynth.table.patient_files import PatientFile, places, texts
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema_inference import Draft, asked_about, draft_columns
 
@@ -34,6 +35,8 @@ _MOST, _ENOUGH = (2, 5, 10, 20, 50, 100), 0.99
 _SLIPS = 0.01
 #: share of steps from a patient's row to the next that increase in a column of times, and steps to say so
 _INCREASING, _FEWEST_STEPS = 0.9, 20
+#: events in the last of several rows from which a terminal column is asked about
+_FEWEST_ENDS = 5
 
 
 def infer_patient_schema(
@@ -96,6 +99,10 @@ def infer_patient_schema(
     for file in [file for file, frame in frames.items() if unit not in frame]:
         remarks.append(Remark(None, "left out", f"{file} has no column {unit!r}"))
         del frames[file]
+    for file, frame in frames.items():
+        if copies := int(frame.duplicated().sum()):
+            text = "are exact copies of earlier ones. Remove those that are slips"
+            remarks.append(Remark(None, "question", f"rows of {file or 'the table'} {text}", f"{copies:,}"))
     events = {file: frame for file, frame in frames.items() if frame[unit].duplicated().any()}
     if not events:
         raise of_records(f"no value of {unit!r} repeats, so no patient has several rows")
@@ -206,7 +213,27 @@ class _Drafting:
         firsts = frame.groupby(self.unit, sort=False)[constant].first() if constant else pd.DataFrame()
         self.per_patient += (same := self._drafted(firsts, file))
         names = same + self._drafted(own.drop(columns=constant), file, changing=True)
+        self._ends(frame, names)
         self.files += [PatientFile(name=file, columns=tuple(names), order=self._own(file))] if file else []
+
+    def _ends(self, frame: pd.DataFrame, names: list[str]) -> None:
+        """Ask about binary columns whose second value ends the rows of each patient who has it."""
+        frame = frame.drop_duplicates()
+        order, values = self.columns.get(self.order), frame[self.order]
+        time = pd.Series(date_numbers(order, values) if order and order.is_date else places(values))
+        unit = pd.Series(pd.factorize(frame[self.unit])[0])
+        last, several = time == time.groupby(unit).transform("max"), unit.duplicated(keep=False)
+        for name in names:
+            column = self.columns[name]
+            if column.kind != "binary" or column.missing or name in self.per_patient:
+                continue
+            event = pd.Series(texts(frame[name])).str.lower() == str(column.categories[1]).lower()
+            ends = int((event & several).sum())
+            if ends >= _FEWEST_ENDS and not unit[event].duplicated().any() and last[event].all():
+                text = "stands in a patient's last row alone: is it over_time: terminal, such as a death?"
+                more = " Rows of the patient after it are then not used"
+                counts = f"{column.categories[1]!r} of {ends:,} patients with several rows"
+                self.remarks.append(Remark(name, "question", text + more, counts))
 
     def _own(self, file: str) -> str | None:
         return self.orders[file] if self.orders[file] != self.order else None

@@ -482,7 +482,7 @@ def _length(name: str, lower: float, upper: float, step: float | None, unit: str
 def _share(presence: Presence) -> Column:
     """The level of a share of rows. A patient without rows of the file has none."""
     share: dict[str, Any] = {"categories": PRESENCE_CLASSES, "missing": bool(presence.within)}
-    return Column(name=f"{presence.name} measured", kind="ordinal", **share)
+    return Column(name=presence.level, kind="ordinal", **share)
 
 
 def _course(column: Column) -> list[Column]:

@@ -7,7 +7,8 @@ for the patient.
   the class of its share of rows. So is which of those before it are there in this row: none, some, or the
   last one. For a variable of a file that gives several, the file's rows alone count.
 - *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
-  the first of these is there in both rows.
+  the first of these is there in both rows. Rows of several files have the time itself, given the files that
+  the row before and this one come from, see `kind_groups`.
 - *rise*: the same as a gap for the values of an increasing column.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the
   line. Given is the last one.
@@ -54,6 +55,10 @@ _SINCE = 7
 _FEWEST_RESIDUALS = 5
 #: Whole steps of a column from which last digits are counted.
 _MANY_STEPS = 50
+#: Kinds of rows, at most. More would leave too few counts for each pair of kinds.
+_MOST_KINDS = 4
+#: The shortest time between rows that has an interval of its own, as a part of the longest.
+_SHORTEST = 1e-6
 #: Categories of a column above which a chain forgets the most frequent one.
 _MOST_CATEGORIES = 12
 
@@ -91,7 +96,8 @@ def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None
         homes.add(presence.within)
     bins = len(RATIOS) - 1
     if schema.timed:
-        tables.append(VisitTable("gap", "", (bins + 1, 4 if tables else 1, bins)))
+        last = 1 if of_several_files(schema) else bins + 1
+        tables.append(VisitTable("gap", "", (last, (len(kind_groups(schema)) + 1) ** 2, bins)))
     for column in schema.variables:
         if column.name in schema.terminal:
             continue
@@ -171,9 +177,46 @@ def last_before(measured: NDArray[np.bool_]) -> Ints:
     return before(np.maximum.accumulate(np.where(measured, row, -1), axis=1), -1)
 
 
-def both_measured(measured: NDArray[np.bool_]) -> Ints:
-    """Whether a value is there in the row before and in this one, as a number below 4."""
-    return 2 * before(measured.astype(np.int64), 0) + measured
+def of_several_files(schema: PatientSchema) -> bool:
+    """Whether rows come from several files, such as stays and laboratory values."""
+    return bool(schema.files) and len(schema.folder.events) > 1
+
+
+def gap_edges(schema: PatientSchema) -> Floats:
+    """Ends of the intervals of gaps: ratios, or times in the clock's unit of rows from several files."""
+    if not of_several_files(schema):
+        return RATIOS
+    lower, upper = schema.clock.bounds
+    longest = upper - lower
+    shortest = min(max(schema.clock.resolution or 0.0, longest * _SHORTEST), longest / 2)
+    return np.r_[0.0, np.geomspace(shortest, longest, len(RATIOS) - 1)]
+
+
+def kind_groups(schema: PatientSchema) -> list[list[str]]:
+    """The presences that make each kind of row but the last, in the order in which a row is looked up.
+
+    The kind is the first of several files that has a value in the row, and later files share the last kind.
+    Rows of one file are of two kinds: those with the first presence, and the others.
+    """
+    if not of_several_files(schema):
+        return [[each.name] for each in schema.presences[:1]]
+    found = [
+        [each.name for each in schema.presences if not each.within and {*each.columns} & {*file.columns}]
+        for file in schema.folder.events
+    ]
+    # a file of a terminal event alone has no presence, and leaves its rows to the last kind
+    return [names for names in (found[:-1] if all(found) else found) if names][: _MOST_KINDS - 1]
+
+
+def kind_pairs(
+    measured: Mapping[str, NDArray[np.bool_]], schema: PatientSchema, shape: tuple[int, ...]
+) -> Ints:
+    """The kinds of the row before and of this one, as one number, given which presences are there."""
+    groups = kind_groups(schema)
+    kinds = np.full(shape, len(groups))
+    for k, names in reversed([*enumerate(groups)]):
+        kinds[np.logical_or.reduce([measured[name] for name in names])] = k
+    return (len(groups) + 1) * before(kinds, 0) + kinds
 
 
 def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Ints:
@@ -191,9 +234,10 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
     if table.kind == "gap":
         times = histories.numbers[schema.order]
         last, ratios = _ratios(times)
-        first = next(iter(present(histories, schema).values()), None)
-        pair = both_measured(first[0]) if first else np.zeros(times.shape, np.int64)
-        return _flat(table, (last, pair), ratios)
+        if of_several_files(schema):
+            last, ratios = np.zeros_like(last), intervals(changes(times), gap_edges(schema))
+        there = {name: own for name, (own, _) in present(histories, schema).items()}
+        return _flat(table, (last, kind_pairs(there, schema, times.shape)), ratios)
     if table.kind == "rise":
         last, ratios = _ratios(risen(histories.numbers[table.column]))
         return _flat(table, (last,), ratios)
@@ -236,12 +280,16 @@ def measured_before(measured: Sequence[NDArray[np.bool_]], shape: tuple[int, ...
     return np.where(measured[-1], 2, np.logical_or.reduce(measured).astype(np.int64))
 
 
+def changes(values: Floats) -> Floats:
+    """Difference of each value from the one before, NaN for the first."""
+    return np.diff(values, axis=1, prepend=np.nan)
+
+
 def _ratios(values: Floats) -> tuple[Ints, Ints]:
     """Steps over the history's mean step, as intervals, and the intervals of the steps before."""
-    steps = np.diff(values, axis=1, prepend=np.nan)
     count = (~np.isnan(values)).sum(axis=1)
-    mean = np.nansum(steps, axis=1) / np.maximum(count - 1, 1)
-    ratios = intervals(steps / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
+    mean = np.nansum(changes(values), axis=1) / np.maximum(count - 1, 1)
+    ratios = intervals(changes(values) / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
     first = np.arange(values.shape[1]) == 1
     return np.where(first, len(RATIOS) - 1, before(ratios, len(RATIOS) - 1)), ratios
 

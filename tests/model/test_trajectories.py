@@ -12,14 +12,14 @@ from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 from dpsynth.accounting import Ledger
 from dpsynth.errors import RejectionError
 from dpsynth.model.row_draws import draw_rows
-from dpsynth.model.trajectories import Trajectories, conditional, correlations, likely_parents
+from dpsynth.model.trajectories import Trajectories, conditional, correlations, gaps_of_kinds, likely_parents
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.table.histories import Histories, patient_table
 from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
-from dpsynth.table.visits import concordances, visit_tables
+from dpsynth.table.visits import RATIOS, concordances, gap_edges, kind_groups, visit_tables
 
 
 def sums(frame, schema=VISITS):
@@ -104,6 +104,16 @@ def test_noisy_tables_are_shrunk_and_exact_ones_kept():
     noise = conditional(pooled * np.array([[30.0], [20.0]]) + 20 * rng.standard_normal((2, 3)), 20.0)
     np.testing.assert_allclose(noise[0], noise[1])
     assert (noise >= 0).all() and noise.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_gaps_that_are_hardly_counted_are_those_before_the_same_kind():
+    """Catches noise taken for gaps of few rows, and gaps of another kind of row in their place."""
+    rng = np.random.default_rng(0)
+    soon, late = np.repeat([0.2, 0.0], [5, 13]), np.repeat([0.0, 0.2], [13, 5])
+    counts = np.array([0 * soon, 2000 * late, 3000 * soon, 2000 * late])[None]
+    found = gaps_of_kinds(counts + 10 * rng.standard_normal(counts.shape), 10.0)[0]
+    np.testing.assert_allclose(found, [soon, late, soon, late], atol=0.02)
+    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0)[0, 1:], counts[0, 1:] / [[2000], [3000], [2000]])
 
 
 def test_a_model_of_no_patient_draws_nobody():
@@ -241,7 +251,7 @@ def test_the_columns_of_a_file_are_there_together():
     for found, true in ((visit, real), (rows.loc[visit, "grade"].notna(), frame.loc[real, "grade"].notna())):
         assert abs(found.mean() - true.mean()) < 0.02
     own = frame.assign(visit=real).groupby("id")["visit"].mean()
-    assert set(own[(levels["visits.csv measured"] == "all").to_numpy()]) == {1.0}
+    assert set(own[(levels["row in visits.csv"] == "all").to_numpy()]) == {1.0}
     assert levels["grade measured"].isna().equals(own.reset_index(drop=True) == 0)
 
 
@@ -297,3 +307,64 @@ def test_categories_of_a_row_go_together_and_know_the_last_row():
     assert (before["one"] == before["two"]).mean() > 0.7
     assert (last["two"] == "c").mean() > 0.75
     assert likely_parents(schema, levels) == {"two": "one"}
+
+
+def gaps_by_file(frame):
+    """Each patient's gaps of rows of two files: in days, and whether both rows have a visit."""
+    frame = frame.sort_values(["id", "day"], kind="stable")
+    of = frame.assign(gap=frame.groupby("id")["day"].diff(), visit=frame["weight"].notna())
+    of["pair"] = 2 * ~of.groupby("id")["visit"].shift(fill_value=False).astype(bool) + ~of["visit"]
+    return of.dropna(subset=["gap"])
+
+
+def test_gaps_are_counted_by_the_files_of_both_rows():
+    """Catches a gap beside the wrong row's file, a patient of another weight, and rows without a gap."""
+    schema = FILED.model_copy(update={"most": 20})
+    frame = filed(200, seed=6)
+    naive = np.zeros((1, 4, len(RATIOS) - 1))
+    for _, own in gaps_by_file(frame).groupby("id"):
+        at = np.searchsorted(gap_edges(schema), own["gap"], side="right") - 1
+        counts = np.zeros_like(naive)
+        np.add.at(counts, (0, own["pair"], np.minimum(at, len(RATIOS) - 2)), 1)
+        naive += counts / np.linalg.norm(counts)
+    kinds = [table.kind for table in visit_tables(schema)]
+    np.testing.assert_allclose(sums(frame, schema)[kinds.index("gap")], naive)
+
+
+def test_rows_of_one_file_lie_near_those_of_another():
+    """Catches laboratory values that lie between visits, where each real one follows a visit at once."""
+    frame = filed(1500, seed=4)[["id", "sex", "weight", "grade", "lab"]]
+    frame["grade"] = frame["grade"].where(frame["weight"].notna())
+    frame.loc[~frame["id"].duplicated(), ["weight", "grade"]] = [70.0, "a"]
+    frame["lab"] = frame["lab"].where(frame["weight"].isna())
+    frame.loc[frame["weight"].isna(), "lab"] = 50.0
+    step = np.where(frame["weight"].notna(), np.random.default_rng(0).integers(30, 60, len(frame)), 1)
+    frame["day"] = pd.Series(step).groupby(frame["id"]).cumsum()
+    rows = draw_rows(*exact(frame, FILED), np.random.default_rng(0))
+    real, made = (gaps_by_file(each).groupby("pair")["gap"].median() for each in (frame, rows))
+    assert real[1] == real[3] == 1 and (made[[1, 3]] <= 2).all()
+    assert (abs(made[[0, 2]] / real[[0, 2]] - 1) < 0.25).all()
+
+
+@pytest.mark.parametrize(
+    ("files", "groups"),
+    [
+        ({"p": ["sex"], "v": ["weight", "grade"], "l": ["lab"]}, [["v.csv"]]),
+        ({"v": ["sex", "weight", "lab", "grade"]}, [["grade"]]),
+        ({"d": ["died"], "v": ["weight", "grade"], "l": ["lab"]}, [["v.csv"], ["lab"]]),
+        (
+            {name[0]: [name] for name in ("weight", "lab", "grade", "a", "b")},
+            [["weight"], ["lab"], ["grade"]],
+        ),
+    ],
+)
+def test_each_row_has_the_kind_of_its_first_file(files, groups):
+    """Catches a kind for a file without values, a last kind without rows, and more kinds than four."""
+    named = {name for columns in files.values() for name in columns}
+    binary = [Column(name=name, kind="binary", categories=("n", "y")) for name in ("died", "a", "b")]
+    columns = tuple(c for c in (*FILED.columns, *binary) if c.name in {*named, "day"})
+    fields = {"columns": columns, "terminal": ("died",) if "died" in named else ()}
+    fields["per_patient"] = ("sex",) if "sex" in named else ()
+    fields["files"] = tuple(PatientFile(name=f"{name}.csv", columns=tuple(of)) for name, of in files.items())
+    schema = FILED.model_copy(update=fields)
+    assert kind_groups(schema) == groups

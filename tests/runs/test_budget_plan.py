@@ -236,6 +236,10 @@ def test_advice_names_the_columns_of_many_cells(public):
     group = found.forecast.smallest_group
     assert found.advice[1].action == f"use at most {5000 // group} categories"
     assert "200 categories, 25 records each" in found.advice[1].why
+    gaps = dpsynth.plan(schema_of(many.model_copy(update={"missing": True})), 5000, epsilon=3.0)
+    group = gaps.forecast.smallest_group
+    assert gaps.advice[0].action == f"use at most {5000 // group - 1} categories"
+    assert "It has 200 categories and missing values, 25 records each" in gaps.advice[0].why
     assert dpsynth.plan(schema_of(), 5000, epsilon=3.0).advice == ()
 
 

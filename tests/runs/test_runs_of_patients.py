@@ -63,6 +63,17 @@ def test_a_run_is_of_patients(folder: Path) -> None:
     assert done.report.released().table["synthetic_rows"] == len(made)
 
 
+def test_rules_of_patients_are_said_to_be_about_patients(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Catches a sample that speaks of records where the run that made the model speaks of patients."""
+    ruled = SCHEMA.model_copy(update={"constraints": ("day >= 0 or sex = F",)})
+    Path("visits.yaml").write_text(dump_yaml(ruled.to_dict()))
+    DPWGANGP(**FAST).fit(FRAME, schema=ruled).save("model")
+    assert main(["sample", "model", "-n", "7", "--out", "more.csv"]) == 0
+    assert "of the model's patients obey day >= 0 or sex = F" in capsys.readouterr().out
+
+
 def test_by_default_as_many_patients_come_out_as_trained(folder: Path) -> None:
     """Catches a number of rows, or the exact private number, in place of the public one."""
     pipeline.run(config(), "run", evaluate=False)

@@ -279,6 +279,13 @@ def test_each_file_may_call_the_time_by_its_own_name(tmp_path):
     labs.to_csv(tmp_path / "labs.csv", index=False)
     with pytest.raises(DataError, match="'charttime', which orders the rows, is not in the file"):
         schema.read(tmp_path)
+    labs.rename(columns={"day": "charttime"}).assign(charttime="x").to_csv(tmp_path / "labs.csv", index=False)
+    with pytest.raises(DataError, match=r"'charttime', row 1 .*labs.csv, line 2"):
+        schema.read(tmp_path)
+    columns = tuple(column for column in schema.columns if column.name != "day")
+    with pytest.raises(DataError, match=r"labs.csv, row 1: 'charttime' is missing, but orders the rows"):
+        labs.rename(columns={"day": "charttime"}).assign(charttime="").to_csv(tmp_path / "labs.csv")
+        schema.model_copy(update={"columns": columns}).read(tmp_path)
 
 
 def test_a_column_is_read_by_a_formula_of_its_own_file(tmp_path):

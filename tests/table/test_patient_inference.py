@@ -209,3 +209,25 @@ def test_published_tables_are_drafted(name, order, constant, changing):
     assert (schema.unit, schema.order) == ("id", order)
     assert {*schema.per_patient} == constant
     assert changing <= {*schema.names}
+
+
+def test_a_death_in_the_last_row_and_copied_rows_are_asked_about():
+    """Catches a death that rows may follow, one that is no end, and rows that were exported twice."""
+    visits = clinic(200)[1].sort_values(["patient_id", "day"])
+    dies = (visits["patient_id"] % 3 == 0) & ~visits["patient_id"].duplicated(keep="last")
+    visits = visits.assign(died=np.where(dies, "yes", "no"), smokes=np.where(visits["day"] % 2, "yes", "no"))
+    visits["day"] = (pd.Timestamp("2000-01-01") + pd.to_timedelta(visits["day"], unit="D")).dt.strftime(
+        "%d.%m.%Y"
+    )
+    made = infer_patient_schema(pd.concat([visits, visits[dies].tail(1), visits.head(1)]))
+    (asked,) = [each for each in made.questions if "over_time: terminal" in each.text]
+    several = int((dies & visits["patient_id"].duplicated()).sum())
+    assert (asked.column, asked.detail) == ("died", f"'yes' of {several} patients with several rows")
+    assert (
+        "question: rows of the table are exact copies of earlier ones. Remove those that are slips: 2"
+        in made.lines()
+    )
+    early = visits.assign(died=np.where(visits["patient_id"].duplicated(), "no", visits["died"].max()))
+    for frame in (early, visits.assign(died=np.where(visits.index % 2, "yes", "no"))):
+        questions = infer_patient_schema(frame).questions
+        assert not any("terminal" in each.text or "copies" in each.text for each in questions)

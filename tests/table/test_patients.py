@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pandas, stays, visits, wards
 
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.table.histories import Histories, patient_table, rows_of
+from dpsynth.table.histories import Histories, patient_table, rows_of, unused_rows
 from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
@@ -129,6 +129,23 @@ def test_levels_of_courses_are_those_of_plain_pandas():
     expected = pd.DataFrame(expected).sort_values(by, ignore_index=True)
     found = found[list(expected)].sort_values(by, ignore_index=True)
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+@given(frame=patients_of(STAYS), other=patients_of(VISITS.model_copy(update={"columns": VISITS.columns[:4]})))
+@settings(deadline=None)
+def test_rows_that_are_not_used_are_counted(frame, other):
+    """Catches rows that are lost without a word, a row that counts for two reasons, and a last death."""
+    found = unused_rows(frame, STAYS)
+    died = frame.sort_values("day", kind="stable")["died"].eq("yes").to_numpy()
+    after = len(frame) - 1 - died.argmax() if died.any() else 0
+    expected = {"after a terminal row": after, "of patients with more than 8": max(len(frame) - after - 8, 0)}
+    assert found == {reason: count for reason, count in expected.items() if count}
+    schema = VISITS.model_copy(update={"columns": VISITS.columns[:4]})
+    empty = int(other[["lab", "grade"]].isna().all(axis=1).sum())
+    expected = {"without any value": empty, "of patients with more than 6": max(len(other) - empty - 6, 0)}
+    assert unused_rows(other, schema) == {reason: count for reason, count in expected.items() if count}
+    used = Histories.of(other, schema, np.random.default_rng(0)).rows.sum()
+    assert len(other) - sum(expected.values()) == used
 
 
 def test_random_rows_are_chosen_patient_by_patient():

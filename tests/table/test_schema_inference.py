@@ -378,3 +378,12 @@ def test_limits_that_equal_the_data_are_found() -> None:
     assert found() == {"age": both, "crea": both, "beds": ("upper",)}
     # the table goes beyond the first two, and does not reach the others
     assert found(age=(31, 56), crea=(0, 3), beds=(0, 9.2)) == {}
+
+
+@pytest.mark.parametrize("slip", [13682, 400])
+def test_a_largest_value_far_beyond_the_others_is_asked_about(slip):
+    """Catches a slip that becomes a limit without a word, and a question about a long tail."""
+    pressures = np.arange(90, 190).repeat(3)
+    made = infer_schema(pd.DataFrame({"sbp": [*pressures, slip], "log": np.geomspace(1, 90, 301)}))
+    asked = [(each.column, each.detail) for each in made.questions if "far beyond" in each.text]
+    assert asked == ([("sbp", "13682, and 99 in 100 are at most 189")] if slip > 9999 else [])

@@ -337,6 +337,7 @@ def check(
     With --data it counts the rows that obey each rule and formula, also those that names suggest and nobody
     declared. It names limits that equal the smallest or largest value of the table.
     """
+    from dpsynth.table.histories import unused_rows
     from dpsynth.table.io import read_table
     from dpsynth.table.patients import PatientSchema, read_schema
     from dpsynth.table.rule_counts import count_rules
@@ -373,15 +374,20 @@ def check(
         clipped = {name: count for name, count in conformed.clipped.items() if count}
         counts = count_rules(known, conformed.frame, known.rules, suggested(described))
         taken = limits_of_data(known, known.check(table))
+        unused = unused_rows(table, several) if several else {}
         result |= {
             "rows": len(conformed.frame),
+            "unused": unused,
             "clipped": clipped,
             "rules": [asdict(count) for count in counts],
             "limits_of_data": {name: list(ends) for name, ends in taken.items()},
-            "internal": ["rows", "clipped", "rules", "limits_of_data"],
+            "internal": ["rows", "unused", "clipped", "rules", "limits_of_data"],
         }
         rows = len(conformed.frame)
         lines.append(f"{data}: {_many(rows, 'row')} fit{'s' if rows == 1 else ''} (confidential)")
+        lines += [
+            f"not used: {_many(count, 'row')} {reason} (confidential)" for reason, count in unused.items()
+        ]
         lines += [
             f"outside the bounds, will be clipped: {name}, {_many(count, 'value')} (confidential)"
             for name, count in clipped.items()

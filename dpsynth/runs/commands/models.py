@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from dpsynth import progress
+from dpsynth.checks import about_patients
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
@@ -212,7 +213,8 @@ def sample(
         wrote = f"wrote {tables:,} tables of {n:,} {what} to {out}. Analyse each, then use dpsynth.combine"
     elif not in_parts and not linked:
         result["croissant"] = str(described)
-    lines = [guarantee, *acceptance.lines(), wrote]
+    told = acceptance.lines() if visits is None else map(about_patients, acceptance.lines())
+    lines = [guarantee, *told, wrote]
     console.emit(result, "\n".join(lines), as_json=as_json)
 
 

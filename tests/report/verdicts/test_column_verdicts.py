@@ -84,7 +84,7 @@ def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
     assert "missing apart" in found["missing_together"].sentence
     assert (
         "sbp (0.7" in found["single_columns"].sentence
-        and "Last digits explain most of it in sbp" in found["single_columns"].sentence
+        and "Last digits explain most of it in the column sbp" in found["single_columns"].sentence
     )
     assert all(verdict.internal and verdict.about == "trust" for verdict in found.values())
 

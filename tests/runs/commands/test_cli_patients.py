@@ -27,7 +27,13 @@ def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
     said = capsys.readouterr().out
     assert "unreviewed: rows (unit, most, order, per)" in said
     assert "rows fit (confidential)" in said and "no unit" not in said
-    draft = (folder / "draft.yaml").read_text()
+    assert "not used" not in said
+    draft = (folder / "draft.yaml").read_text().replace("most: 10", "most: 5")
+    (folder / "draft.yaml").write_text(draft)
+    assert main(["schema", "check", "draft.yaml", "--data", "visits.csv"]) == 0
+    unused = sum(max(count - 5, 0) for count in visits(120, seed=2)["id"].value_counts())
+    line = f"not used: {unused} rows of patients with more than 5 (confidential)"
+    assert line in capsys.readouterr().out
     (folder / "draft.yaml").write_text(draft.replace("rows:", "outcome: sex\nrows:", 1))
     assert main(["schema", "check", "draft.yaml", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
