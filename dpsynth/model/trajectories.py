@@ -55,8 +55,8 @@ class Trajectories:
                 found.append(correlations(sums, len(names), noise_std))
             elif table.kind in ("end", "beside"):
                 found.append(conditional(sums, noise_std) / np.maximum(pooled(sums), 1e-3))
-            elif table.kind == "gap" and of_several_files(schema):
-                found.append(gaps_of_kinds(sums, noise_std))
+            elif table.kind == "kinds":
+                found.append(gaps_of_kinds(sums, noise_std, alone=of_several_files(schema)))
             else:
                 found.append(conditional(sums, noise_std))
         return cls(schema, found, chosen, noise_std)
@@ -110,11 +110,15 @@ def pooled(counts: Floats) -> Floats:
     return norm_sub(summed, everybody) / everybody
 
 
-def gaps_of_kinds(noisy: Floats, noise_std: float) -> Floats:
-    """Distribution of gaps given the kinds of both rows, shrunk towards that of the later row's kind."""
-    kinds = math.isqrt(noisy.shape[1])
+def gaps_of_kinds(noisy: Floats, noise_std: float, *, alone: bool) -> Floats:
+    """Distribution of gaps given the kinds of both rows, shrunk towards that of the later row's kind.
+
+    ``alone``: or else the ratio to the distribution of all gaps, beside gaps given the last one.
+    """
+    kinds = math.isqrt(len(noisy))
     later = conditional(noisy.reshape(kinds, kinds, -1).sum(axis=0), noise_std * np.sqrt(kinds))
-    return conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
+    found = conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
+    return found if alone else found / np.maximum(pooled(noisy), 1e-3)
 
 
 def conditional(noisy: Floats, noise_std: float, usual: Floats | None = None) -> Floats:

@@ -96,8 +96,10 @@ def visit_tables(schema: PatientSchema, parents: Mapping[str, str] | None = None
         homes.add(presence.within)
     bins = len(RATIOS) - 1
     if schema.timed:
-        last = 1 if of_several_files(schema) else bins + 1
-        tables.append(VisitTable("gap", "", (last, (len(kind_groups(schema)) + 1) ** 2, bins)))
+        if not of_several_files(schema):
+            tables.append(VisitTable("gap", "", (bins + 1, bins)))
+        if (kinds := number_of_kinds(schema)) > 1:
+            tables.append(VisitTable("kinds", "", (kinds**2, bins)))
     for column in schema.variables:
         if column.name in schema.terminal:
             continue
@@ -193,13 +195,13 @@ def gap_edges(schema: PatientSchema) -> Floats:
 
 
 def kind_groups(schema: PatientSchema) -> list[list[str]]:
-    """The presences that make each kind of row but the last, in the order in which a row is looked up.
+    """The presences of each file, which make a kind of row, without those of the last kind.
 
-    The kind is the first of several files that has a value in the row, and later files share the last kind.
-    Rows of one file are of two kinds: those with the first presence, and the others.
+    The kind is the first of several files that has a value in the row. Later files share the last kind. In
+    one file, the first two presences make four kinds.
     """
     if not of_several_files(schema):
-        return [[each.name] for each in schema.presences[:1]]
+        return [[each.name] for each in schema.presences[:2]]
     found = [
         [each.name for each in schema.presences if not each.within and {*each.columns} & {*file.columns}]
         for file in schema.folder.events
@@ -212,11 +214,20 @@ def kind_pairs(
     measured: Mapping[str, NDArray[np.bool_]], schema: PatientSchema, shape: tuple[int, ...]
 ) -> Ints:
     """The kinds of the row before and of this one, as one number, given which presences are there."""
-    groups = kind_groups(schema)
-    kinds = np.full(shape, len(groups))
-    for k, names in reversed([*enumerate(groups)]):
-        kinds[np.logical_or.reduce([measured[name] for name in names])] = k
-    return (len(groups) + 1) * before(kinds, 0) + kinds
+    there = [np.logical_or.reduce([measured[name] for name in names]) for names in kind_groups(schema)]
+    kinds = np.zeros(shape, np.int64)
+    if of_several_files(schema):
+        kinds += np.select(there, range(len(there)), len(there))
+    else:
+        for k, own in enumerate(there):
+            kinds += 2**k * own
+    return number_of_kinds(schema) * before(kinds, 0) + kinds
+
+
+def number_of_kinds(schema: PatientSchema) -> int:
+    """Number of kinds of rows, see `kind_groups`."""
+    groups = len(kind_groups(schema))
+    return groups + 1 if of_several_files(schema) else 2**groups
 
 
 def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Ints:
@@ -231,13 +242,15 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
             packed_to(of, measured_before(beside, own.shape)),
         )
         return _flat(table, parents, packed_to(of, np.where(of, own, -1)))
-    if table.kind == "gap":
+    if table.kind in ("gap", "kinds"):
         times = histories.numbers[schema.order]
-        last, ratios = _ratios(times)
+        last, gaps = _ratios(times)
+        if table.kind == "gap":
+            return _flat(table, (last,), gaps)
         if of_several_files(schema):
-            last, ratios = np.zeros_like(last), intervals(changes(times), gap_edges(schema))
+            gaps = intervals(changes(times), gap_edges(schema))
         there = {name: own for name, (own, _) in present(histories, schema).items()}
-        return _flat(table, (last, kind_pairs(there, schema, times.shape)), ratios)
+        return _flat(table, (kind_pairs(there, schema, times.shape),), gaps)
     if table.kind == "rise":
         last, ratios = _ratios(risen(histories.numbers[table.column]))
         return _flat(table, (last,), ratios)
