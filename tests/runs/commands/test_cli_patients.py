@@ -35,9 +35,10 @@ def test_a_draft_of_visits_is_checked_with_its_table(folder, capsys):
     line = f"not used: {unused} rows of patients with more than 5 (confidential)"
     assert line in capsys.readouterr().out
     (folder / "draft.yaml").write_text(draft.replace("rows:", "outcome: sex\nrows:", 1))
-    assert main(["schema", "check", "draft.yaml", "--json"]) == 0
+    assert main(["schema", "check", "draft.yaml", "--data", "visits.csv", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["unit"], told["outcome"]) == ("patient_id", "sex")
+    assert sum(told["unused"].values()) == unused and {"rows", "unused"} < {*told["internal"]}
 
 
 def test_a_table_without_an_order_is_drafted_row_by_row_and_asked_about(folder, capsys):
