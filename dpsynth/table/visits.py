@@ -6,9 +6,9 @@ for the patient.
 - *measured*: whether a variable has a value, or a file has a row. Given are the rows since it last was so and
   the class of its share of rows. So is which of those before it are there in this row: none, some, or the
   last one. For a variable of a file that gives several, the file's rows alone count.
-- *gap*: the time since the last row over the patient's mean gap. Given are the last such ratio, and whether
-  the first of these is there in both rows. Rows of several files have the time itself, given the files that
-  the row before and this one come from, see `kind_groups`.
+- *gap*: the time since the last row over the patient's mean gap. Given is the last such ratio.
+- *kinds*: the same, given the kinds of the row before and of this one, see `kind_groups`. Rows of several
+  files have the time itself here, and no table *gap*.
 - *rise*: the same as a gap for the values of an increasing column.
 - *residual*: a number's distance from the patient's own line over time, in units of what is left around the
   line. Given is the last one.

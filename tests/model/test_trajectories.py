@@ -110,10 +110,13 @@ def test_gaps_that_are_hardly_counted_are_those_before_the_same_kind():
     """Catches noise taken for gaps of few rows, and gaps of another kind of row in their place."""
     rng = np.random.default_rng(0)
     soon, late = np.repeat([0.2, 0.0], [5, 13]), np.repeat([0.0, 0.2], [13, 5])
-    counts = np.array([0 * soon, 2000 * late, 3000 * soon, 2000 * late])[None]
-    found = gaps_of_kinds(counts + 10 * rng.standard_normal(counts.shape), 10.0)[0]
+    counts = np.array([0 * soon, 2000 * late, 3000 * soon, 2000 * late])
+    found = gaps_of_kinds(counts + 10 * rng.standard_normal(counts.shape), 10.0, alone=True)
     np.testing.assert_allclose(found, [soon, late, soon, late], atol=0.02)
-    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0)[0, 1:], counts[0, 1:] / [[2000], [3000], [2000]])
+    exact_ones = counts[1:] / [[2000], [3000], [2000]]
+    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0, alone=True)[1:], exact_ones)
+    everyone = np.maximum(counts.sum(axis=0) / counts.sum(), 1e-3)
+    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0, alone=False)[1:] * everyone, exact_ones)
 
 
 def test_a_model_of_no_patient_draws_nobody():
@@ -321,14 +324,14 @@ def test_gaps_are_counted_by_the_files_of_both_rows():
     """Catches a gap beside the wrong row's file, a patient of another weight, and rows without a gap."""
     schema = FILED.model_copy(update={"most": 20})
     frame = filed(200, seed=6)
-    naive = np.zeros((1, 4, len(RATIOS) - 1))
+    naive = np.zeros((4, len(RATIOS) - 1))
     for _, own in gaps_by_file(frame).groupby("id"):
         at = np.searchsorted(gap_edges(schema), own["gap"], side="right") - 1
         counts = np.zeros_like(naive)
-        np.add.at(counts, (0, own["pair"], np.minimum(at, len(RATIOS) - 2)), 1)
+        np.add.at(counts, (own["pair"], np.minimum(at, len(RATIOS) - 2)), 1)
         naive += counts / np.linalg.norm(counts)
     kinds = [table.kind for table in visit_tables(schema)]
-    np.testing.assert_allclose(sums(frame, schema)[kinds.index("gap")], naive)
+    np.testing.assert_allclose(sums(frame, schema)[kinds.index("kinds")], naive)
 
 
 def test_rows_of_one_file_lie_near_those_of_another():

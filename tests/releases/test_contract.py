@@ -249,7 +249,7 @@ CASES = {
     ),
     "life table": Case(life_table, 1.0),
     "tables of rows": Case(
-        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(9), table=patients
+        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(10), table=patients
     ),
     "tables of rows of several files": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=FILED),
@@ -258,7 +258,7 @@ CASES = {
     ),
     "tables of rows with courses": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS),
-        np.sqrt(11),
+        np.sqrt(12),
         table=lambda n, seed=0: histories_of(stays(n, seed), STAYS),
     ),
     "tables of rows with categories": Case(

@@ -423,8 +423,8 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Training records are memorised" in printed and "report.html" in printed
     text = Path("measured/evaluation.md").read_text()
     assert "confidential" in text and "Training records are memorised" in text
-    # a rule is printed as it was written, in tables and in a finding that names it
-    assert text.count("[age >= 99]") >= 3 and "&gt;" not in text
+    # a rule is printed as it was written. Real records break it as often, so no finding names it
+    assert text.count("[age >= 99]") >= 2 and "&gt;" not in text
     assert main(command.split()) == 0
     assert "| nn_accuracy_train |" in capsys.readouterr().out
 
