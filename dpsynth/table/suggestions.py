@@ -162,7 +162,9 @@ def _alike(columns: Iterable[_Named]) -> bool:
 def _quantities(named: Sequence[_Named]) -> Found:
     found = []
     for one in named:
-        for quantity, words in one.found(lexicon.QUANTITY) if one.added else ():
+        for quantity, words in (
+            one.found(lexicon.QUANTITY) if one.added and one.column.kind != "binary" else ()
+        ):
             beside = words - lexicon.WRITTEN
             if all(word in lexicon.BESIDE or word.isdigit() for word in beside):
                 found.append(((quantity, beside), one))
