@@ -304,8 +304,8 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
         sentence = f"{some} synthetic from real records. AUC (0.5 is best): {few(named, 5)}"
         if digits:
             columns = "the column" if len(digits) == 1 else "the columns"
-            habits = "real values may often be tens, fives or halves"
-            sentence += f". Last digits explain most of it in {columns} {few(digits, 5)}: {habits}"
+            habits = "Real values may often be tens, fives or halves"
+            sentence += f". Last digits explain most of it in {columns} {few(digits, 5)}. {habits}"
         severity: Severity = "bad" if max(row.auc.lower for row in rows) > ALONE_OBVIOUS else "caution"
         yield Verdict("single_columns", severity, f"{sentence}.", (detail.name,), detail.internal)
 
