@@ -263,7 +263,7 @@ def main() -> None:
     parser.add_argument("--shadow", type=int, default=40)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("dpsynth", "numpy", "pandas"))
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("dpsynth-health", "numpy", "pandas"))
     lines = [
         "# Attacks on synthetic tables, beside anonymeter's",
         "",

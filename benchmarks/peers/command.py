@@ -52,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def head() -> list[str]:
     """Date, versions and class of the machine."""
-    versions = [f"{name} {metadata.version(name)}" for name in ("dpsynth", "numpy", "pandas", "tensorflow")]
+    versions = [
+        f"{name} {metadata.version(name)}" for name in ("dpsynth-health", "numpy", "pandas", "tensorflow")
+    ]
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     return [
         f"{datetime.now(UTC).date()}; {machine}, {', '.join(versions)}.",
