@@ -42,8 +42,6 @@ from dpsynth.table.visits import (
     kind_pairs,
     linked,
     measured_before,
-    number_of_kinds,
-    of_several_files,
     rows_since,
     small_categories,
 )
@@ -279,12 +277,7 @@ class _Drawing:
         span = np.where(self.count > 1, self.number(f"{order.name} span") / days(order), 0.0)
         first = np.minimum(self.number(f"{order.name} first"), upper - span)
         pair = kind_pairs(measured, schema, self.here.shape)
-        p = np.ones((1, 1, 1))
-        if number_of_kinds(schema) > 1:
-            p = p * self.model.table("kinds")
-        if not of_several_files(schema):
-            p = p * self.model.table("gap")[:, None]
-        times = first[:, None] + self.climb(p, gap_edges(schema), span, self.here, pair)
+        times = first[:, None] + self.climb(self.model.gaps, gap_edges(schema), span, self.here, pair)
         if step := order.resolution:
             times = lower + np.rint((times - lower) / step) * step
         return np.where(self.here, np.clip(times, lower, upper), np.nan)

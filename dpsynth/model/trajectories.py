@@ -24,8 +24,9 @@ from dpsynth.table.visits import VisitTable, linked, of_several_files, small_cat
 class Trajectories:
     """Conditional distributions of `dpsynth.table.visits`, as arrays of their shapes.
 
-    In place of the pairs' table stands a correlation matrix, see `correlations`. The tables *end* and
-    *beside* are ratios to the distribution of all rows. ``parents`` are those of `visit_tables`.
+    In place of the pairs' table stands a correlation matrix, see `correlations`. The tables *end*, *beside*
+    and, in one file, *kinds* are ratios to the distribution of all rows. ``parents`` are those of
+    `visit_tables`.
     ``noise_std``: of each count that they were estimated from.
     """
 
@@ -54,9 +55,10 @@ class Trajectories:
                 sums = np.where(np.array(apart)[:, None], 1.0, sums)
                 found.append(correlations(sums, len(names), noise_std))
             elif table.kind in ("end", "beside"):
-                found.append(conditional(sums, noise_std) / np.maximum(pooled(sums), 1e-3))
+                found.append(ratios(conditional(sums, noise_std), sums))
             elif table.kind == "kinds":
-                found.append(gaps_of_kinds(sums, noise_std, alone=of_several_files(schema)))
+                gaps = gaps_of_kinds(sums, noise_std)
+                found.append(gaps if of_several_files(schema) else ratios(gaps, sums))
             else:
                 found.append(conditional(sums, noise_std))
         return cls(schema, found, chosen, noise_std)
@@ -66,6 +68,12 @@ class Trajectories:
         """Cholesky factor of the correlations of the linked variables' steps."""
         count = len(linked(self.schema))
         return np.linalg.cholesky(self.table("pairs")) if count > 1 else np.eye(count)
+
+    @property
+    def gaps(self) -> Floats:
+        """Weights of a gap given the last one and the kinds of both rows, as far as there are tables."""
+        found = {table.kind: p for table, p in self.named if table.kind in ("gap", "kinds")}
+        return found.get("kinds", np.ones((1, 1))) * found.get("gap", np.ones((1, 1)))[:, None]
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Floats]]:
         """JSON-able record and arrays."""
@@ -110,15 +118,16 @@ def pooled(counts: Floats) -> Floats:
     return norm_sub(summed, everybody) / everybody
 
 
-def gaps_of_kinds(noisy: Floats, noise_std: float, *, alone: bool) -> Floats:
-    """Distribution of gaps given the kinds of both rows, shrunk towards that of the later row's kind.
+def ratios(given: Floats, counts: Floats) -> Floats:
+    """Distributions of the last axis over that of all ``counts``."""
+    return given / np.maximum(pooled(counts), 1e-3)
 
-    ``alone``: or else the ratio to the distribution of all gaps, beside gaps given the last one.
-    """
+
+def gaps_of_kinds(noisy: Floats, noise_std: float) -> Floats:
+    """Distribution of gaps given the kinds of both rows, shrunk towards that of the later row's kind."""
     kinds = math.isqrt(len(noisy))
     later = conditional(noisy.reshape(kinds, kinds, -1).sum(axis=0), noise_std * np.sqrt(kinds))
-    found = conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
-    return found if alone else found / np.maximum(pooled(noisy), 1e-3)
+    return conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
 
 
 def conditional(noisy: Floats, noise_std: float, usual: Floats | None = None) -> Floats:

@@ -173,9 +173,8 @@ class Study(Section):
         ------
         InputError
             If a column, unit, transform, interval or condition does not fit the schema or the text. Also if
-            the outcome
-            or the duration is derived, if a predictor is computed from them, or without a term or with more
-            than ``MAX_TERMS``. Also for a Cox model of patients' rows.
+            the outcome or the duration is derived, if a predictor is computed from them, or without a term or
+            with more than ``MAX_TERMS``. Also for a Cox model of patients' rows.
         """
         try:
             patients, schema = self.clusters(schema), self.table(schema)

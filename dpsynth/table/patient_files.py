@@ -185,7 +185,7 @@ class PatientFolder:
         if twice:
             raise ValueError(f"files: {twice[0]!r} is given twice")
         for file in self.files:
-            links = [self.unit, file.order or self.order, *filter(None, (file.item, file.value))]
+            links = [self.unit, self._called(self.order, file), *filter(None, (file.item, file.value))]
             if len({*links}) < len(links) or file.order in file.columns:
                 raise ValueError(
                     f"files: item, value and order of {file.name!r} must be columns of their own"
@@ -259,7 +259,7 @@ class PatientFolder:
     def write(self, rows: pd.DataFrame, folder: Path, *, escape_formulas: bool = True) -> None:
         """Write rows to the files, into a folder that exists. Missing values have no row in long form."""
         for file in self.files:
-            part = self._split(rows, file).rename(columns={self.order: file.order or self.order})
+            part = self._split(rows, file).rename(columns={self.order: self._called(self.order, file)})
             write_table(part, folder / file.name, escape_formulas=escape_formulas)
 
     def _split(self, rows: pd.DataFrame, file: PatientFile) -> pd.DataFrame:
@@ -300,12 +300,18 @@ class PatientFolder:
         """The order, where a file has it as a column of the schema."""
         return [self.order] if file in self.events and self._timed else []
 
+    def _called(self, name: str, file: PatientFile) -> str:
+        """The name that a file has for a column which links it to others."""
+        return file.order or name if name == self.order else name
+
+    def _clock(self, file: PatientFile) -> Column:
+        """The order, by the file's own name."""
+        name = self._called(self.order, file)
+        return self.table.column(self.order).model_copy(update={"name": name})
+
     def _columns(self, file: PatientFile) -> list[Column]:
         """Describe the cells of a file for its reader."""
-        order = [
-            self.table.column(name).model_copy(update={"name": file.order or name})
-            for name in self._times(file)
-        ]
+        order = [self._clock(file)] if self._times(file) else []
         own = [self.table.column(name) for name in self._given(file)]
         if file.item is None:
             return order + own
@@ -322,14 +328,13 @@ class PatientFolder:
         needed |= {file.item: "names the columns", str(file.value): "holds values"} if file.item else {}
         for name, role in needed.items():
             if name not in cells:
-                own = file.order if file.order and name == self.order else name
+                own = self._called(name, file)
                 raise DataError(f"{path}: the column {own!r}, which {role}, is not in the file")
         links = {self.unit} if self._times(file) else {self.unit, self.order} & needed.keys()
         for name in sorted(links):
-            own = file.order if file.order and name == self.order else name
             empty = without_value(cells[name], self.table.missing_words)
             if empty.any():
-                row = int(empty.argmax()) + 1
+                row, own = int(empty.argmax()) + 1, self._called(name, file)
                 raise of_records(f"{path}, row {row}: {own!r} is missing, but {needed[name]}")
         return texts(cells[self.unit])
 
@@ -342,8 +347,7 @@ class PatientFolder:
             found = self.table.select(own).check(cells[kept], path=source) if own else cells[[]]
         except DataError:
             if file.order is not None and self._timed:  # an error names the file's own column
-                order = self.table.column(self.order).model_copy(update={"name": file.order})
-                alone = self.table.model_copy(update={"columns": (order,), "constraints": ()})
+                alone = self.table.model_copy(update={"columns": (self._clock(file),), "constraints": ()})
                 alone.check(cells[[self.order]].rename(columns={self.order: file.order}), path=source)
             raise
         if file in self.events and not self._timed:

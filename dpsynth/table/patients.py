@@ -32,7 +32,7 @@ MOST_ROWS = 100
 #: Names of the classes of a share of rows.
 SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
 #: Names of the classes of the rows in which something is there.
-PRESENCE_CLASSES = ("none", "one", "up to a fifth", "up to half", "more than half", "all")
+PRESENCE_CLASSES = (SHARE_CLASSES[0], "one", *SHARE_CLASSES[1:])
 #: What ``over_time`` may say of a column.
 _COURSES = ("increasing", "terminal")
 #: Cells of trends and roughness. Fewer cells have less noise together, and neither has a fine structure.

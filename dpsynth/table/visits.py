@@ -281,9 +281,9 @@ def is_last(rows: Ints, most: int) -> NDArray[np.bool_]:
 
 def siblings(schema: PatientSchema, name: str) -> list[str]:
     """The presences before this one, of columns of the same file or of none."""
-    known = [presence.name for presence in schema.presences]
-    own = schema.presences[known.index(name)].within
-    return [presence.name for presence in schema.presences[: known.index(name)] if presence.within == own]
+    presences = schema.presences
+    own = next(presence for presence in presences if presence.name == name)
+    return [each.name for each in presences[: presences.index(own)] if each.within == own.within]
 
 
 def measured_before(measured: Sequence[NDArray[np.bool_]], shape: tuple[int, ...]) -> Ints:

@@ -12,7 +12,14 @@ from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 from dpsynth.accounting import Ledger
 from dpsynth.errors import RejectionError
 from dpsynth.model.row_draws import draw_rows
-from dpsynth.model.trajectories import Trajectories, conditional, correlations, gaps_of_kinds, likely_parents
+from dpsynth.model.trajectories import (
+    Trajectories,
+    conditional,
+    correlations,
+    gaps_of_kinds,
+    likely_parents,
+    ratios,
+)
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.table.histories import Histories, patient_table
@@ -111,12 +118,12 @@ def test_gaps_that_are_hardly_counted_are_those_before_the_same_kind():
     rng = np.random.default_rng(0)
     soon, late = np.repeat([0.2, 0.0], [5, 13]), np.repeat([0.0, 0.2], [13, 5])
     counts = np.array([0 * soon, 2000 * late, 3000 * soon, 2000 * late])
-    found = gaps_of_kinds(counts + 10 * rng.standard_normal(counts.shape), 10.0, alone=True)
+    found = gaps_of_kinds(counts + 10 * rng.standard_normal(counts.shape), 10.0)
     np.testing.assert_allclose(found, [soon, late, soon, late], atol=0.02)
     exact_ones = counts[1:] / [[2000], [3000], [2000]]
-    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0, alone=True)[1:], exact_ones)
+    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0)[1:], exact_ones)
     everyone = np.maximum(counts.sum(axis=0) / counts.sum(), 1e-3)
-    np.testing.assert_allclose(gaps_of_kinds(counts, 0.0, alone=False)[1:] * everyone, exact_ones)
+    np.testing.assert_allclose(ratios(gaps_of_kinds(counts, 0.0), counts)[1:] * everyone, exact_ones)
 
 
 def test_a_model_of_no_patient_draws_nobody():
