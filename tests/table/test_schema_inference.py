@@ -326,19 +326,14 @@ def test_columns_that_give_the_outcome_away_are_named() -> None:
     ]
 
 
-def test_many_words_take_time_in_proportion() -> None:
-    """Comparing each of 20,000 words with all before it took 5 seconds, and 300,000 took 49 minutes."""
-    taken = []
-    for words in (4000, 16_000):
-        seen: list[tuple[int, int]] = []
-        start = time.process_time()
-        frame = pd.DataFrame({"word": [f"w{i}" for i in range(words)]})
-        text = infer_schema(
-            frame, keep=["word"], progress=lambda *done, seen=seen: seen.append(done)
-        ).to_yaml()
-        taken.append(time.process_time() - start)
-        assert len(Schema.from_yaml(text)["word"].categories) == words and seen == [(0, 1)]
-    assert taken[1] < 9 * taken[0]  # 4 in proportion, 16 where each is compared with all
+def test_many_words_are_not_each_compared_with_all() -> None:
+    """Comparing 20,000 words with all before them took 5 seconds, so 60,000 took 45; they take .5."""
+    seen: list[tuple[int, int]] = []
+    frame = pd.DataFrame({"word": [f"w{i}" for i in range(60_000)]})
+    start = time.process_time()
+    text = infer_schema(frame, keep=["word"], progress=lambda *done: seen.append(done)).to_yaml()
+    assert time.process_time() - start < 20  # far above a slow machine's time in proportion
+    assert len(Schema.from_yaml(text)["word"].categories) == 60_000 and seen == [(0, 1)]
 
 
 def test_a_draft_prints_its_schema_and_its_questions() -> None:
