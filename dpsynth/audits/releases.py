@@ -12,7 +12,7 @@ repetition.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,15 +133,18 @@ class Neighbours:
 
 
 def exact(release: GaussianRelease, frame: pd.DataFrame) -> Floats:
-    """All exact counts of a made-up table, shape (cells,)."""
+    """All exact counts of a made-up table in the units of the sensitivity, shape (cells,)."""
     records = FrameRecords(frame)
     with records.opened():
-        return cells(release.query(records))
+        arrays = zip(release.query(records), release.steps, strict=False)
+        return weighted(release, (array * step for array, step in arrays))
 
 
-def cells(arrays: object) -> Floats:
-    """Arrays of counts as one vector."""
-    return np.concatenate([np.ravel(array) for array in arrays])  # type: ignore[attr-defined]
+def weighted(release: GaussianRelease, arrays: Iterable[NDArray]) -> Floats:
+    """A release's arrays as one vector, in the units of its sensitivity, shape (cells,)."""
+    return np.concatenate(
+        [np.ravel(array) * weight for array, weight in zip(arrays, release.weights, strict=False)]
+    )
 
 
 def neighbours_of(release: GaussianRelease, made_up: pd.DataFrame) -> Neighbours:
@@ -176,7 +179,7 @@ def scores_of(
     scores = np.empty(len(coins))
     with tables[0].opened(), tables[1].opened():
         for trial, coin in enumerate(coins):
-            noisy = cells(release.measure(tables[int(coin)], rng))
+            noisy = weighted(release, release.measure(tables[int(coin)], rng))
             scores[trial] = noisy[places] @ direction[places] - offset
     return scores
 
@@ -230,7 +233,7 @@ class ScoringLedger(Ledger):
         base = exact(release, self.tables[0])
         apart = exact(release, self.tables[1]) - base
         std = release.event.noise_multiplier * release.l2_sensitivity
-        self.score += float((cells(noisy) - base - 0.5 * apart) @ apart) / std**2
+        self.score += float((weighted(release, noisy) - base - 0.5 * apart) @ apart) / std**2
         return release.finish(noisy)
 
 

@@ -5,16 +5,17 @@ deviations. Such a mismatch of supports can cost up to 1e-4 of delta by itself. 
 training step's time. A background thread therefore draws the next chunk while the current one is used. NumPy
 releases the interpreter lock while it draws.
 
-Attacks on the rounding of floating-point noise (Mironov 2012) are not covered. The exception is a private
-number of records, which is rounded to a whole number.
+Noise of released sums is exact: whole numbers of a public step, see `with_noise`. The noise of a critic's steps
+is in floating point, and attacks on its rounding (Mironov 2012) are not covered.
 """
 
 from __future__ import annotations
 
+import math
 import queue
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -22,11 +23,66 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
-from dpsynth.errors import RunError
+from dpsynth.errors import PrivacyError, RunError
+from dpsynth.mechanism.discrete_gaussian import discrete_gaussian
 
 T = TypeVar("T")
 # Float64 draws wait in a buffer of this many numbers (half a megabyte, so that it stays in cache).
 _SLAB = 1 << 16
+
+#: Step of what a record adds to a sum of fractions.
+STEP = 2.0**-24
+#: Steps that a standard deviation of noise has at least, and how much more noise is drawn than is charged for.
+_FINENESS, _MORE = 30, 2.0**-20
+#: Sums of more steps are not exact in floating point.
+_MOST = 2**53
+
+
+def in_steps(values: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Whole numbers of `STEP`, rounded towards zero, so that no vector becomes longer by it.
+
+    Values are first made smaller by more than the rounding of their own computation.
+
+    Examples
+    --------
+    >>> in_steps(np.array([2.0**-23, -1e-9, 0.0])).tolist()
+    [1, 0, 0]
+    """
+    return np.trunc(values * ((1.0 - 2.0**-40) / STEP)).astype(np.int64)
+
+
+def with_noise(
+    exact: Sequence[NDArray[np.int64]], step: float, std: float, rng: np.random.Generator
+) -> list[NDArray[np.float64]]:
+    """Exact sums with discrete Gaussian noise of the step or of a finer one.
+
+    ``exact``: arrays of whole numbers of ``step``, a power of two. Fewer than 2^53.
+    ``std``: standard deviation of the noise, 0 for none: **not private**. A millionth more is drawn.
+
+    The noise is a multiple of a step of at most ``std / 2^30``. One noisy sum is then within a factor of
+    exp(1e-16) as likely as under Gaussian noise that is rounded to steps, and rounding a Gaussian mechanism's
+    answer is post-processing. The millionth more is worth more than that (``docs/explanation/guarantee.md``).
+
+    Raises PrivacyError if the sums are not whole numbers, or too many steps for an exact sum.
+    """
+    flat = np.concatenate([array.ravel() for array in exact]) if len(exact) else np.zeros(0, np.int64)
+    if flat.dtype != np.int64:
+        raise PrivacyError(f"exact sums must be whole numbers of a step, got {flat.dtype}")
+    noisy = _noisy(flat, step, std, rng) if std else flat * step
+    parts = np.split(noisy, np.cumsum([array.size for array in exact])[:-1])
+    return [part.reshape(array.shape) for part, array in zip(parts, exact, strict=True)]
+
+
+def _noisy(exact: NDArray[np.int64], step: float, std: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    finer = max(0, _FINENESS - math.floor(math.log2(std / step)))
+    scale = math.ceil(math.ldexp(std / step, finer) * (1.0 + _MORE))
+    noise = discrete_gaussian(scale, exact.size, rng)
+    if finer == 0:
+        return (exact + noise) * step
+    if exact.size and max(-int(exact.min()), int(exact.max())) >= _MOST:
+        raise PrivacyError(f"sums of more than {_MOST:,} steps are not exact: fit a part of the records")
+    # The sum is that of exact numbers, rounded once, so it is a function of the exact noisy sum.
+    return exact * step + noise * math.ldexp(step, -finer)
 
 
 def secure_generator() -> np.random.Generator:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.gaussian import Array, GaussianRelease, Ints
 from dpsynth.releases.records import Records
 
 
@@ -32,13 +32,10 @@ class CountRelease(GaussianRelease[float]):
     l2_sensitivity = 1.0
     sensitivity = "1"
 
-    def query(self, records: Records) -> Sequence[Array]:
+    def query(self, records: Records) -> Sequence[Ints]:
         """The exact number, shape ()."""
-        return [np.array(float(records.size()))]
+        return [np.array(records.size(), dtype=np.int64)]
 
     def finish(self, noisy: Sequence[Array]) -> float:
-        """A number of records that can be: whole and at least 1.
-
-        The last digits of a double show which exact numbers can have led to it (Mironov 2012).
-        """
+        """A number of records that can be: whole and at least 1."""
         return max(1.0, float(np.rint(noisy[0])))

@@ -11,6 +11,8 @@ interaction may be one of sizes, or of thresholds. A record's products form one 
 a length that half of the base model's samples have. Long vectors belong to rare values, and noise is in
 proportion to the longest.
 
+Numbers are rounded to a public step, so that sums of products of them are exact, in any order of the records.
+
 Fourier features are cosine and sine of w'x for many frequencies w (Rahimi and Recht 2007, "Random features
 for large-scale kernel machines"). The frequencies are drawn from a normal distribution, and x are the numbers
 of all columns. Their products approximate a Gaussian kernel. Their mean is the records' characteristic
@@ -26,6 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.mechanism.noise import in_steps
 from dpsynth.releases.bins import Binning, Bins
 
 Floats = NDArray[np.float64]
@@ -35,8 +38,14 @@ _LEAST_DEVIATION = 0.15
 #: No vector counts as shorter: where all columns are constant, all are rounding.
 SHORTEST = 1e-3
 #: Of the products with the outcome: they add an eighth to the noise of the others, and so do those of halves
-#: where all columns are ordered.
+#: where all columns are ordered. A power of two.
 OUTCOME_WEIGHT = 0.5
+#: Step of the columns' numbers, and of the factors by which vectors are scaled down. Products with the outcome
+#: have three numbers, a factor and the weight.
+_NUMBER_STEP = _SCALE_STEP = 2.0**-8
+PRODUCT_STEP = _NUMBER_STEP**3 * _SCALE_STEP * OUTCOME_WEIGHT
+#: Records whose products are summed at once: 1,024 of length 1,024 have fewer than 2^53 steps.
+_EXACT = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +164,12 @@ class PairFeatures:
         """Length of each record's vector of products before it is scaled, shape (m,)."""
         return length_of(*self.sums(draws))
 
-    def scale(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Factor of each record's vector, shape (m,)."""
-        return np.minimum(np.float32(1.0), np.float32(self.cap) / self.lengths(draws))
+    def scale(self, draws: NDArray[np.int64], dtype: type[np.floating] = np.float32) -> NDArray[np.floating]:
+        """Factor of each record's vector, shape (m,): in steps, rounded down."""
+        lengths = length_of(*self.sums(draws, dtype))
+        # Smaller by more than a length is rounded.
+        factors = np.minimum(1.0, self.cap * (1.0 - 2.0**-40) / lengths)
+        return np.asarray(np.floor(factors / _SCALE_STEP) * _SCALE_STEP, dtype=dtype)
 
     def factors(
         self, draws: NDArray[np.int64], dtype: type[np.floating]
@@ -178,15 +190,19 @@ class PairFeatures:
         mean, squares = (np.where(self.products, sums, 0.0) / len(draws) for sums in (mean, squares))
         return mean, np.maximum(squares - mean**2, 0.0)
 
-    def total(self, draws: NDArray[np.int64]) -> Floats:
-        """Sum of the records' vectors, each divided by the cap: one record adds at most length 1.
+    def total(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum of the records' vectors, whole numbers of `PRODUCT_STEP`: one adds at most the cap's length.
 
-        Lengths are computed anew, in double precision: those of `lengths` are off by a ten-millionth.
+        Lengths are computed in double precision: those of `lengths` are off by a ten-millionth. A block's
+        products are multiples of the step, and too few for a rounded sum.
         """
-        factors, lengths = self.factors(draws, np.float64), length_of(*self.sums(draws, np.float64))
-        weights = np.minimum(1.0, self.cap / lengths) / self.cap
-        sums = [(one * weights[:, None]).T @ other for one, other in factors]
-        return np.asarray(np.hstack(sums)[self.places])
+        total = np.zeros(len(self.places[0]), np.int64)
+        for start in range(0, len(draws), _EXACT):
+            part = draws[start : start + _EXACT]
+            scale = self.scale(part, np.float64)[:, None]
+            sums = [(one * scale).T @ other for one, other in self.factors(part, np.float64)]
+            total += np.rint(np.hstack(sums)[self.places] / PRODUCT_STEP).astype(np.int64)
+        return total
 
     def matrix(self, vector: Floats) -> Floats:
         """A vector of products, of the shape of ``products`` and symmetric in each block."""
@@ -275,7 +291,8 @@ def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False
     table = table - p @ table  # ranks are centred already: of a missing value they are 0
     deviation = np.maximum(np.sqrt(p @ table**2), _LEAST_DEVIATION)
     # Each of many categories' indicators holds little.
-    return (table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)).astype(np.float32)
+    table = table / deviation / (np.sqrt(2.0) if table.shape[1] > 2 else 1.0)
+    return (np.rint(table / _NUMBER_STEP) * _NUMBER_STEP).astype(np.float32)
 
 
 #: Frequencies, and their standard deviation: wavelengths along a column are some four of its deviations.
@@ -305,11 +322,10 @@ class FourierFeatures:
         """Length of a record's vector: a cosine and a sine of each frequency."""
         return 2 * self.frequencies.shape[1]
 
-    def angles(self, draws: NDArray[np.int64], dtype: type[np.floating] = np.float32) -> Iterator[NDArray]:
+    def angles(self, draws: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
         """w'x of some records after others, shapes (at most 4,096, frequencies)."""
-        frequencies = self.frequencies.astype(dtype)
         for start in range(0, len(draws), _BLOCK):
-            yield values_of(self.tables, draws[start : start + _BLOCK]).astype(dtype) @ frequencies
+            yield values_of(self.tables, draws[start : start + _BLOCK]) @ self.frequencies
 
     def values(self, draws: NDArray[np.int64]) -> NDArray[np.float32]:
         """Each record's vector, shape (m, size), of length 1: cosines, then sines.
@@ -331,9 +347,28 @@ class FourierFeatures:
         values /= np.float32(np.sqrt(half))
         return values
 
-    def total(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Sum of the records' vectors, shape (size,), in double precision: one record adds length 1."""
-        total = np.zeros(self.size)
-        for angles in self.angles(draws, np.float64):
-            total += np.concatenate([np.cos(angles).sum(axis=0), np.sin(angles).sum(axis=0)])
-        return total / np.sqrt(self.size // 2)
+    @cached_property
+    def _turns(self) -> tuple[NDArray[np.uint32], ...]:
+        """Angle of each bin, column by column, in parts of a turn of which 2^32 are one."""
+        frequencies = np.split(self.frequencies, np.cumsum([table.shape[1] for table in self.tables])[:-1])
+        return tuple(
+            np.rint(table.astype(np.float64) @ frequency * (2**31 / np.pi)).astype(np.int64).astype(np.uint32)
+            for table, frequency in zip(self.tables, frequencies, strict=True)
+        )
+
+    def total(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum of the records' vectors, shape (size,), in steps: one record adds at most length 1.
+
+        Angles are sums of whole numbers. So a record adds the same whichever others are summed with it.
+        """
+        half = self.size // 2
+        unit = np.float32((1.0 - 2.0**-20) / np.sqrt(half))  # smaller by more than single precision rounds
+        total = np.zeros(self.size, np.int64)
+        for start in range(0, len(draws), _BLOCK):
+            turns = np.zeros((len(draws[start : start + _BLOCK]), half), np.uint32)
+            for j, own in enumerate(self._turns):
+                turns += own[draws[start : start + _BLOCK, j]]
+            angles = turns.astype(np.float32) * np.float32(np.pi / 2**31)
+            for part, wave in ((slice(0, half), np.cos), (slice(half, None), np.sin)):
+                total[part] += in_steps(wave(angles) * unit).sum(axis=0)
+        return total

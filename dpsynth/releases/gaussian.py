@@ -2,14 +2,17 @@
 
 Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy": noise of standard deviation
 ``noise_multiplier * sensitivity`` on every number of a query. The event names the multiplier, the noise is
-the multiplier times the sensitivity. Both come from this object and cannot disagree.
+the multiplier times the sensitivity. Both come from this object and cannot disagree. Exact sums are whole
+numbers of a public step, in any order of the records. So is their noise (`dpsynth.mechanism.noise`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -19,12 +22,14 @@ from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.events import gaussian_event, non_private_event
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import ConfigError, PrivacyError
+from dpsynth.mechanism.noise import with_noise
 from dpsynth.releases.records import Records
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Released = TypeVar("Released", covariant=True)
 Given = TypeVar("Given")
 
@@ -99,9 +104,19 @@ class GaussianRelease(ABC, Generic[Released]):
         """Standard deviation of the noise on every count, 0 without noise."""
         return 0.0 if self.noise_multiplier is None else self.noise_multiplier * self.l2_sensitivity
 
+    @property
+    def weights(self) -> Iterable[float]:
+        """What a number of each array of the query counts for in the sensitivity."""
+        return repeat(1.0)
+
+    @property
+    def steps(self) -> Iterable[float]:
+        """Powers of two: what 1 stands for in each array of the query."""
+        return repeat(1.0)
+
     @abstractmethod
-    def query(self, records: Records) -> Sequence[Array]:
-        """Exact counts: a private quantity, never to be shown."""
+    def query(self, records: Records) -> Sequence[Ints]:
+        """Exact sums in steps: a private quantity, never to be shown."""
 
     @abstractmethod
     def finish(self, noisy: Sequence[Array]) -> Released:
@@ -109,8 +124,12 @@ class GaussianRelease(ABC, Generic[Released]):
 
     def measure(self, records: Records, rng: np.random.Generator) -> list[Array]:
         """The counts with noise of their own on each."""
-        std = self.noise_std
-        return [exact + std * rng.standard_normal(exact.shape) for exact in self.query(records)]
+        arrays = zip(self.query(records), self.steps, self.weights, strict=False)
+        return [
+            noisy
+            for (step, weight), alike in groupby(arrays, itemgetter(1, 2))
+            for noisy in with_noise([exact for exact, *_ in alike], step, self.noise_std / weight, rng)
+        ]
 
     def __call__(self, records: Records, rng: np.random.Generator) -> Released:
         """Read the records. A ledger calls it when the reading is posted."""

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.releases.gaussian import Array
+from dpsynth.releases.gaussian import Array, Ints
 from dpsynth.releases.records import Records
 from dpsynth.releases.score import StudyRelease
 from dpsynth.studies.life_table import ENDS
@@ -61,7 +61,7 @@ class LifeTable:
         ends = np.unique([*quantiles, *(intervals or ())])
         return cls(schema, model, np.r_[ends[(ends > 0) & (ends < last)], last])
 
-    def counts(self, frame: pd.DataFrame) -> list[Array]:
+    def counts(self, frame: pd.DataFrame) -> list[Ints]:
         """Records of a frame in each cell, shape (3 J + 1,)."""
         times = column_values(self.schema, str(self.model.duration), frame)
         events = column_values(self.schema, self.model.outcome, frame)
@@ -72,7 +72,7 @@ class LifeTable:
         cell = ENDS * interval + np.where((events > 0) & ~beyond, 0, at_end)
         known = ~np.isnan(times) & ~np.isnan(events) & self.model.included(frame, self.schema)
         cell = np.where(known, cell, ENDS * size)
-        return [np.bincount(cell, minlength=ENDS * size + 1).astype(np.float64)]
+        return [np.bincount(cell, minlength=ENDS * size + 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +81,9 @@ class LifeTableRelease(StudyRelease[LifeTable]):
 
     kind = "life table"
     sensitivity = "1 (a record lies in one cell)"
+    step = 1.0
 
-    def query(self, records: Records) -> list[Array]:
+    def query(self, records: Records) -> list[Ints]:
         """The exact counts."""
         return records.sums(self.given.counts)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpsynth.errors import ConfigError
 from dpsynth.releases.bins import CycleAxis, GridAxis, MissingAxis
-from dpsynth.releases.gaussian import Array, GaussianRelease
+from dpsynth.releases.gaussian import Array, GaussianRelease, Ints
 from dpsynth.releases.records import Axes, Records
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Counting, make_grids
@@ -155,7 +155,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
             f"records ({100 * self.noise_std / self.n:.2g} %)"
         )
 
-    def query(self, records: Records) -> list[Array]:
+    def query(self, records: Records) -> list[Ints]:
         """Exact counts: a private quantity, never to be shown.
 
         Returns list of arrays: first, for each column, the counts of its cells. Then the counts of the values

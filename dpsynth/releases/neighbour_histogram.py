@@ -16,7 +16,7 @@ ties would then let one record move the counts of many.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,9 +24,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.mechanism.noise import STEP
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import FourierFeatures, tables_of, values_of
-from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease, Ints
 from dpsynth.releases.records import Records
 
 #: Standard deviations of noise for which a group has records, and most groups.
@@ -82,11 +83,16 @@ class NeighbourHistogramRelease(
         "sqrt(2) (a record is in one group of the base model's draws, and adds Fourier features of length 1)"
     )
 
-    def query(self, records: Records) -> list[Array]:
+    @property
+    def steps(self) -> Iterable[float]:
+        """1 of counts, and the step of sums of features."""
+        return [1.0, STEP]
+
+    def query(self, records: Records) -> list[Ints]:
         """The exact number of records in each group, and the exact sum of features."""
         bins, groups, features = self.given
 
-        def total(frame: pd.DataFrame) -> list[Array]:
+        def total(frame: pd.DataFrame) -> list[Ints]:
             cells = bins.cells(frame)
             counts = groups.counts(cells)
             return [counts] if features is None else [counts, features.total(cells)]
@@ -174,6 +180,6 @@ class Groups:
         products[0] = products[0] - (self.centres**2).sum(axis=1) / 2
         return tuple(products)
 
-    def counts(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
+    def counts(self, draws: Ints) -> Ints:
         """Records in each group, shape (groups,): a record adds 1 to one of them."""
-        return np.bincount(self.labels(draws), minlength=self.size).astype(np.float64)
+        return np.bincount(self.labels(draws), minlength=self.size)

@@ -8,7 +8,7 @@ Gaussian noise. `dpsynth.model.reweighting.fit_reweighting` makes the base model
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.releases.bins import Bins
-from dpsynth.releases.features import PairFeatures
-from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease
+from dpsynth.releases.features import PRODUCT_STEP, PairFeatures
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease, Ints
 from dpsynth.releases.records import Records
 
 
@@ -37,7 +37,7 @@ class PairwiseStatistics:
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseStatisticsRelease(Adaptive[tuple[Bins, PairFeatures]], GaussianRelease[PairwiseStatistics]):
-    """The sum of the records' pair features, each record's divided by the longest vector's length."""
+    """The sum of the records' pair features, whose longest vector counts for 1."""
 
     name = "pairwise statistics"
     l2_sensitivity = 1.0
@@ -45,17 +45,27 @@ class PairwiseStatisticsRelease(Adaptive[tuple[Bins, PairFeatures]], GaussianRel
         "1 (a record's products of all pairs of columns, and with the outcome, scaled down to length 1)"
     )
 
-    def query(self, records: Records) -> list[Array]:
+    @property
+    def weights(self) -> Iterable[float]:
+        """One over the length of the longest vector."""
+        return [1.0 / self.given[1].cap]
+
+    @property
+    def steps(self) -> Iterable[float]:
+        """Step of products."""
+        return [PRODUCT_STEP]
+
+    def query(self, records: Records) -> list[Ints]:
         """The exact sum, as a vector: each product once."""
         bins, features = self.given
 
-        def total(frame: pd.DataFrame) -> list[Array]:
+        def total(frame: pd.DataFrame) -> list[Ints]:
             return [features.total(bins.cells(frame))]
 
         return records.sums(total)
 
     def finish(self, noisy: Sequence[Array]) -> PairwiseStatistics:
-        """Their mean, with the features' own length."""
+        """Their mean."""
         bins, features = self.given
-        share = features.cap / bins.n
-        return PairwiseStatistics(features, features.matrix(noisy[0] * share), self.noise_std * share, bins.n)
+        noise_std = self.noise_std * features.cap / bins.n
+        return PairwiseStatistics(features, features.matrix(noisy[0] / bins.n), noise_std, bins.n)

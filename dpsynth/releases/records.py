@@ -58,7 +58,7 @@ class Records(ABC):
         self._check_open()
         return self._size()
 
-    def counts(self, tables: Sequence[Axes]) -> list[NDArray[np.float64]]:
+    def counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
         """Exact contingency tables, each of L2 sensitivity 1 under add/remove: a record lies in one cell.
 
         ``tables``: an axis that several tables share is read once.
@@ -66,10 +66,10 @@ class Records(ABC):
         Returns list of arrays, each of shape ``tuple(axis.size for axis in axes)``.
         """
         self._check_open()
-        return [table.astype(np.float64) for table in self._counts(tables)]
+        return list(self._counts(tables))
 
-    def sums(self, of: Summing) -> list[NDArray[np.float64]]:
-        """Exact sums over the records, of arrays to which each record adds something of its own.
+    def sums(self, of: Summing) -> list[NDArray[np.int64]]:
+        """Exact sums over the records, of whole numbers to which each record adds something of its own.
 
         ``of``: the sums of a frame of records, which add up over frames, and are zeros without records. The
             release bounds the contribution of one record, and so the sensitivity.
@@ -123,11 +123,10 @@ class FrameRecords(Records):
         return self._records
 
 
-def sum_frame(frame: pd.DataFrame, of: Summing) -> Sequence[NDArray[np.float64]]:
+def sum_frame(frame: pd.DataFrame, of: Summing) -> Sequence[NDArray[np.int64]]:
     """Sums over the records of a frame, block by block, or of one part of a table: they add up over parts."""
-    nothing: Sequence[NDArray] = [np.asarray(array, dtype=np.float64) for array in of(frame.iloc[:0])]
     blocks = (frame.iloc[start : start + _BLOCK] for start in range(0, len(frame), _BLOCK))
-    return reduce(added, map(of, blocks), nothing)
+    return reduce(added, map(of, blocks), of(frame.iloc[:0]))
 
 
 def added(total: Sequence[NDArray], part: Sequence[NDArray]) -> Sequence[NDArray]:

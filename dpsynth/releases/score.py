@@ -19,7 +19,7 @@ informative", Biometrics 59.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic
 
@@ -27,11 +27,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease, Given
+from dpsynth.mechanism.noise import STEP, in_steps
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease, Given, Ints
 from dpsynth.releases.records import Records
 from dpsynth.studies.design import StudyDesign
 
 Floats = NDArray[np.float64]
+
+#: Records whose informations are held at once.
+_BLOCK = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +104,26 @@ class ScorePoint:
         """Frobenius norms of the records' informations, shape (k,)."""
         return _norms(*self.curvatures(x, y))
 
-    def total_score(self, frame: pd.DataFrame) -> list[Array]:
-        """Sum of the scores of a frame's records over C, shape (d,)."""
+    def total_score(self, frame: pd.DataFrame) -> list[Ints]:
+        """Sum of the scores of a frame's records over C, shape (d,), in steps."""
         with np.errstate(all="ignore"):  # of what overflows, which counts for nothing
             x, y, weight = self.design.weighted(frame)
-            return [(self.scores(x, y) * weight[:, None]).sum(axis=0) / self.bound]
+            return [in_steps(self.scores(x, y) * (weight[:, None] / self.bound)).sum(axis=0)]
 
-    def total_information(self, frame: pd.DataFrame) -> list[Array]:
-        """Sum of their informations over K, as a vector of the same norm, shape (d (d + 1) / 2,)."""
+    def total_information(self, frame: pd.DataFrame) -> list[Ints]:
+        """Sum of their informations over K, as a vector of the same norm, shape (d (d + 1) / 2,), in steps."""
         with np.errstate(all="ignore"):
-            return [triangle(self.information(*self.design.weighted(frame))) / self.cap]
+            x, y, weight = self.design.weighted(frame)
+            rows, curvature = self.curvatures(x, y)
+        row, column = np.triu_indices(self.design.size)
+        factors = np.where(row == column, 1.0, np.sqrt(2.0)) / self.cap
+        total = np.zeros(len(row), np.int64)
+        for start in range(0, len(x), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            weighted = rows[part] * (curvature[part] * weight[part, None])[:, :, None]
+            own = np.einsum("kjd,kje->kde", weighted, rows[part])[:, row, column]
+            total += in_steps(own * factors).sum(axis=0)
+        return [total]
 
 
 def _gram(rows: Floats) -> Floats:
@@ -153,6 +167,14 @@ class StudyRelease(Adaptive[Given], GaussianRelease[Array], Generic[Given]):
     bounded: ClassVar[str]
     l2_sensitivity = 1.0
 
+    #: What 1 stands for in the sum.
+    step: ClassVar[float] = STEP
+
+    @property
+    def steps(self) -> Iterable[float]:
+        """Of the sum."""
+        return [self.step]
+
     @property
     def name(self) -> str:
         """The kind of sum, and its study."""
@@ -174,7 +196,7 @@ class ScoreRelease(StudyRelease[ScorePoint]):
     kind = "score"
     bounded = "whitened score, weighted by its predictors, over its bound"
 
-    def query(self, records: Records) -> list[Array]:
+    def query(self, records: Records) -> list[Ints]:
         """The exact sum."""
         return records.sums(self.given.total_score)
 
@@ -190,7 +212,7 @@ class InformationRelease(StudyRelease[ScorePoint]):
     kind = "information"
     bounded = "whitened information, scaled down to Frobenius norm 1"
 
-    def query(self, records: Records) -> list[Array]:
+    def query(self, records: Records) -> list[Ints]:
         """The exact sum, as a vector of the same norm."""
         return records.sums(self.given.total_information)
 

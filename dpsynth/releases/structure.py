@@ -6,20 +6,22 @@ all edges between a column inside and one outside. A pair's score is
     sum over cells |n_ij - n p_i p_j|  -  expected absolute noise of a table of as many cells,
 
 with n_ij the exact counts and n, p_i, p_j already *released* numbers. Adding or removing one record changes
-one n_ij by one and nothing else, so the score has sensitivity 1.
+one n_ij by one and nothing else, so the score has sensitivity 1. The released products are rounded to a
+public step, and sums of whole numbers of it are exact.
 
 The exponential mechanism (McSherry and Talwar 2007) picks a candidate with probability proportional to
 ``exp(epsilon * score / 2)``. With such scores it is (epsilon, 0)-differentially private. Its losses lie in an
 interval of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way. It
-moves that of their sum equally for all candidates. The largest of the scores plus independent Gumbel noise of
-scale ``2 / epsilon`` has exactly this distribution. Each choice uses fresh noise and is posted on its own, so
-later choices may depend on earlier ones.
+moves that of their sum equally for all candidates. Candidates are drawn evenly, and kept with probability
+``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers (`dpsynth.mechanism.discrete_gaussian`).
+Each choice uses fresh randomness and is posted on its own, so later choices may depend on earlier ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -30,6 +32,7 @@ from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.events import exponential_mechanism_event, non_private_event
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import ConfigError
+from dpsynth.mechanism.discrete_gaussian import exponential_trial, geometric
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.gaussian import Adaptive
 from dpsynth.releases.records import Records
@@ -39,14 +42,21 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 
+#: Step of scores.
+SCORE_STEP = 2.0**-20
+#: Candidates that are drawn at once, at most.
+_CANDIDATES = 4096
+
+
 def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
     """Index of a candidate, by the exponential mechanism.
 
-    ``scores``, shape (k,), k >= 1: each changes by at most 1 when one record is added or removed.
+    ``scores``, shape (k,), k >= 1: whole numbers of `SCORE_STEP`, to which others are rounded. Each changes
+        by at most 1 when one record is added or removed.
     ``epsilon``: cost of this choice (`exponential_mechanism_event`). None takes the largest score: **not
         private**.
 
-    Source: McSherry and Talwar (2007), Theorem 6. For the Gumbel form: Durfee and Rogers (2019), Lemma 4.2.
+    Source: McSherry and Talwar (2007), Theorem 6.
 
     Examples
     --------
@@ -59,7 +69,19 @@ def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -
     check_epsilon(epsilon)
     if epsilon is None:
         return int(np.argmax(values))
-    return int(np.argmax(values + rng.gumbel(scale=2.0 / epsilon, size=values.shape)))
+    steps = [int(step) for step in np.rint(values / SCORE_STEP)]
+    best = max(steps)
+    unit = Fraction(epsilon) * Fraction(SCORE_STEP) / 2
+    exponents = [unit * (best - step) for step in steps]
+    wholes = np.array([min(int(exponent), 2**62) for exponent in exponents])
+    size = min(4 * len(steps), _CANDIDATES)
+    while True:
+        drawn = rng.integers(0, len(steps), size)
+        # exp(-exponent) is exp(-1) as often as the whole part says, and what is left.
+        for pick in drawn[geometric(size, rng) >= wholes[drawn]]:
+            left = exponents[pick] - int(wholes[pick])
+            if exponential_trial(left.numerator, left.denominator, rng):
+                return int(pick)
 
 
 def check_epsilon(epsilon: float | None) -> None:
@@ -149,7 +171,7 @@ class EdgesRelease(Adaptive[Bins]):
         binnings = self.given.binnings
         classes = binnings[self.root].size if self.kind == "tan" else 1
         allowance = noise_allowance(binnings, self.table_std, classes)
-        return self._families(self.scores(records) - allowance, rng)
+        return self._families(self.scores(records) - _rounded(allowance), rng)
 
     def _families(self, scores: NDArray[np.float64], rng: np.random.Generator) -> list[Family]:
         columns = self.columns
@@ -174,9 +196,13 @@ def pair_scores(
     """
     scores = np.zeros((len(binnings), len(binnings)))
     for (a, b), counts in tables.items():
-        independent = n * np.outer(binnings[a].probabilities, binnings[b].probabilities)
+        independent = _rounded(n * np.outer(binnings[a].probabilities, binnings[b].probabilities))
         scores[a, b] = scores[b, a] = np.abs(counts - independent).sum()
     return scores
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.rint(values / SCORE_STEP) * SCORE_STEP
 
 
 def noise_allowance(binnings: Sequence[Binning], noise_std: float, classes: int = 1) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import numpy as np
 from dpsynth.accounting.contents import Stage
 from dpsynth.errors import PrivacyError
 from dpsynth.releases.bins import Bins
-from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease
+from dpsynth.releases.gaussian import Adaptive, Array, GaussianRelease, Ints
 from dpsynth.releases.records import Records
 from dpsynth.releases.structure import Family
 
@@ -94,13 +94,11 @@ class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[d
             "the outcome and one column in which a record counts for sqrt(1/3)"
         )
 
-    def query(self, records: Records) -> list[Array]:
-        """Exact tables of all families, shapes by their columns' bins, each times its weight."""
+    def query(self, records: Records) -> list[Ints]:
+        """Exact tables of all families, shapes by their columns' bins."""
         bins, families = self.given
-        exact = records.counts([tuple(bins.axes[j] for j in family) for family in families])
-        return [weight * counts for weight, counts in zip(self.weights, exact, strict=True)]
+        return records.counts([tuple(bins.axes[j] for j in family) for family in families])
 
     def finish(self, noisy: Sequence[Array]) -> dict[Family, Array]:
         """The noisy counts of each family."""
-        counts = (table / weight for table, weight in zip(noisy, self.weights, strict=True))
-        return dict(zip(self.given[1], counts, strict=True))
+        return dict(zip(self.given[1], noisy, strict=True))

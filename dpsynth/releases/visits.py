@@ -9,12 +9,14 @@ patient with all rows. Divided by the number of rows instead, a patient would ad
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import pandas as pd
 
+from dpsynth.mechanism.noise import STEP, in_steps
 from dpsynth.releases.gaussian import Array, GaussianRelease
 from dpsynth.releases.records import Records
 from dpsynth.table.histories import Histories
@@ -22,14 +24,14 @@ from dpsynth.table.patients import PatientSchema
 from dpsynth.table.visits import Ints, VisitTable, cells, concordances, visit_tables
 
 
-def weighted_counts(cell: Ints, size: int) -> Array:
-    """Sum of each patient's own counts divided by their Euclidean length, shape (size,).
+def weighted_counts(cell: Ints, size: int) -> Ints:
+    """Sum of each patient's own counts divided by their Euclidean length, shape (size,), in steps.
 
     ``cell``, shape (N, rows): the cell of each row, -1 for none.
 
     Examples
     --------
-    >>> weighted_counts(np.array([[0, 0, 0, 0], [0, 1, -1, -1]]), 2).round(3).tolist()
+    >>> (weighted_counts(np.array([[0, 0, 0, 0], [0, 1, -1, -1]]), 2) * STEP).round(3).tolist()
     [1.707, 0.707]
     """
     there = cell >= 0
@@ -37,7 +39,8 @@ def weighted_counts(cell: Ints, size: int) -> Array:
     own, count = np.unique(patient * size + cell[there], return_counts=True)
     patient, where = own // size, own % size
     length = np.sqrt(np.bincount(patient, count**2))
-    return np.bincount(where, count / length[patient], minlength=size).astype(np.float64)
+    # Sums of whole numbers below 2^53, which are exact.
+    return np.bincount(where, in_steps(count / length[patient]), minlength=size).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,18 +70,24 @@ class VisitsRelease(GaussianRelease[list[Array]]):
             f"sqrt({number}) (a patient with all rows adds a vector of length 1 to each of {number} tables)"
         )
 
-    def query(self, records: Records) -> Sequence[Array]:
+    @property
+    def steps(self) -> Iterable[float]:
+        """Of all tables."""
+        return repeat(STEP)
+
+    def query(self, records: Records) -> Sequence[Ints]:
         """Exact sums: a private quantity, never to be shown."""
         return records.sums(self._sums)
 
-    def _sums(self, frame: pd.DataFrame) -> list[Array]:
+    def _sums(self, frame: pd.DataFrame) -> list[Ints]:
         histories = Histories.from_frame(frame, self.schema)
         return [self._sum(table, histories).reshape(table.shape) for table in self.tables]
 
-    def _sum(self, table: VisitTable, histories: Histories) -> Array:
+    def _sum(self, table: VisitTable, histories: Histories) -> Ints:
         if table.kind == "pairs":
             own = concordances(histories, self.schema)
-            return (own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1.0)).sum(axis=0)
+            lengths = np.sqrt((own**2).sum(axis=1, keepdims=True))
+            return np.asarray(in_steps(own / np.maximum(lengths, 1.0)).sum(axis=0))
         return weighted_counts(cells(table, histories, self.schema), math.prod(table.shape))
 
     def finish(self, noisy: Sequence[Array]) -> list[Array]:

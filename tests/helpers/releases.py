@@ -46,4 +46,4 @@ def read(release: object, frame: pd.DataFrame) -> list[np.ndarray]:
     """What a release counts, exact."""
     records = FrameRecords(frame)
     with records.opened():
-        return release.query(records)
+        return [array * step for array, step in zip(release.query(records), release.steps, strict=False)]

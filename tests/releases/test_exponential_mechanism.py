@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.structure import choose
+from dpsynth.releases.bins import Binning
+from dpsynth.releases.structure import SCORE_STEP, choose, pair_scores
 
 
 def test_law_of_the_exponential_mechanism():
-    """A Gumbel scale other than 2 / epsilon: the exact law must fit, those of 2/3 and 3/2 epsilon not."""
-    scores, epsilon, draws = np.array([0.0, 1.0, 2.5, 4.0]), 0.9, 30_000
+    """A factor other than epsilon / 2: the exact law must fit, those of 2/3 and 3/2 epsilon not."""
+    scores, epsilon, draws = np.array([0.0, 1.0, 2.5, 4.0]), 0.9, 10_000
     rng = np.random.default_rng(0)
     counts = np.bincount([choose(scores, epsilon, rng) for _ in range(draws)], minlength=4)
 
@@ -40,26 +41,23 @@ def test_bad_arguments():
         choose([], 1.0, rng)
 
 
-class Far(np.random.Generator):
-    """Gumbel noise that lifts the first candidate so many times its scale above all others."""
+@pytest.mark.parametrize("height", [4, 8, 36, 200])
+def test_no_candidate_is_excluded(height, monkeypatch):
+    """A chance that is cut off: a candidate that scores far below the best is then never chosen."""
+    lead = height * 2.0 / 0.25  # an exponent of exactly the height
+    geometric = lambda size, rng: np.full(size, height)  # noqa: E731
+    monkeypatch.setattr("dpsynth.releases.structure.geometric", geometric)
+    rng = np.random.default_rng(2)
+    assert {choose([0.0, lead], 0.25, rng) for _ in range(40)} == {0, 1}
+    assert {choose([0.0, lead + 4], 0.25, rng) for _ in range(40)} == {0, 1}
+    assert {choose([0.0, lead + 8], 0.25, rng) for _ in range(40)} == {1}
 
-    def __init__(self, height):
-        super().__init__(np.random.PCG64(0))
-        self.height = height
 
-    def gumbel(self, loc=0.0, scale=1.0, size=None):
-        noise = np.zeros(size)
-        noise[0] = self.height * scale
-        return noise
-
-
-@pytest.mark.parametrize("height", [4.0, 8.0, 16.0, 36.0])
-def test_gumbel_noise_is_not_cut(height):
-    """Noise that ends somewhere: a candidate that scores far below the best is then never chosen.
-
-    36 is where uniform numbers of 53 bits end.
-    """
-    epsilon = 0.3
-    lead = height * 2.0 / epsilon
-    assert choose([0.0, 0.99 * lead, 0.0], epsilon, Far(height)) == 0
-    assert choose([0.0, 1.01 * lead, 0.0], epsilon, Far(height)) == 1
+def test_scores_are_whole_numbers_of_a_step():
+    """Scores in floating point, whose sum depends on the order: one record then moves them by more than 1."""
+    tables = {(0, 1): np.array([[3, 4], [5, 6]]), (0, 2): np.array([[7, 0, 1], [2, 2, 6]])}
+    binnings = [Binning(np.arange(len(p)), np.array(p)) for p in ([0.3, 0.7], [0.1, 0.9], [0.2, 0.3, 0.5])]
+    scores = pair_scores(tables, binnings, 18.7)
+    assert np.array_equal(scores / SCORE_STEP, np.rint(scores / SCORE_STEP)) and scores[0, 1] > 0
+    more = pair_scores({key: table + (np.arange(table.size) == 1).reshape(table.shape) for key, table in tables.items()}, binnings, 18.7)
+    assert abs(more - scores).max() == 1.0

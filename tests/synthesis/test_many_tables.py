@@ -132,7 +132,8 @@ def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
         return fit_factors(families, counts, bins, noise_std)
 
     def measured(release, records, rng):
-        return [np.full(exact.shape, release.noise_std) for exact in release.query(records)]
+        arrays = zip(release.query(records), release.weights, strict=True)
+        return [np.full(exact.shape, release.noise_std / weight) for exact, weight in arrays]
 
     monkeypatch.setattr("dpsynth.synthesis.many_tables.fit_factors", watched)
     monkeypatch.setattr("dpsynth.releases.tables.TablesRelease.measure", measured)

@@ -15,7 +15,7 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.reweighting.fit_reweighting import _Fit, reweighted, weights_of
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import Binning, Bins
-from dpsynth.releases.features import PairFeatures, halves_of, numbers, tables_of
+from dpsynth.releases.features import PRODUCT_STEP, PairFeatures, halves_of, numbers, tables_of
 from dpsynth.releases.pairwise_statistics import PairwiseStatistics
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
@@ -114,15 +114,16 @@ def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
     naive = np.array([naive_vector(of, state) for state in STATES])
     assert np.linalg.norm(naive, axis=1).max() == pytest.approx(of.cap) and of.cap > 0.5
     for state, vector in zip(STATES[::7], naive[::7], strict=True):
-        total = of.total(state[None]) * of.cap
-        np.testing.assert_allclose(np.sort(total), np.sort(vector), atol=1e-6)
+        total = of.total(state[None]) * PRODUCT_STEP
+        np.testing.assert_allclose(np.sort(total), np.sort(vector), rtol=0.02)  # a factor is rounded down
+        assert np.linalg.norm(total) <= np.linalg.norm(vector)
         mean, variance = of.mean_and_variance(state[None])
         np.testing.assert_allclose(mean, of.matrix(total), atol=1e-5)
         assert np.abs(variance).max() < 1e-5
     mean, variance = of.mean_and_variance(STATES)
-    np.testing.assert_allclose(mean[of.places], of.total(STATES) * of.cap / len(STATES), atol=1e-5)
-    each = np.array([of.total(state[None]) * of.cap for state in STATES])
-    np.testing.assert_allclose(variance[of.places], each.var(axis=0), atol=1e-4)
+    np.testing.assert_allclose(mean[of.places], of.total(STATES) * PRODUCT_STEP / len(STATES), atol=2e-4)
+    each = np.array([of.total(state[None]) * PRODUCT_STEP for state in STATES])
+    np.testing.assert_allclose(variance[of.places], each.var(axis=0), atol=1e-3)
 
 
 @pytest.mark.parametrize("rare", [1e-3, 1e-4, 3e-5, 1e-9])
@@ -135,21 +136,21 @@ def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float
     records = np.array(list(itertools.product(range(5), (0, 1), (0, 1))))
     for cap in (1e-3, 0.01, 1.0):
         of = PairFeatures(tuple(tables), cap)
-        lengths = [np.linalg.norm(of.total(record[None])) for record in records]
-        assert max(lengths) <= 1 + 1e-12
+        lengths = [np.linalg.norm(of.total(record[None]) * PRODUCT_STEP) for record in records]
+        assert max(lengths) <= cap
 
 
 def test_numbers_are_standardised() -> None:
     """Ranks that run the other way, a missing value among the ranks, deviations of other probabilities."""
     p = np.array([0.2, 0.3, 0.1, 0.4])
     ranks = numbers(Binning(np.arange(4), p), ordered=True, apart=1)
-    assert ranks.shape == (4, 2) and np.all(np.diff(ranks[:3, 0]) > 0) and abs(ranks[3, 0]) < 1e-6
-    assert np.allclose(p @ ranks, 0, atol=1e-6) and np.allclose(p @ ranks**2, 1, atol=1e-6)
+    assert ranks.shape == (4, 2) and np.all(np.diff(ranks[:3, 0]) > 0) and abs(ranks[3, 0]) < 4e-3
+    assert np.allclose(p @ ranks, 0, atol=4e-3) and np.allclose(p @ ranks**2, 1, atol=8e-3)
     halves = numbers(Binning(np.arange(4), p), ordered=True, apart=1, halves=True)
-    assert np.all(np.diff(halves[:3, 0]) > 0) and abs(halves[3, 0]) < 1e-6
+    assert np.all(np.diff(halves[:3, 0]) > 0) and abs(halves[3, 0]) < 4e-3
     # below the median of the present: .2 and a third of the bin of .3; above it the rest of that and .1
-    np.testing.assert_allclose(halves[:3, 0] / halves[2, 0], [-1.0, 1 / 3, 1.0], atol=1e-6)
-    assert np.allclose(p @ halves, 0, atol=1e-6) and np.allclose(p @ halves**2, 1, atol=1e-6)
+    np.testing.assert_allclose(halves[:3, 0] / halves[2, 0], [-1.0, 1 / 3, 1.0], atol=4e-3)
+    assert np.allclose(p @ halves, 0, atol=4e-3) and np.allclose(p @ halves**2, 1, atol=8e-3)
     two = Column(name="two", kind="ordinal", categories=(0, 1))
     columns = (*COLUMNS, two)
     p2 = [np.full(size, 1 / size) for size in (*SIZES, 2)]
@@ -159,9 +160,9 @@ def test_numbers_are_standardised() -> None:
     assert have == [True, True, False, True, False]  # of two bins the rank is the half
     rare = np.array([0.999, 0.001])
     (one,) = numbers(Binning(np.arange(2), rare), ordered=False, apart=0).T
-    assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-6)  # not 1 / sqrt(.001): bounded
+    assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-3)  # not 1 / sqrt(.001): bounded
     many = numbers(Binning(np.arange(4), p), ordered=False, apart=0)
-    assert np.allclose(p @ many, 0, atol=1e-6) and np.allclose(p @ many**2, 0.5, atol=1e-6)
+    assert np.allclose(p @ many, 0, atol=4e-3) and np.allclose(p @ many**2, 0.5, atol=8e-3)
 
 
 @pytest.mark.parametrize("outcome", [None, 0])
@@ -249,7 +250,7 @@ def moments_of(
     made: BayesianNetwork, weights: np.ndarray, n: float, noise_std: float = 0.0, seed: int = 0
 ) -> PairwiseStatistics:
     of = features(made)
-    vectors = np.array([of.total(state[None]) * of.cap for state in STATES])
+    vectors = np.array([of.total(state[None]) * PRODUCT_STEP for state in STATES])
     noise = noise_std * np.random.default_rng(seed).standard_normal(vectors.shape[1])
     return PairwiseStatistics(of, of.matrix(weights @ vectors + noise), noise_std, n)
 

@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from dpsynth.model.base_model import network as network
 from dpsynth.model.base_model.missing_counts import choose
 from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.mechanism.noise import STEP
 from dpsynth.model.reweighting.fit_weights import group_weights, weighted
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import FourierFeatures, values_of
@@ -259,7 +260,7 @@ def weighted_by_discs(fourier: bool) -> BayesianNetwork:
     records = records[on_a_disc(records)]
     counts = of.counts(records) + RNG(3).normal(0, 5, of.size)
     features = FourierFeatures.of(of.tables, RNG(4))
-    total = features.total(records) + RNG(5).normal(0, 5, features.size)
+    total = features.total(records) * STEP + RNG(5).normal(0, 5, features.size)
     told = (features, total) if fourier else (None, None)
     return weighted(made, NeighbourHistogram(of, counts, 5.0, float(len(records)), *told), RNG(0))
 
@@ -305,7 +306,7 @@ def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
     of = Groups.of(bins, made.sample(4000, rng), 60, rng)
     records, features = made.sample(4000, rng), FourierFeatures.of(of.tables, rng)
     counts = of.counts(records) + rng.normal(0, 12, of.size)
-    fourier = features.total(records) + rng.normal(0, 12, features.size)
+    fourier = features.total(records) * STEP + rng.normal(0, 12, features.size)
     by = weighted(made, NeighbourHistogram(of, counts, 12.0, 4000.0 / share, features, fourier), rng)
     assert by.weighting.fourier is None
 

@@ -10,6 +10,7 @@ import pytest
 import statsmodels.api as sm
 
 from dpsynth.accounting import Ledger
+from dpsynth.mechanism.noise import STEP
 from dpsynth.model.study_samples.study_releases import (
     SPLIT,
     SURVIVAL_SPLIT,
@@ -154,7 +155,7 @@ def test_collinear_terms_are_told():
     assert np.median(z) < 2.0
     assert all("records know of x and z:" in told.remarks[0] for told in found)
     # nothing is claimed of them, and all of the other
-    assert all((told.std_errors[:2] > 50).all() and told.std_errors[2] < 0.6 for told in found)
+    assert all((told.std_errors[:2] > 50).all() and told.std_errors[2] < 1.2 for told in found)
     apart = [run(cohort(4000), cohort(5000, seed=1), 3.0, seed).estimates for seed in range(9)]
     assert not any(told.remarks for told in apart)
     assert "short" in run(cohort(300), cohort(5000, seed=1), 100.0).estimates.remarks[-1]
@@ -294,8 +295,8 @@ def test_a_record_adds_one_at_most(kind):
             one["x"], one["died"] = far * rng.normal(), rng.integers(0, 2)
             one = SCHEMA.conform(one).frame
             total = point.total_score(one) if kind == "score" else point.total_information(one)
-            assert np.linalg.norm(total[0]) <= 1 + 1e-9
-            assert far > 1 or kind == "information" or np.linalg.norm(total[0]) > 0
+            assert np.linalg.norm(total[0] * STEP) <= 1
+            assert far > 1 or kind == "information" or total[0].any()
 
 
 def test_the_weight_does_not_look_at_the_outcome():
