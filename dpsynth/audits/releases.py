@@ -294,7 +294,7 @@ def audit_in_one_run(
     own = np.stack([exact(release, canaries.iloc[i : i + 1]) - nobody for i in range(len(canaries))])
     records = FrameRecords(canaries[coins].reset_index(drop=True))
     with records.opened():
-        noisy = cells(release.measure(records, rng))
+        noisy = weighted(release, release.measure(records, rng))
     # without a canary the others are there with probability 1/2 each
     expected = nobody + 0.5 * own.sum(axis=0) - 0.5 * own
     scores = ((noisy - expected) * own).sum(axis=1) - 0.5 * (own**2).sum(axis=1)

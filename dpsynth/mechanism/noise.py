@@ -5,8 +5,8 @@ deviations. Such a mismatch of supports can cost up to 1e-4 of delta by itself. 
 training step's time. A background thread therefore draws the next chunk while the current one is used. NumPy
 releases the interpreter lock while it draws.
 
-Noise of released sums is exact: whole numbers of a public step, see `with_noise`. The noise of a critic's steps
-is in floating point, and attacks on its rounding (Mironov 2012) are not covered.
+Noise of released sums is exact: whole numbers of a public step, see `with_noise`. The noise of a critic's
+steps is in floating point, and attacks on its rounding (Mironov 2012) are not covered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from dpsynth.errors import PrivacyError, RunError
-from dpsynth.mechanism.discrete_gaussian import discrete_gaussian
+from dpsynth.mechanism.exact_draws import discrete_gaussian
 
 T = TypeVar("T")
 # Float64 draws wait in a buffer of this many numbers (half a megabyte, so that it stays in cache).
@@ -32,7 +32,7 @@ _SLAB = 1 << 16
 
 #: Step of what a record adds to a sum of fractions.
 STEP = 2.0**-24
-#: Steps that a standard deviation of noise has at least, and how much more noise is drawn than is charged for.
+#: A standard deviation of noise has at least 2^30 steps. How much more noise is drawn than is charged for.
 _FINENESS, _MORE = 30, 2.0**-20
 #: Sums of more steps are not exact in floating point.
 _MOST = 2**53
@@ -73,7 +73,9 @@ def with_noise(
     return [part.reshape(array.shape) for part, array in zip(parts, exact, strict=True)]
 
 
-def _noisy(exact: NDArray[np.int64], step: float, std: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _noisy(
+    exact: NDArray[np.int64], step: float, std: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
     finer = max(0, _FINENESS - math.floor(math.log2(std / step)))
     scale = math.ceil(math.ldexp(std / step, finer) * (1.0 + _MORE))
     noise = discrete_gaussian(scale, exact.size, rng)

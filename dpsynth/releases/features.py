@@ -11,7 +11,7 @@ interaction may be one of sizes, or of thresholds. A record's products form one 
 a length that half of the base model's samples have. Long vectors belong to rare values, and noise is in
 proportion to the longest.
 
-Numbers are rounded to a public step, so that sums of products of them are exact, in any order of the records.
+Numbers are rounded to a public step. Sums of products of them are then exact, in any order of the records.
 
 Fourier features are cosine and sine of w'x for many frequencies w (Rahimi and Recht 2007, "Random features
 for large-scale kernel machines"). The frequencies are drawn from a normal distribution, and x are the numbers
@@ -40,8 +40,8 @@ SHORTEST = 1e-3
 #: Of the products with the outcome: they add an eighth to the noise of the others, and so do those of halves
 #: where all columns are ordered. A power of two.
 OUTCOME_WEIGHT = 0.5
-#: Step of the columns' numbers, and of the factors by which vectors are scaled down. Products with the outcome
-#: have three numbers, a factor and the weight.
+#: Step of the columns' numbers, and of factors that scale vectors down. Products with the outcome have
+#: three numbers, a factor and the weight.
 _NUMBER_STEP = _SCALE_STEP = 2.0**-8
 PRODUCT_STEP = _NUMBER_STEP**3 * _SCALE_STEP * OUTCOME_WEIGHT
 #: Records whose products are summed at once: 1,024 of length 1,024 have fewer than 2^53 steps.

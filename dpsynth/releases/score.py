@@ -111,7 +111,10 @@ class ScorePoint:
             return [in_steps(self.scores(x, y) * (weight[:, None] / self.bound)).sum(axis=0)]
 
     def total_information(self, frame: pd.DataFrame) -> list[Ints]:
-        """Sum of their informations over K, as a vector of the same norm, shape (d (d + 1) / 2,), in steps."""
+        """Sum of their informations over K, as a vector of the same norm, in steps.
+
+        Shape (d (d + 1) / 2,).
+        """
         with np.errstate(all="ignore"):
             x, y, weight = self.design.weighted(frame)
             rows, curvature = self.curvatures(x, y)

@@ -13,7 +13,7 @@ The exponential mechanism (McSherry and Talwar 2007) picks a candidate with prob
 ``exp(epsilon * score / 2)``. With such scores it is (epsilon, 0)-differentially private. Its losses lie in an
 interval of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way. It
 moves that of their sum equally for all candidates. Candidates are drawn evenly, and kept with probability
-``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers (`dpsynth.mechanism.discrete_gaussian`).
+``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers (`dpsynth.mechanism.exact_draws`).
 Each choice uses fresh randomness and is posted on its own, so later choices may depend on earlier ones.
 """
 
@@ -32,7 +32,7 @@ from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.events import exponential_mechanism_event, non_private_event
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.errors import ConfigError
-from dpsynth.mechanism.discrete_gaussian import exponential_trial, geometric
+from dpsynth.mechanism.exact_draws import exponential_trial, geometric
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.gaussian import Adaptive
 from dpsynth.releases.records import Records
@@ -185,7 +185,7 @@ class EdgesRelease(Adaptive[Bins]):
 
 
 def pair_scores(
-    tables: dict[tuple[int, int], NDArray[np.float64]], binnings: Sequence[Binning], n: float
+    tables: dict[tuple[int, int], NDArray[np.int64]], binnings: Sequence[Binning], n: float
 ) -> NDArray[np.float64]:
     """Distance of every pair's counts from independence, before the noise is allowed for.
 

@@ -34,8 +34,8 @@ FOLLOWS = {
 #: stands where only the publisher knows what to write
 TO_COMPLETE = "To be completed by the publisher."
 _UNPROTECTED = (
-    "Not protected against: attacks on floating-point arithmetic, and side channels of time and memory while "
-    "the table is made."
+    "Not protected against: attacks on the floating-point arithmetic of WGAN critic steps, and side channels "
+    "of time and memory while the table is made."
 )
 
 

@@ -13,16 +13,23 @@ from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
-import opendp.prelude as dp
-
 SCALES, DRAWS = (2, 5), 20_000
 
-dp.enable_features("contrib")
-counts = {}
-for scale in SCALES:
+
+def main() -> None:
+    """Write the counts of the values of each scale, from the least to the greatest."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
-    drawn = Counter(dp.m.make_gaussian(*space, scale=float(scale))([0] * DRAWS))
-    ends = max(map(abs, drawn))
-    counts[scale] = [drawn[value] for value in range(-ends, ends + 1)]
-made = {"opendp": version("opendp"), "scales": SCALES, "counts": counts}
-Path(__file__).with_name("opendp_values.json").write_text(json.dumps(made) + "\n")
+    counts = {}
+    for scale in SCALES:
+        drawn = Counter(dp.m.make_gaussian(*space, scale=float(scale))([0] * DRAWS))
+        ends = max(map(abs, drawn))
+        counts[scale] = [drawn[value] for value in range(-ends, ends + 1)]
+    made = {"opendp": version("opendp"), "scales": SCALES, "counts": counts}
+    Path(__file__).with_name("opendp_values.json").write_text(json.dumps(made) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -134,7 +134,9 @@ def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float
     for share in (rare, rare / 3):
         tables.append(numbers(Binning(np.arange(2), np.array([1 - share, share])), False, False))
     records = np.array(list(itertools.product(range(5), (0, 1), (0, 1))))
-    for cap in (1e-3, 0.01, 1.0):
+    whole = PairFeatures(tuple(tables), np.inf).total
+    own = max(float(np.linalg.norm(whole(record[None]) * PRODUCT_STEP)) for record in records)
+    for cap in (1e-3, 0.01, 1.0, own * (1 - 1e-9)):  # the last is as long as the cap in single precision
         of = PairFeatures(tuple(tables), cap)
         lengths = [np.linalg.norm(of.total(record[None]) * PRODUCT_STEP) for record in records]
         assert max(lengths) <= cap

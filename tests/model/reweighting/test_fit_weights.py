@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from dpsynth.mechanism.noise import STEP
 from dpsynth.model.base_model import network as network
 from dpsynth.model.base_model.missing_counts import choose
 from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.mechanism.noise import STEP
 from dpsynth.model.reweighting.fit_weights import group_weights, weighted
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import FourierFeatures, values_of

@@ -60,7 +60,7 @@ def test_nothing_of_a_guarantee_is_handled_that_it_excludes() -> None:
     excluding.exclude("schema fields read off the private data and not reviewed (age)")
     found = listed(run(excluding))
     handled = {name for name, hazard in found.items() if hazard.status == "handled"}
-    assert handled == {RANDOM}
+    assert handled == {RANDOM, "Floating-point noise"}
 
 
 def test_nothing_is_handled_without_a_guarantee() -> None:
@@ -87,6 +87,15 @@ def test_a_weak_or_unknown_generator_is_not_covered(generator: str | None) -> No
     """Catches noise that can be predicted, or of unknown making, among what is handled."""
     ledger = sources.ledger_of() if generator is None else ledger_of(generator=generator)
     assert listed(run(ledger))[RANDOM].status == "open"
+
+
+def test_rounding_is_open_where_critic_steps_were_made() -> None:
+    """Catches noise in floating point that is called exact, or exact noise that is not."""
+    assert listed(run())["Floating-point noise"].status == "handled"
+    steps = ledger_of()
+    steps.post("WGAN critic steps", gaussian_event(20.0), sensitivity="1")
+    assert listed(run(steps))["Floating-point noise"].status == "open"
+    assert listed(RunReport())["Floating-point noise"].status == "open"
 
 
 def test_a_schema_read_off_the_records_is_not_covered() -> None:

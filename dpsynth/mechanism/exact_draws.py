@@ -74,7 +74,13 @@ def _candidates(scale: int, size: int, rng: np.random.Generator) -> Ints:
 
 
 def _repeated(
-    alive: Ints, times: Ints, numerator: Ints, denominator: int, rng: np.random.Generator, *, squared: bool = False
+    alive: Ints,
+    times: Ints,
+    numerator: Ints,
+    denominator: int,
+    rng: np.random.Generator,
+    *,
+    squared: bool = False,
 ) -> Ints:
     """Of these candidates those that succeed in all of so many trials, in their order."""
     turn, kept = 0, np.ones(len(times), dtype=bool)

@@ -1,4 +1,4 @@
-"""The exact sampler against the law that it declares, another package's draws, and what float noise reveals."""
+"""The exact sampler against its law and another package's draws, and what float noise reveals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dpsynth.errors import ConfigError, PrivacyError
-from dpsynth.mechanism.discrete_gaussian import below, discrete_gaussian, exponential_trial, geometric
+from dpsynth.mechanism.exact_draws import below, discrete_gaussian, exponential_trial, geometric
 from dpsynth.mechanism.noise import in_steps, secure_generator, with_noise
 
 RNG = np.random.default_rng
@@ -114,7 +114,7 @@ def certain(answers: np.ndarray) -> int:
 
 
 def test_last_digits_reveal_no_count() -> None:
-    """A table without the patient told from one with the patient, for sure, by the digits of one noisy count."""
+    """A table without the patient told from one with the patient, for sure, by digits of one noisy count."""
     std, times, rng = 10.0, 20_000, RNG(7)
     noise = std * rng.standard_normal(times)
     assert certain(0.0 + noise) > 50 and certain(1.0 + noise) == 0
