@@ -1,13 +1,13 @@
 """Exact draws from the discrete Gaussian distribution and of Bernoulli trials, with whole numbers only.
 
-Noise in floating point tells more than its law does: its last digits exclude some exact numbers that
-neighbouring tables have (Mironov 2012, "On significance of the least significant bits for differential
-privacy"). Here noise is a multiple of a public step. Its law is exact, given random bits.
+The last digits of a noisy number in floating point exclude some exact numbers that neighbouring tables have
+(Mironov 2012, "On significance of the least significant bits for differential privacy"). Here noise is a
+multiple of a public step. Its distribution is exact, given random bits.
 
 The sampler is that of Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
 algorithms 1 to 3. All trials are made of whole numbers drawn evenly below a bound. No logarithm and no power
-is computed. A trial of probability exp(-(i + f)^2 / 2) is split into trials of exp(-1/2), exp(-f) and
-exp(-f^2 / 2), so that no product of large numbers is needed.
+is computed. A trial of probability exp(-(i + f)^2 / 2) is made of trials of exp(-1/2), exp(-f) and
+exp(-f^2 / 2). No product of large numbers is needed.
 """
 
 from __future__ import annotations
