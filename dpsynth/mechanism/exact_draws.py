@@ -82,7 +82,7 @@ def _repeated(
     *,
     squared: bool = False,
 ) -> Ints:
-    """Of these candidates those that succeed in all of so many trials, in their order."""
+    """The candidates that succeed in all of so many trials, in their order."""
     turn, kept = 0, np.ones(len(times), dtype=bool)
     due = alive[times[alive] > turn]
     while len(due):

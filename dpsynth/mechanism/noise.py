@@ -59,8 +59,8 @@ def with_noise(
     ``exact``: arrays of whole numbers of ``step``, a power of two. Fewer than 2^53.
     ``std``: standard deviation of the noise, 0 for none: **not private**. A millionth more is drawn.
 
-    The noise is a multiple of a step of at most ``std / 2^30``. A noisy sum is then as likely as under Gaussian
-    noise that is rounded to steps, up to a factor of exp(6e-18). The millionth more makes up for it
+    The noise is a multiple of a step of at most ``std / 2^30``. A noisy sum is then as likely as under
+    Gaussian noise that is rounded to steps, up to a factor of exp(6e-18). The millionth more makes up for it
     (``docs/explanation/guarantee.md``). To round the answer of a Gaussian mechanism is post-processing.
 
     Raises PrivacyError if the sums are not whole numbers, or too many steps for an exact sum.

@@ -106,12 +106,12 @@ class GaussianRelease(ABC, Generic[Released]):
 
     @property
     def weights(self) -> Iterable[float]:
-        """What a number of each array of the query counts for in the sensitivity."""
+        """Factor of each array of the query in the sensitivity."""
         return repeat(1.0)
 
     @property
     def steps(self) -> Iterable[float]:
-        """Powers of two: what 1 stands for in each array of the query."""
+        """Value of 1 in each array of the query, a power of two."""
         return repeat(1.0)
 
     @abstractmethod

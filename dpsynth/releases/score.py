@@ -170,12 +170,12 @@ class StudyRelease(Adaptive[Given], GaussianRelease[Array], Generic[Given]):
     bounded: ClassVar[str]
     l2_sensitivity = 1.0
 
-    #: What 1 stands for in the sum.
+    #: Value of 1 in the sum.
     step: ClassVar[float] = STEP
 
     @property
     def steps(self) -> Iterable[float]:
-        """Of the sum."""
+        """Step of the sum."""
         return [self.step]
 
     @property

@@ -72,7 +72,7 @@ class VisitsRelease(GaussianRelease[list[Array]]):
 
     @property
     def steps(self) -> Iterable[float]:
-        """Of all tables."""
+        """Step of all tables."""
         return repeat(STEP)
 
     def query(self, records: Records) -> Sequence[Ints]:
