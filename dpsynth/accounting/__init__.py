@@ -17,7 +17,7 @@
 Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
 """
 
-from dpsynth.accounting.budget_file import Budget
+from dpsynth.accounting.budget_file import Budget, Cost
 from dpsynth.accounting.calibration import (
     AdvantageTarget,
     AttackAccuracyTarget,
@@ -51,6 +51,7 @@ __all__ = [
     "AttackAccuracyTarget",
     "BeliefTarget",
     "Budget",
+    "Cost",
     "Entry",
     "EpsilonTarget",
     "Guarantee",

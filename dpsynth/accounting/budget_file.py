@@ -26,7 +26,7 @@ from typing import Any
 from dpsynth.accounting.guarantee import UNIT, is_of_patients, round_up
 from dpsynth.accounting.journal import checkpoint_ledger, is_waiting
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.checks import few, inside
+from dpsynth.checks import few, in_range, inside
 from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError, RunError
 
 #: environment variable that names the file
@@ -64,6 +64,10 @@ class Cost:
     delta: float
     unit: str = UNIT
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", in_range("epsilon", self.epsilon, 0.0, math.inf))
+        object.__setattr__(self, "delta", in_range("delta", self.delta, 0.0, 1.0))
+
     @property
     def who(self) -> str:
         """Who is protected: a patient or a row."""
@@ -87,7 +91,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the runs of a data set may cost in all, and have cost. ``caps`` are times, epsilons and deltas."""
+    """Budget of a data set and the runs in it. ``caps`` are the times, epsilons and deltas that were set."""
 
     name: str
     caps: tuple[tuple[str, float, float], ...]
@@ -180,7 +184,7 @@ class Budget:
         Raises InputError if only a file is named, or only a data set.
         """
         file = path or os.environ.get(VARIABLE)
-        if file is None or not file:
+        if not file:
             if name is not None:
                 raise InputError(f"a budget needs a file: set {VARIABLE}, or write budget: path")
             return None
@@ -204,7 +208,11 @@ class Budget:
             )
 
     def standing(self) -> Standing:
-        """What all runs together may cost and have cost. Raises InputError for a name without a budget."""
+        """Read the budget and its runs.
+
+        Its ``cap`` and ``used`` are epsilon and delta, and ``uses`` the history. Raises InputError for a name
+        without a budget, DataError for a damaged file, RunError if another process holds it for long.
+        """
         with _opened(self.path) as file:
             return self._standing(file)
 
@@ -221,7 +229,7 @@ class Budget:
                 "SELECT number FROM uses WHERE data_set = ? AND resume_key = ?", (self.name, resume_key)
             ).fetchone()
             if found is not None:
-                self._note(file, found[0], BEGUN, None)
+                _note(file, found[0], BEGUN, None)
                 return found[0]
             self._standing(file).check(cost)
             row = (_now(), self.name, cost.epsilon, cost.delta, cost.unit, run, BEGUN)
@@ -231,16 +239,6 @@ class Budget:
                 row,
             )
             return int(added.lastrowid or 0)
-
-    def note(self, number: int, state: str, resume_key: str | None = None) -> None:
-        """Note how a run ended, and the key with which it can go on."""
-        with _opened(self.path) as file:
-            self._note(file, number, state, resume_key)
-
-    def _note(self, file: sqlite3.Connection, number: int, state: str, resume_key: str | None) -> None:
-        file.execute(
-            "UPDATE uses SET state = ?, resume_key = ? WHERE number = ?", (state, resume_key, number)
-        )
 
     def _standing(self, file: sqlite3.Connection) -> Standing:
         of = "WHERE data_set = ? ORDER BY number"
@@ -281,13 +279,24 @@ def spending(
     try:
         yield
     except BaseException:
-        key = _resume_key(checkpoint)
-        unread = not resumed and len(ledger.entries) == before
-        with contextlib.suppress(DpsynthError):  # the cost is reserved, and stays so
-            budget.note(number, UNUSED if unread else STOPPED if key is None else INTERRUPTED, key)
+        if not resumed and len(ledger.entries) == before:
+            _end(budget, number, UNUSED)
+        else:
+            _end(budget, number, STOPPED, checkpoint)
         raise
+    _end(budget, number, COMPLETE)
+
+
+def _end(budget: Budget, number: int, state: str, checkpoint: Path | None = None) -> None:
+    """Note how a run ended, and the key of its checkpoint. If that fails, its cost stays reserved."""
     with contextlib.suppress(DpsynthError):
-        budget.note(number, COMPLETE)
+        key = _resume_key(checkpoint)
+        with _opened(budget.path) as file:
+            _note(file, number, state if key is None else INTERRUPTED, key)
+
+
+def _note(file: sqlite3.Connection, number: int, state: str, resume_key: str | None) -> None:
+    file.execute("UPDATE uses SET state = ?, resume_key = ? WHERE number = ?", (state, resume_key, number))
 
 
 def standings(path: str | os.PathLike[str]) -> tuple[Standing, ...]:
@@ -309,7 +318,7 @@ def _resume_key(checkpoint: Path | None) -> str | None:
 
 def _exact(number: float) -> Fraction:
     """A number as it is written: ten times 0.1 is 1."""
-    return Fraction(repr(float(number)))
+    return Fraction(repr(number))
 
 
 def _sum(numbers: Iterable[float]) -> Fraction:

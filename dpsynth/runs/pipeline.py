@@ -90,7 +90,8 @@ def run(
     model = build_model(config)
     if resume and folder.report_json.is_file() and not force:
         raise InputError(f"{out} holds a complete table. `dpsynth evaluate {out}` evaluates it")
-    budget = Budget.chosen(*((None,) if config.budget is None else (config.budget.name, config.budget.path)))
+    asked = config.budget
+    budget = Budget.chosen(asked.name, asked.path) if asked else Budget.chosen(None)
     with claimed(out, force=force, mark=folder.report_json.name):
         checkpoint = folder.checkpoint
         _check_checkpoint(folder, config, resume=resume, force=force)

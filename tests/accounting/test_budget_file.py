@@ -19,9 +19,9 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import Budget, Ledger, gaussian_event
+from dpsynth.accounting import Budget, Cost, Ledger, gaussian_event
 from dpsynth.accounting import budget_file as module
-from dpsynth.accounting.budget_file import Cost, Standing, Use, spending, standings
+from dpsynth.accounting.budget_file import Standing, Use, spending, standings
 from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError, RunError
 
 PATIENTS = "one patient with all rows"
@@ -128,7 +128,7 @@ def test_twenty_processes_never_pass_the_budget(budget):
     """Catches processes that compare at the same time what each of them then uses."""
     command = [sys.executable, "-c", SHARED, str(budget.path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(command, **pipes) for _ in range(20)]
+    processes = [subprocess.Popen(command, cwd=budget.path.parent, **pipes) for _ in range(20)]
     for process in processes:
         process.stdout.readline()  # it is ready
     for process in processes:
@@ -150,7 +150,7 @@ with spending(Budget(sys.argv[1], "clinic"), Cost(2.0, 1e-6), Ledger(), "killed"
 
 def test_a_killed_run_has_paid(budget):
     """Catches a cost that is written only when a run ends."""
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(budget.path)])
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(budget.path)], cwd=budget.path.parent)
     assert killed.returncode == -signal.SIGKILL
     assert [use.state for use in budget.standing().uses] == ["running or killed"]
     with pytest.raises(PrivacyError):
@@ -170,20 +170,38 @@ def test_a_run_that_fails_has_paid_if_it_released_something(budget):
     assert [use.state for use in budget.standing().uses] == ["nothing used", "stopped"]
 
 
+def interrupted(checkpoint: Path, ledger: Ledger) -> None:
+    """Leave a checkpoint."""
+    ledger.post("critic", gaussian_event(1.0), sensitivity="1")
+    checkpoint.mkdir()
+    (checkpoint / "checkpoint.json").write_text(json.dumps({"ledger": ledger.to_dict()}))
+
+
+def test_a_run_that_read_nothing_has_no_key(budget, tmp_path):
+    """Catches a refused fit that makes another run's checkpoint its own, which then goes on for nothing."""
+    checkpoint = tmp_path / "out.checkpoint"
+    interrupted(checkpoint, Ledger())  # by a run without a budget
+    with pytest.raises(DataError), spending(budget, Cost(2.0, 1e-6), Ledger(), "out", checkpoint):
+        raise DataError("the checkpoint exists")
+    budget.set(1.0, 1e-6)
+    with (
+        pytest.raises(PrivacyError),
+        spending(budget, Cost(2.0, 1e-6), Ledger(), "out", checkpoint, resumed=True),
+    ):
+        raise AssertionError("the checkpoint was resumed without payment")
+
+
 def test_an_interrupted_run_goes_on_once(budget, tmp_path):
     """Catches a resumed run that pays twice, and a copy of its checkpoint that pays nothing elsewhere."""
     ledger, checkpoint = Ledger(), tmp_path / "out.checkpoint"
     cost, copy = Cost(2.0, 1e-6), tmp_path / "copy.checkpoint"
     with pytest.raises(KeyboardInterrupt), spending(budget, cost, ledger, "out", checkpoint):
-        ledger.post("critic", gaussian_event(1.0), sensitivity="1")
-        checkpoint.mkdir()
-        (checkpoint / "checkpoint.json").write_text(json.dumps({"ledger": ledger.to_dict()}))
+        interrupted(checkpoint, ledger)
         raise KeyboardInterrupt
     assert [use.state for use in budget.standing().uses] == ["interrupted"]
     shutil.copytree(checkpoint, copy)
-    with spending(budget, cost, ledger, "out", checkpoint, resumed=True):
-        pass
-    assert budget.standing().used == (2.0, 1e-6)
+    budget.reserve(cost, "out", module._resume_key(checkpoint))  # it goes on, and is killed then
+    assert [use.state for use in budget.standing().uses] == ["running or killed"]
     with pytest.raises(PrivacyError), spending(budget, cost, ledger, "copy", copy, resumed=True):
         raise AssertionError("the copy was resumed without payment")
     budget.set(4.0, 1e-5)

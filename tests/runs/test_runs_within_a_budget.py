@@ -11,8 +11,7 @@ import pytest
 from cohort import SCHEMA, config, folder, model
 from visits import VISITS, visits
 
-from dpsynth.accounting import Budget, Ledger
-from dpsynth.accounting.budget_file import Cost
+from dpsynth.accounting import Budget, Cost, Ledger
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.files.yaml_text import dump_yaml
@@ -55,11 +54,13 @@ def test_a_command_beyond_the_budget_reads_no_record(
     assert budget.standing().used == (1.5, 1e-6)
 
 
-@pytest.mark.parametrize("n_public", [80, None])
+@pytest.mark.parametrize("n_public", [400, None])
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
 def test_a_command_pays_what_its_ledger_says(budget: Budget, command: str, n_public: int | None) -> None:
     """Catches a reservation below the ledger's cost, of another unit, or of the whole table's delta."""
+    header, *rows = Path("cohort.csv").read_text().splitlines()
+    Path("cohort.csv").write_text("\n".join([header, *rows * 5]))
     SCHEMA.with_n_public(n_public).model_copy(update={"unit": "one patient"}).to_yaml("cohort.yaml")
     assert main(COMMANDS[command].split()) == 0
     (use,) = budget.standing().uses
