@@ -131,13 +131,18 @@ class Standing:
             )
         costs = [*(use.cost for use in self.counted), cost]
         sums = _sum(c.epsilon for c in costs), _sum(c.delta for c in costs)
-        if any(total > _exact(most) for total, most in zip(sums, self.cap, strict=True)):
+        over = [
+            name
+            for name, total, most in zip(("epsilon", "delta"), sums, self.cap, strict=True)
+            if total > _exact(most)
+        ]
+        if over:
             (epsilon, delta), (most, most_delta) = self.used, self.cap
             raise PrivacyError(
                 f"the budget of {self.name!r} is epsilon {most:g} at delta {most_delta:g}. Earlier runs used "
                 f"epsilon {round_up(epsilon)} at delta {round_up(delta)}, and this one needs epsilon "
                 f"{round_up(cost.epsilon)} at delta {round_up(cost.delta)}. Nothing was used: give a smaller "
-                "epsilon or delta, or let the owner raise the budget with `dpsynth budget set`"
+                f"{' and '.join(over)}, or let the owner raise the budget with `dpsynth budget set`"
             )
 
 
