@@ -17,7 +17,18 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
-from dpsynth.runs.commands import account, attack, console, data, evaluate, models, plan, registry, run
+from dpsynth.runs.commands import (
+    account,
+    attack,
+    budget,
+    console,
+    data,
+    evaluate,
+    models,
+    plan,
+    registry,
+    run,
+)
 
 app = typer.Typer(
     name="dpsynth",
@@ -37,6 +48,7 @@ app.command("calibrate")(account.print_noise)
 _GROUPS = {
     "account": account.app,
     "attack": attack.app,
+    "budget": budget.app,
     "data": data.app,
     "cohort": data.cohort_app,
     "schema": data.schema_app,

@@ -9,6 +9,7 @@
 `measures`            all answers as one record, and in words for one patient
 `calibration`         the least noise that meets a target
 `ledger`              noisy statistics of one table: `contents`, `guarantee`, `record`, `journal`
+`budget_file`         what all runs of a data set may cost, and have cost, in a file that they share
 `conversions`         formulas between epsilon, delta, total variation, mu and belief
 `tv_bounds`           closed forms beside the exact total variation, and `membership_bounds` of attacks
 ====================  =====================================================================================
@@ -16,6 +17,7 @@
 Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
 """
 
+from dpsynth.accounting.budget_file import Budget, Cost
 from dpsynth.accounting.calibration import (
     AdvantageTarget,
     AttackAccuracyTarget,
@@ -48,6 +50,8 @@ __all__ = [
     "AdvantageTarget",
     "AttackAccuracyTarget",
     "BeliefTarget",
+    "Budget",
+    "Cost",
     "Entry",
     "EpsilonTarget",
     "Guarantee",

@@ -83,6 +83,11 @@ def give_up(checkpoint: Path) -> None:
         os.replace(waiting, used)
 
 
+def is_waiting(checkpoint: Path) -> bool:
+    """Whether a run can go on from a checkpoint."""
+    return (checkpoint / _CHECKPOINTS[0]).is_file()
+
+
 def checkpoint_ledger(checkpoint: Path) -> Ledger:
     """The ledger in a checkpoint."""
     return _read(next(checkpoint / name for name in _CHECKPOINTS if (checkpoint / name).is_file()))

@@ -97,6 +97,16 @@ class AttackConfig(Section):
     enabled: bool = True
 
 
+class BudgetConfig(Section):
+    """The budget of the data set over all runs (:class:`dpsynth.accounting.Budget`): its file and its name.
+
+    The default file is that of the environment variable ``DPSYNTH_BUDGET``.
+    """
+
+    name: str
+    path: str | None = Field(default=None, min_length=1)
+
+
 class RunConfig(Section):
     """A whole run.
 
@@ -120,6 +130,7 @@ class RunConfig(Section):
     split: SplitConfig = SplitConfig()
     model: ModelConfig
     studies: tuple[Study, ...] = ()
+    budget: BudgetConfig | None = None
     sample: SampleConfig = SampleConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     attack: AttackConfig = AttackConfig()
@@ -197,8 +208,12 @@ class RunConfig(Section):
     def located(self, folder: str | Path) -> RunConfig:
         """Return the configuration with its paths absolute, relative ones taken from ``folder``.
 
-        Those of ``data``, or of a card: the copy saved beside a run's results still names the same files.
+        The copy saved beside a run's results still names the same files.
         """
+        if self.budget is not None and self.budget.path is not None:
+            path = str((Path(folder) / self.budget.path).resolve())
+            budget = self.budget.model_copy(update={"path": path})
+            self = self.model_copy(update={"budget": budget})
         if self.data is None:
             named = str(self.dataset)
             own = named.endswith(".yaml")  # the path of a card
@@ -214,7 +229,7 @@ class RunConfig(Section):
 
 def keys_of_fit(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a saved configuration that a fit depends on."""
-    about = ("evaluate", "sample", "attack", "description")  # none of which changes one
+    about = ("budget", "evaluate", "sample", "attack", "description")  # none of which changes one
     return {key: value for key, value in record.items() if key not in about}
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from dpsynth.accounting.budget_file import Budget, spending
 from dpsynth.accounting.guarantee import STRATIFIED, WARNING
 from dpsynth.accounting.journal import checkpoint_ledger, give_up, journalled
 from dpsynth.accounting.ledger import Ledger
@@ -34,6 +35,7 @@ from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_
 from dpsynth.runs.reporting import Origin
 from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.check_inputs import check_options
+from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.studies import widening_lines
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.io import write_table
@@ -88,6 +90,8 @@ def run(
     model = build_model(config)
     if resume and folder.report_json.is_file() and not force:
         raise InputError(f"{out} holds a complete table. `dpsynth evaluate {out}` evaluates it")
+    asked = config.budget
+    budget = Budget.chosen(asked.name, asked.path) if asked else Budget.chosen(None)
     with claimed(out, force=force, mark=folder.report_json.name):
         checkpoint = folder.checkpoint
         _check_checkpoint(folder, config, resume=resume, force=force)
@@ -100,14 +104,19 @@ def run(
         def say(line: str) -> None:
             tell(in_words(line))
 
+        part = training_schema(schema, config.split.test_fraction)
         if not resume:  # where the studies have been released
             check_options(schema, model.validate())
-            part = training_schema(schema, config.split.test_fraction)
             for line in widening_lines(model.validate(), part):
                 say(line)
         if resume:
             named = _continued(checkpoint, named, ledger, forget_earlier)
-        with journalled(out, named, forget=forget_earlier, say=say) as book:
+        with (
+            journalled(out, named, forget=forget_earlier, say=say) as book,
+            spending(
+                budget, cost_of(part, model.validate()), book, str(out.absolute()), checkpoint, resumed=resume
+            ),
+        ):
             if config.split.method == "stratified":
                 book.exclude(STRATIFIED)
             if not resume:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dpsynth.accounting.journal import is_waiting
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.files.atomic import dump_json, locked, read_json, write_text
@@ -94,7 +95,7 @@ class RunFolder:
     @property
     def interrupted(self) -> bool:
         """Whether a run can go on from the checkpoint."""
-        return (self.checkpoint / "checkpoint.json").is_file()
+        return is_waiting(self.checkpoint)
 
     @property
     def files(self) -> tuple[str, ...]:

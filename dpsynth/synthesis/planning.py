@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from dpsynth.accounting.budget_file import Cost
 from dpsynth.accounting.contents import Stage
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
@@ -59,6 +62,15 @@ def total_delta(schema: Schema, options: FitOptions) -> float:
     if schema.n_public is None:
         return _DELTA
     return float(np.clip(float(schema.n_public) ** -1.5, _LEAST_DELTA, _MOST_DELTA))
+
+
+def cost_of(schema: TableSchema, options: FitOptions) -> Cost:
+    """All that a fit may cost, from its options and its schema alone. A seed leaves no guarantee."""
+    ledger = Ledger()
+    ledger.about(schema.levels.unit)
+    private = options.epsilon is not None and options.random_state is None
+    epsilon = options.epsilon if private and options.epsilon is not None else math.inf
+    return Cost(epsilon, total_delta(schema.levels.modelled, options), ledger.unit)
 
 
 def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:

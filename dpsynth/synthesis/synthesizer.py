@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from dpsynth.accounting.budget_file import Budget, spending
 from dpsynth.accounting.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
@@ -42,6 +43,7 @@ from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
+from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.studies import planned_widening
 from dpsynth.table.io import write_table
 from dpsynth.table.patients import PatientSchema, TableSchema
@@ -243,6 +245,7 @@ class DPWGANGP(BaseEstimator):
         *,
         schema: TableSchema,
         ledger: Ledger | None = None,
+        budget: Budget | None = None,
         accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -267,6 +270,9 @@ class DPWGANGP(BaseEstimator):
             Ledger of earlier releases about the same table, to which this fit is added. By default the ledger
             of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is written
             before anything is read.
+        budget : Budget, optional
+            Budget of the table over all runs (:class:`dpsynth.accounting.Budget`). The cost of this fit is
+            reserved there before anything is read.
         accept_n_public : bool
             Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
@@ -285,7 +291,8 @@ class DPWGANGP(BaseEstimator):
         InputError, DataError, SchemaError
             For a bad argument, table or schema.
         PrivacyError
-            If the schema holds unreviewed fields, or if the budget is too small for the run.
+            If the schema holds unreviewed fields, or if epsilon is too small for the run. If all fits
+            together would pass ``budget``.
 
         Warns
         -----
@@ -304,6 +311,17 @@ class DPWGANGP(BaseEstimator):
         # A second fit reads the same records again, so it adds to the ledger that is there.
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
         ledger = earlier if earlier is not None else Ledger()
+        if budget is not None:
+            place = None if checkpoint is None else Path(checkpoint)
+            with spending(budget, cost_of(schema, options), ledger, "fit in Python", place):
+                return self.fit(
+                    frame,
+                    schema=schema,
+                    ledger=ledger,
+                    accept_n_public=accept_n_public,
+                    checkpoint=checkpoint,
+                    progress=progress,
+                )
         rng = self._generator(len(ledger.entries))
         records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
         if checkpoint is not None and options.steps:

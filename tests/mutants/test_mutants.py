@@ -46,7 +46,7 @@ def test_the_lists_are_long_enough_and_without_doubles():
     assert not set(names) & {mutant.room for mutant in MUTANTS}
     rooms = Counter(mutant.room for mutant in MUTANTS)
     expected = (
-        "accounting attacks attacks_synthetic audit bounds checkpoint cohorts datasets defenses "
+        "accounting attacks attacks_synthetic audit bounds budget checkpoint cohorts datasets defenses "
         "ledger ltu mechanism paths published releases report step studies"
     )
     assert sorted(rooms) == expected.split() and min(rooms.values()) >= 5 and len(MUTANTS) >= 40

@@ -58,6 +58,10 @@ ForgetFlag = Annotated[
         "--forget-earlier", help="Leave out the ledger of earlier runs in this folder. The ledger says so."
     ),
 ]
+BudgetOption = Annotated[
+    str | None,
+    Option("--budget", help="Name of the data set in the file of budgets that DPSYNTH_BUDGET names."),
+]
 StudyOption = Annotated[
     list[str] | None,
     Option(

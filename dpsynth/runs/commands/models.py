@@ -43,6 +43,7 @@ def fit(
     not_private: console.NotPrivateFlag = False,
     accept_unreviewed: console.UnreviewedFlag = False,
     ledger: console.LedgerOption = None,
+    budget: console.BudgetOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
     scheduler: console.SchedulerOption = None,
@@ -59,12 +60,15 @@ def fit(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
+    from dpsynth.accounting.budget_file import Budget, spending
     from dpsynth.accounting.journal import journalled
     from dpsynth.runs.run_folder import read_ledger
     from dpsynth.synthesis.check_inputs import check_options
+    from dpsynth.synthesis.planning import cost_of
     from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.patients import read_schema
 
+    chosen = Budget.chosen(budget)
     given = {"base_model": base_model, "training_steps": steps, "studies": study}
     model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**{name: value for name, value in given.items() if value is not None})
@@ -76,6 +80,7 @@ def fit(
         _announce(data, options, known)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
+            spending(chosen, cost_of(known, options), book, str(out.absolute())),
             opened(data, known, schema, csv_format, scheduler, workers) as table,
             progress.training_bar() as draw,
         ):
@@ -256,6 +261,7 @@ def fit_studies(
     not_private: Annotated[bool, Option("--not-private", help="Estimate without any noise.")] = False,
     accept_unreviewed: console.UnreviewedFlag = False,
     ledger: console.LedgerOption = None,
+    budget: console.BudgetOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
     scheduler: console.SchedulerOption = None,
@@ -272,12 +278,15 @@ def fit_studies(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for estimates without any guarantee")
+    from dpsynth.accounting.budget_file import Budget, spending
     from dpsynth.accounting.journal import journalled
     from dpsynth.files import storage
     from dpsynth.runs import private_estimates as alone
     from dpsynth.runs.run_folder import RunFolder, read_ledger
+    from dpsynth.synthesis.planning import cost_of
     from dpsynth.table.schema import Schema
 
+    chosen = Budget.chosen(budget)
     try:
         model = alone.study_estimator(
             _declared(study, studies),
@@ -296,6 +305,7 @@ def fit_studies(
         _announce(data, options, part)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
+            spending(chosen, cost_of(part, options), book, str(out.absolute())),
             opened(data, part, schema, csv_format, scheduler, workers) as table,
         ):
             model.fit(table, schema=part, ledger=book, accept_n_public=accept_n_public)

@@ -35,6 +35,7 @@ def run_configuration(
     accept_unreviewed: console.UnreviewedFlag = False,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
     ledger: console.LedgerOption = None,
+    budget: console.BudgetOption = None,
     forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
     evaluate: Annotated[
@@ -64,6 +65,7 @@ def run_configuration(
         "--base-model": base_model,
         "--steps": steps,
         "--study": study,
+        "--budget": budget,
         "--not-private": not_private or None,
         "--accept-unreviewed": accept_unreviewed or None,
         "--sep": csv_format.sep,
@@ -129,6 +131,7 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         },
         "model": {"epsilon": epsilon, **{name: value for name, value in model.items() if value is not None}},
         "studies": given["--study"] or [],
+        "budget": None if given["--budget"] is None else {"name": given["--budget"]},
     }
     try:
         return RunConfig.from_dict(record).located(".")
