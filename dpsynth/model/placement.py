@@ -21,11 +21,12 @@ from dpsynth.table.column import Column
 from dpsynth.table.derived import modelled_inputs
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import categories_at, numeric_values, stored_numbers
+from dpsynth.table.values import numeric_values, positions, stored_numbers
 
 Ints = NDArray[np.int64]
 #: Rounds of exchanges, in each of which every rule's columns take turns.
-_ROUNDS = 40
+_ROUNDS = 60
+_TRIED, _TRIES = 1000, 32
 #: After so many rounds, each twice as wide as the one before, one that leaves more than this share of the
 #: broken rules is the last.
 _WIDENING, _WORTH = 12, 0.98
@@ -55,20 +56,21 @@ def placed(
     labels = pd.Index([*place])
     numbers = np.column_stack([_numbers(column, frame[column.name]) for column in columns])
 
-    def broken(chosen: Iterable[int], rows: Ints) -> NDArray[np.bool_]:
-        """By rule and record."""
-        now = numbers[rows]
+    def broken(chosen: Iterable[int], now: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """By rule and record of these numbers."""
         part = pd.DataFrame(now, columns=labels)
         for name in set().union(*(inputs[rule] for rule in chosen)):
             if not columns[place[name]].is_numeric:
-                part[name] = categories_at(columns[place[name]], now[:, place[name]])
+                codes = positions(now[:, place[name]])
+                part[name] = pd.Categorical.from_codes(codes, dtype=kinds[name], validate=False)
         return np.stack([~obeyed(rules[rule], part, schema) for rule in chosen])
 
-    everyone = np.arange(len(frame))
-    wrong = broken(range(len(rules)), everyone)
+    kinds = {c.name: pd.CategoricalDtype([*c.categories]) for c in columns if not c.is_numeric}
+    wrong = broken(range(len(rules)), numbers)
     moving = {name: _Order(*cells[name]) for name in cells if name in place}
     #: the record whose value of a column a record has
-    source = {name: everyone.copy() for name in moving}
+    source = {name: np.arange(len(frame)) for name in moving}
+    since = 0
     for turn in range(_ROUNDS):
         before = wrong.sum()
         for name, order in moving.items():
@@ -76,19 +78,24 @@ def placed(
             rows = np.flatnonzero(wrong[reading].any(axis=0))
             if not len(rows):
                 continue
-            one, other = order.pairs(rows, 2 ** min(turn + 2, 30), rng)
-            both, swapped = np.concatenate([one, other]), np.concatenate([other, one])
-            old = numbers[both, place[name]]
-            numbers[both, place[name]] = numbers[swapped, place[name]]
-            found = broken(reading, both)
-            gain = wrong[reading][:, both].sum(axis=0) - found.sum(axis=0)
-            worse = np.tile(gain[: len(one)] + gain[len(one) :] <= 0, 2)
-            numbers[both[worse], place[name]] = old[worse]
-            source[name][both[~worse]] = source[name][swapped[~worse]]
-            order.exchange(both[~worse], swapped[~worse])
-            wrong[np.ix_(reading, both[~worse])] = found[:, ~worse]
-        if turn >= _WIDENING and wrong.sum() >= _WORTH * before:
-            break
+            rows = np.repeat(rows, min(max(_TRIED // len(rows), 1), _TRIES))
+            pairs = order.pairs(rows, 2 ** min(turn - since + 2, 30), rng)
+            now = numbers[pairs]
+            now[:, :, place[name]] = now[::-1, :, place[name]]
+            found = broken(reading, now.reshape(-1, len(columns))).reshape(len(reading), 2, -1)
+            better = np.flatnonzero((found.sum(axis=(0, 1)) < wrong[reading][:, pairs].sum(axis=(0, 1))))
+            better = better[_apart(pairs[:, better], len(frame))]
+            one, other = pairs[:, better]
+            for values in (numbers[:, place[name]], source[name]):
+                values[one], values[other] = values[other], values[one]
+            order.exchange(one, other)
+            wrong[np.ix_(reading, one)], wrong[np.ix_(reading, other)] = found[:, :, better].swapaxes(0, 1)
+        if turn - since >= _WIDENING and wrong.sum() >= _WORTH * before:
+            if since:
+                break
+            since = turn
+            for order in moving.values():
+                order.join()
     return frame.assign(**{name: frame[name].array[rows] for name, rows in source.items()})
 
 
@@ -107,24 +114,32 @@ class _Order:
         self.counts = np.bincount(self.bins)
         self.starts = np.cumsum(self.counts) - self.counts
 
-    def pairs(self, rows: Ints, width: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Some of ``rows`` and for each another record of its bin, at most ``width`` places away.
+    def join(self) -> None:
+        """Let all values exchange, whatever their bins."""
+        self.bins[:] = 0
+        self.counts, self.starts = np.array([len(self.bins)]), np.zeros(1, np.int64)
 
-        The first follows the last of a bin. No record is in two pairs.
+    def pairs(self, rows: Ints, width: int, rng: np.random.Generator) -> Ints:
+        """``rows`` in random order, and for each another record of its bin, at most ``width`` places away.
+
+        The first follows the last of a bin. Shape (2, pairs).
         """
+        rows = rng.permutation(rows)
         own = self.bins[rows]
         start, count = self.starts[own], self.counts[own]
         away = rng.integers(-np.minimum(width, count), np.minimum(width, count) + 1)
         other = self.order[start + (self.place[rows] - start + away) % count]
-        both = np.stack([rows, other], axis=1)[rng.permutation(len(rows))]
-        first, turn = np.full(len(self.bins), len(rows)), np.arange(len(rows))
-        for column in both.T:
-            np.minimum.at(first, column, turn)
-        alone = (first[both] == turn[:, None]).all(axis=1) & (both[:, 0] != both[:, 1])
-        return both[alone, 0], both[alone, 1]
+        return np.stack([rows, other])[:, rows != other]
 
-    def exchange(self, rows: Ints, others: Ints) -> None:
-        """Let each of ``rows`` stand where the other stood."""
-        place = self.place[others]
-        self.order[place] = rows
-        self.place[rows] = place
+    def exchange(self, one: Ints, other: Ints) -> None:
+        """Let records stand where the others stood."""
+        self.place[one], self.place[other] = self.place[other], self.place[one]
+        self.order[self.place[one]], self.order[self.place[other]] = one, other
+
+
+def _apart(pairs: Ints, n: int) -> NDArray[np.bool_]:
+    """Which pairs share no record with an earlier one. ``pairs``, shape (2, pairs): of n records."""
+    first, turn = np.full(n, pairs.shape[1]), np.arange(pairs.shape[1])
+    for records in pairs:
+        np.minimum.at(first, records, turn)
+    return np.asarray((first[pairs] == turn).all(axis=0))

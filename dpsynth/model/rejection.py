@@ -33,8 +33,8 @@ from dpsynth.table.rules import Rule
 #: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
 #: fifth of them of which none was.
 CANDIDATES, RAREST = 1_000_000, 1e-3
-#: Candidates that obey, at most, for each record that is wanted.
-_POOL = 4
+#: Candidates that obey for each record that is wanted: so many are asked for at once, and taken at most.
+_SPARE, _POOL = 1.2, 4
 #: Total variation distance from a released marginal that is near enough, and sweeps of the raking.
 _NEAR, _SWEEPS = 2e-3, 25
 #: Rounds of exchanges.
@@ -126,11 +126,12 @@ def obeying(
     """
     pool: list[pd.DataFrame] = []
     drawn = held = 0
-    wanted, last = float(size), np.inf
+    targeted = encoder is not None and encoder.marginals is not None
+    wanted, spare = size, _SPARE if targeted else 1.0
     while True:
-        while held < min(np.ceil(wanted), _POOL * size):
+        while held < wanted:
             rate = max(held, 1) / max(drawn, 1) if drawn else 1.0
-            frame = make(int(np.clip((wanted - held) / rate, *at_once)))
+            frame = make(int(np.clip((spare * wanted - held) / rate, *at_once)))
             kept = _obey(frame, rules, record)
             drawn, held = drawn + len(frame), held + int(kept.sum())
             pool.append(frame[kept])
@@ -145,10 +146,12 @@ def obeying(
         ]
         targets = [target for _, target in margins]
         shares, gap = _inclusion(cells, targets, size)
-        # More candidates help where too few of them are of a kind that is needed more often.
-        if gap <= _NEAR or held >= _POOL * size or gap > 0.9 * last:
+        if gap <= max(_NEAR, encoder.marginals.noise_share) or held >= _POOL * size:
             break
-        pool, wanted, last = [frame], 1.5 * held, gap
+        # More candidates help where some would be taken more than once.
+        if _inclusion(cells, targets, size, capped=False)[1] > 0.9 * gap:
+            break
+        pool, wanted = [frame], min(int(1.25 * held), _POOL * size)
     order = rng.permutation(len(frame))
     first = exact_counts(size, shares[order], rng) > 0
     # A share of 1 is drawn twice where it is rounded up: another record then takes the second place.
@@ -224,10 +227,12 @@ def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
         )
 
 
-def _inclusion(cells: Sequence[Cells], targets: Sequence[Shares], size: int) -> tuple[Shares, float]:
-    """Probabilities of taking each record, sum ``size``, that bring all marginals near their targets.
+def _inclusion(
+    cells: Sequence[Cells], targets: Sequence[Shares], size: int, capped: bool = True
+) -> tuple[Shares, float]:
+    """How often to take each record, sum ``size``, so that all marginals are near their targets.
 
-    Also the largest total variation distance that is left.
+    At most once if ``capped``. Also the largest total variation distance that is left.
     """
     shares = np.full(len(cells[0]), size / len(cells[0]))
     for _ in range(_SWEEPS):
@@ -238,7 +243,7 @@ def _inclusion(cells: Sequence[Cells], targets: Sequence[Shares], size: int) -> 
             # A cell of which no record obeys cannot be filled, and takes no part.
             shares = shares * (target / np.where(current > 0, current, 1.0))[cell]
             shares = shares * (size / max(shares.sum(), 1e-300))
-        shares = _capped(shares, size)
+        shares = _capped(shares, size) if capped else shares
         if gap <= 0.25 * _NEAR:
             break
     gaps = (_distance(cell, target, shares, size) for cell, target in zip(cells, targets, strict=True))

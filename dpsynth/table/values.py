@@ -15,6 +15,8 @@ from dpsynth.table.dates import SECONDS, from_moments, series_moments
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
     """Position of each conformed value among the declared categories, shape (n,), -1 where missing."""
+    if isinstance(series.dtype, pd.CategoricalDtype) and [*series.cat.categories] == [*column.categories]:
+        return series.cat.codes.to_numpy(dtype=np.int64)
     coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
     return np.asarray(coded.codes, dtype=np.int64)
 
