@@ -1,35 +1,36 @@
-"""Records that obey rules by where their values lie within bins: two records exchange a value.
+"""Records that obey rules by where their values lie: two records exchange a value.
 
 The base model's bins allow every rule that has a factor (`dpsynth.model.base_model.rule_factors`). But values
-are placed in a bin without regard to rules. So a record that breaks a rule exchanges its value of a column
-with a record of the same bin. Near values are tried first. An exchange stays if fewer rules are broken than
-before. All columns keep their values, so released counts are met as before. Post-processing,
-free of cost.
+are placed in a bin without regard to rules, and the exact counts move some records to other bins. So a record
+that breaks a rule exchanges its value of a column with a record of the same bin. Only records that break a
+rule after that exchange values with records of any bin. Near values are tried first. An exchange stays if
+fewer rules are broken than before. All columns keep their values, so released counts are met as before.
+Post-processing, free of cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.model.base_model.rule_factors import obeyed
-from dpsynth.table.column import Column
 from dpsynth.table.derived import modelled_inputs
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import numeric_values, positions, stored_numbers
+from dpsynth.table.values import coded_values
 
 Ints = NDArray[np.int64]
-#: Rounds of exchanges, in each of which every rule's columns take turns.
-_ROUNDS = 60
-_TRIED, _TRIES = 1000, 32
-#: After so many rounds, each twice as wide as the one before, one that leaves more than this share of the
-#: broken rules is the last.
-_WIDENING, _WORTH = 12, 0.98
+Floats = NDArray[np.float64]
+#: Rounds of exchanges at most, in each of which every rule's columns take turns. Partners are sought so many
+#: times further away than in the round before.
+_ROUNDS, _WIDER = 30, 4
+#: After so many rounds, one that leaves more than this share of the broken rules is the last.
+_FIRST, _WORTH = 6, 0.98
+#: Exchanges that are tried at once, if each record may try no more than so many.
+_AT_ONCE, _EACH = 1000, 32
 
 
 def placed(
@@ -39,69 +40,58 @@ def placed(
     schema: Schema,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Records of the modelled columns, with values exchanged within bins.
+    """Records of the modelled columns, with values exchanged within bins, and then beyond.
 
     ``cells``, shapes (n,) and (grid.size,): fine cells of each column whose values may be exchanged, in the
         order of its values, and the bin of each cell.
     ``schema``: with the derived columns that rules read.
     """
-    pairs = [(rule, modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
-    pairs = [(rule, names) for rule, names in pairs if not cells.keys().isdisjoint(names)]
-    if not pairs:
+    read = [(rule, modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
+    read = [(rule, names) for rule, names in read if not cells.keys().isdisjoint(names)]
+    if not read:
         return frame
-    rules, inputs = zip(*pairs, strict=True)
-    columns = [schema.column(name) for name in frame.columns if name in set().union(*inputs)]
-    place = {column.name: j for j, column in enumerate(columns)}
-    # rules read many small tables, which are made fast of one array
-    labels = pd.Index([*place])
-    numbers = np.column_stack([_numbers(column, frame[column.name]) for column in columns])
+    names = [name for name in frame.columns if any(name in inputs for _, inputs in read)]
+    numbers = {name: coded_values(schema.column(name), frame[name]).copy() for name in names}
 
-    def broken(chosen: Iterable[int], now: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def broken(chosen: Iterable[int], now: Mapping[str, Floats]) -> NDArray[np.bool_]:
         """By rule and record of these numbers."""
-        part = pd.DataFrame(now, columns=labels)
-        for name in set().union(*(inputs[rule] for rule in chosen)):
-            if not columns[place[name]].is_numeric:
-                codes = positions(now[:, place[name]])
-                part[name] = pd.Categorical.from_codes(codes, dtype=kinds[name], validate=False)
-        return np.stack([~obeyed(rules[rule], part, schema) for rule in chosen])
+        return np.stack([~obeyed(read[j][0], lambda column: now[column.name], schema) for j in chosen])
 
-    kinds = {c.name: pd.CategoricalDtype([*c.categories]) for c in columns if not c.is_numeric}
-    wrong = broken(range(len(rules)), numbers)
-    moving = {name: _Order(*cells[name]) for name in cells if name in place}
+    wrong = broken(range(len(read)), numbers)
+    orders = {name: _Order(*cells[name]) for name in names if name in cells}
     #: the record whose value of a column a record has
-    source = {name: np.arange(len(frame)) for name in moving}
-    since = 0
-    for turn in range(_ROUNDS):
-        before = wrong.sum()
-        for name, order in moving.items():
-            reading = np.array([rule for rule, names in enumerate(inputs) if name in names])
-            rows = np.flatnonzero(wrong[reading].any(axis=0))
-            if not len(rows):
-                continue
-            rows = np.repeat(rows, min(max(_TRIED // len(rows), 1), _TRIES))
-            pairs = order.pairs(rows, 2 ** min(turn - since + 2, 30), rng)
-            now = numbers[pairs]
-            now[:, :, place[name]] = now[::-1, :, place[name]]
-            found = broken(reading, now.reshape(-1, len(columns))).reshape(len(reading), 2, -1)
-            better = np.flatnonzero((found.sum(axis=(0, 1)) < wrong[reading][:, pairs].sum(axis=(0, 1))))
-            better = better[_apart(pairs[:, better], len(frame))]
-            one, other = pairs[:, better]
-            for values in (numbers[:, place[name]], source[name]):
-                values[one], values[other] = values[other], values[one]
-            order.exchange(one, other)
-            wrong[np.ix_(reading, one)], wrong[np.ix_(reading, other)] = found[:, :, better].swapaxes(0, 1)
-        if turn - since >= _WIDENING and wrong.sum() >= _WORTH * before:
-            if since:
+    source = {name: np.arange(len(frame)) for name in orders}
+
+    def exchange(name: str, width: int) -> None:
+        """Exchange a column's values between records, where this helps."""
+        own = [j for j, (_, inputs) in enumerate(read) if name in inputs]
+        rows = np.flatnonzero(wrong[own].any(axis=0))
+        if not len(rows):
+            return
+        rows = np.repeat(rows, min(max(_AT_ONCE // len(rows), 1), _EACH))
+        pairs = orders[name].pairs(rows, width, rng)
+        now = {part: numbers[part][pairs] for part in set().union(*(read[j][1] for j in own))}
+        now[name] = now[name][::-1]
+        found = broken(own, now)
+        better = np.flatnonzero(found.sum(axis=(0, 1)) < wrong[own][:, pairs].sum(axis=(0, 1)))
+        better = better[_apart(pairs[:, better], len(frame))]
+        one, other = pairs[:, better]
+        for values in (numbers[name], source[name]):
+            values[one], values[other] = values[other], values[one]
+        orders[name].exchange(one, other)
+        for k, rows in enumerate((one, other)):
+            wrong[np.ix_(own, rows)] = found[:, k, better]
+
+    for beyond in (False, True):
+        for turn in range(_ROUNDS):
+            before = wrong.sum()
+            for name, order in orders.items():
+                if beyond and not turn:
+                    order.join()
+                exchange(name, _WIDER ** min(turn + 1, 15))
+            if turn >= _FIRST and wrong.sum() >= _WORTH * before:
                 break
-            since = turn
-            for order in moving.values():
-                order.join()
     return frame.assign(**{name: frame[name].array[rows] for name, rows in source.items()})
-
-
-def _numbers(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
-    """Numbers with special codes, or places among categories, NaN where missing."""
-    return stored_numbers(column, series) if column.is_numeric else numeric_values(column, series)
 
 
 class _Order:

@@ -29,14 +29,17 @@ from dpsynth.releases.bins import make_binning
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.grid import Grid
 from dpsynth.table.rules import Rule
+from dpsynth.table.values import numbers_of
 
 #: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
 #: fifth of them of which none was.
 CANDIDATES, RAREST = 1_000_000, 1e-3
 #: Candidates that obey for each record that is wanted: so many are asked for at once, and taken at most.
 _SPARE, _POOL = 1.2, 4
-#: Total variation distance from a released marginal that is near enough, and sweeps of the raking.
-_NEAR, _SWEEPS = 2e-3, 25
+#: Total variation distance from a released marginal at which the raking ends, and its sweeps at most.
+_NEAR, _SWEEPS = 5e-4, 25
+#: Share of the sample that would be taken again, if records could be, that asks for no more candidates.
+_TWICE = 0.02
 #: Rounds of exchanges.
 _ROUNDS = 100
 #: Ranges of a number whose released shares are kept.
@@ -145,11 +148,12 @@ def obeying(
             for grid, (labels, _) in zip(encoder.grids, margins, strict=True)
         ]
         targets = [target for _, target in margins]
-        shares, gap = _inclusion(cells, targets, size)
-        if gap <= max(_NEAR, encoder.marginals.noise_share) or held >= _POOL * size:
-            break
-        # More candidates help where some would be taken more than once.
-        if _inclusion(cells, targets, size, capped=False)[1] > 0.9 * gap:
+        even = np.full(held, size / held)
+        free, least = _raked(even, cells, targets, size, capped=False)
+        shares, gap = _raked(free, cells, targets, size, capped=True)
+        # More candidates help where many would be taken twice, unless the noise of the counts hides it.
+        twice = np.maximum(free - 1.0, 0.0).sum() / size
+        if twice <= _TWICE or gap - least <= encoder.marginals.noise_share or held >= _POOL * size:
             break
         pool, wanted = [frame], min(int(1.25 * held), _POOL * size)
     order = rng.permutation(len(frame))
@@ -200,9 +204,9 @@ def fulfilling(
 
 def _obey(frame: pd.DataFrame, rules: Sequence[Rule], record: Acceptance) -> NDArray[np.bool_]:
     """Which records obey all rules, counted in the record."""
-    kept = np.ones(len(frame), dtype=bool)
+    kept, numbers = np.ones(len(frame), dtype=bool), numbers_of(frame)
     for rule in rules:
-        broken = rule.broken(frame)
+        broken = rule.truth(numbers)[1]
         record.obey[rule.text] = record.obey.get(rule.text, 0) + int((~broken).sum())
         kept &= ~broken
     record.candidates += len(frame)
@@ -227,27 +231,27 @@ def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
         )
 
 
-def _inclusion(
-    cells: Sequence[Cells], targets: Sequence[Shares], size: int, capped: bool = True
+def _raked(
+    shares: Shares, cells: Sequence[Cells], targets: Sequence[Shares], size: int, *, capped: bool
 ) -> tuple[Shares, float]:
     """How often to take each record, sum ``size``, so that all marginals are near their targets.
 
-    At most once if ``capped``. Also the largest total variation distance that is left.
+    ``shares``, shape (n,): to begin with. ``capped``: whether no record is taken more than once.
+
+    Also the largest total variation distance that is left.
     """
-    shares = np.full(len(cells[0]), size / len(cells[0]))
+    gap = np.inf
     for _ in range(_SWEEPS):
-        gap = 0.0
         for cell, target in zip(cells, targets, strict=True):
             current = np.bincount(cell, shares, len(target)) / size
-            gap = max(gap, 0.5 * float(np.abs(current - target).sum()))
             # A cell of which no record obeys cannot be filled, and takes no part.
             shares = shares * (target / np.where(current > 0, current, 1.0))[cell]
             shares = shares * (size / max(shares.sum(), 1e-300))
         shares = _capped(shares, size) if capped else shares
-        if gap <= 0.25 * _NEAR:
+        gap = max(_distance(cell, target, shares, size) for cell, target in zip(cells, targets, strict=True))
+        if gap <= _NEAR:
             break
-    gaps = (_distance(cell, target, shares, size) for cell, target in zip(cells, targets, strict=True))
-    return shares, max(gaps)
+    return shares, gap
 
 
 def _capped(shares: NDArray[np.float64], size: int) -> NDArray[np.float64]:
