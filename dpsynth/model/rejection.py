@@ -36,8 +36,9 @@ from dpsynth.table.values import numbers_of
 CANDIDATES, RAREST = 1_000_000, 1e-3
 #: Candidates that obey for each record that is wanted: so many are asked for at once, and taken at most.
 _SPARE, _POOL = 1.2, 4
-#: Total variation distance from a released marginal at which the raking ends, and its sweeps at most.
-_NEAR, _SWEEPS = 5e-4, 25
+#: Sweeps of the raking at most. It ends at this total variation distance from the released marginals, or after
+#: a sweep that leaves more than this share of it.
+_SWEEPS, _NEAR, _HELPS = 25, 5e-4, 0.99
 #: Share of the sample that would be taken again, if records could be, that asks for no more candidates.
 _TWICE = 0.02
 #: Rounds of exchanges.
@@ -242,6 +243,7 @@ def _raked(
     """
     gap = np.inf
     for _ in range(_SWEEPS):
+        last = gap
         for cell, target in zip(cells, targets, strict=True):
             current = np.bincount(cell, shares, len(target)) / size
             # A cell of which no record obeys cannot be filled, and takes no part.
@@ -249,7 +251,7 @@ def _raked(
             shares = shares * (size / max(shares.sum(), 1e-300))
         shares = _capped(shares, size) if capped else shares
         gap = max(_distance(cell, target, shares, size) for cell, target in zip(cells, targets, strict=True))
-        if gap <= _NEAR:
+        if gap <= _NEAR or gap > _HELPS * last:
             break
     return shares, gap
 
