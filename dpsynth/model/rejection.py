@@ -1,13 +1,16 @@
 """Records that obey rules: drawn, refused and weighted. Post-processing, free of cost.
 
 Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
-the model's distribution given the constraints but moves the single-column counts. So more are drawn than are
-wanted. Raking (iterative proportional fitting, Deming and Stephan 1940) gives probabilities of choice that
-restore the released marginals. Among all distributions that obey the constraints and have these marginals,
-the result is nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). If constraints hold in the
-real table its marginals allow them, and so, up to noise, do the released ones. Exchanges then take the
-sampling noise out of the chosen records' marginals. Every record is one that the model drew: none is
-repaired, and none is chosen twice.
+the model's distribution given the constraints but moves the single-column counts. So some more are drawn
+than are wanted. Raking (iterative proportional fitting, Deming and Stephan 1940) gives probabilities of
+choice that restore the released marginals. Among all distributions that obey the constraints and have these
+marginals, the result is nearest to that of the candidates in Kullback-Leibler divergence (Csiszar 1975). If
+constraints hold in the real table its marginals allow them, and so, up to noise, do the released ones.
+Exchanges then take the sampling noise out of the chosen records' marginals. Every record is one of the
+candidates: none is repaired, and none is chosen twice.
+
+Raking may want some records more than once. More candidates are drawn if these are many. They are not if they
+would bring the marginals nearer by less than the noise of the counts.
 
 A condition of conditional sampling refuses as well, but no marginal is restored: the distribution is the one
 above, given the condition.
@@ -36,8 +39,8 @@ from dpsynth.table.values import numbers_of
 CANDIDATES, RAREST = 1_000_000, 1e-3
 #: Candidates that obey for each record that is wanted: so many are asked for at once, and taken at most.
 _SPARE, _POOL = 1.2, 4
-#: Sweeps of the raking at most. It ends at this total variation distance from the released marginals, or after
-#: a sweep that leaves more than this share of it.
+#: Sweeps of the raking at most. It ends at this total variation distance from the released marginals, or
+#: after a sweep that leaves more than this share of it.
 _SWEEPS, _NEAR, _HELPS = 25, 5e-4, 0.99
 #: Share of the sample that would be taken again, if records could be, that asks for no more candidates.
 _TWICE = 0.02
