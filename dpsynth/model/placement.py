@@ -99,7 +99,7 @@ class _Order:
 
     def __init__(self, cells: Ints, labels: Ints) -> None:
         self.bins = labels[cells]
-        self.order = np.argsort(cells, kind="stable")
+        self.order = np.lexsort((cells, self.bins))  # rare categories share a bin, but are not neighbours
         self.place = np.argsort(self.order)
         self.counts = np.bincount(self.bins)
         self.starts = np.cumsum(self.counts) - self.counts

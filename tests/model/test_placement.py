@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth import Column, Schema
-from dpsynth.model.placement import placed
+from dpsynth.model.placement import _Order, placed
 
 SCHEMA = Schema(
     columns=(
@@ -83,6 +83,14 @@ def test_rare_partners_in_other_bins_are_found():
     found = placed(frame, cells, schema.rules, schema, np.random.default_rng(1))
     assert not any(rule.broken(found).any() for rule in schema.rules)
     assert (found["drug"] == "yes").sum() == 8 and sorted(found["dose"]) == sorted(dose)
+
+
+def test_partners_are_of_the_same_bin():
+    """Catches bins taken for ranges of cells: rare categories share a bin, and others lie between them."""
+    rng, labels = np.random.default_rng(0), np.array([2, 0, 2, 1])
+    cells = rng.integers(0, 4, 500)
+    one, other = _Order(cells, labels).pairs(np.arange(500), 64, rng)
+    assert len(one) > 400 and (labels[cells[one]] == labels[cells[other]]).all()
 
 
 def test_records_that_obey_are_not_disturbed_without_need():
