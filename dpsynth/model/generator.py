@@ -211,7 +211,7 @@ class GeneratorModel:
         if self.base_model is None or not self.base_model.rules or not rules or not size:
             return frame
         binnings = zip(self.encoder.grids, self.base_model.binnings, codes, strict=True)
-        cells = {grid.column.name: (code, binning.labels) for grid, binning, code in binnings if grid.ordered}
+        cells = {grid.column.name: (code, binning.labels) for grid, binning, code in binnings}
         return placed(frame, cells, rules, self.schema, rng)
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -1,34 +1,36 @@
-"""Records that obey rules by where their values lie within bins: two records exchange a value.
+"""Records that obey rules by where their values lie: two records exchange a value.
 
 The base model's bins allow every rule that has a factor (`dpsynth.model.base_model.rule_factors`). But values
-are placed in a bin without regard to rules. So a record that breaks a rule exchanges its value of a column
-with a record of the same bin. Near values are tried first. An exchange stays if fewer rules are broken than
-before. All columns keep their values, so released counts are met as before. Post-processing,
-free of cost.
+are placed in a bin without regard to rules, and the exact counts move some records to other bins. So a record
+that breaks a rule exchanges its value of a column with a record of the same bin. Only records that break a
+rule after that exchange values with records of any bin. Near values are tried first. An exchange stays if
+fewer rules are broken than before. All columns keep their values, so released counts are met as before.
+Post-processing, free of cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.model.base_model.rule_factors import obeyed
-from dpsynth.table.column import Column
 from dpsynth.table.derived import modelled_inputs
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import categories_at, numeric_values, stored_numbers
+from dpsynth.table.values import coded_values
 
 Ints = NDArray[np.int64]
-#: Rounds of exchanges, in each of which every rule's columns take turns.
-_ROUNDS = 40
-#: After so many rounds, each twice as wide as the one before, one that leaves more than this share of the
-#: broken rules is the last.
-_WIDENING, _WORTH = 12, 0.98
+Floats = NDArray[np.float64]
+#: Rounds of exchanges at most, in each of which every rule's columns take turns. Partners are sought so many
+#: times further away than in the round before.
+_ROUNDS, _WIDER = 30, 4
+#: After so many rounds, one that leaves more than this share of the broken rules is the last.
+_FIRST, _WORTH = 6, 0.98
+#: Exchanges that are tried at once, if each record may try no more than so many.
+_AT_ONCE, _EACH = 1000, 32
 
 
 def placed(
@@ -38,63 +40,58 @@ def placed(
     schema: Schema,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Records of the modelled columns, with values exchanged within bins.
+    """Records of the modelled columns, with values exchanged within bins, and then beyond.
 
     ``cells``, shapes (n,) and (grid.size,): fine cells of each column whose values may be exchanged, in the
         order of its values, and the bin of each cell.
     ``schema``: with the derived columns that rules read.
     """
-    pairs = [(rule, modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
-    pairs = [(rule, names) for rule, names in pairs if not cells.keys().isdisjoint(names)]
-    if not pairs:
+    read = [(rule, modelled_inputs(rule.columns, schema.formulas)) for rule in rules]
+    read = [(rule, names) for rule, names in read if not cells.keys().isdisjoint(names)]
+    if not read:
         return frame
-    rules, inputs = zip(*pairs, strict=True)
-    columns = [schema.column(name) for name in frame.columns if name in set().union(*inputs)]
-    place = {column.name: j for j, column in enumerate(columns)}
-    # rules read many small tables, which are made fast of one array
-    labels = pd.Index([*place])
-    numbers = np.column_stack([_numbers(column, frame[column.name]) for column in columns])
+    names = [name for name in frame.columns if any(name in inputs for _, inputs in read)]
+    numbers = {name: coded_values(schema.column(name), frame[name]).copy() for name in names}
 
-    def broken(chosen: Iterable[int], rows: Ints) -> NDArray[np.bool_]:
-        """By rule and record."""
-        now = numbers[rows]
-        part = pd.DataFrame(now, columns=labels)
-        for name in set().union(*(inputs[rule] for rule in chosen)):
-            if not columns[place[name]].is_numeric:
-                part[name] = categories_at(columns[place[name]], now[:, place[name]])
-        return np.stack([~obeyed(rules[rule], part, schema) for rule in chosen])
+    def broken(chosen: Iterable[int], now: Mapping[str, Floats]) -> NDArray[np.bool_]:
+        """By rule and record of these numbers."""
+        return np.stack([~obeyed(read[j][0], lambda column: now[column.name], schema) for j in chosen])
 
-    everyone = np.arange(len(frame))
-    wrong = broken(range(len(rules)), everyone)
-    moving = {name: _Order(*cells[name]) for name in cells if name in place}
+    wrong = broken(range(len(read)), numbers)
+    orders = {name: _Order(*cells[name]) for name in names if name in cells}
     #: the record whose value of a column a record has
-    source = {name: everyone.copy() for name in moving}
-    for turn in range(_ROUNDS):
-        before = wrong.sum()
-        for name, order in moving.items():
-            reading = np.array([rule for rule, names in enumerate(inputs) if name in names])
-            rows = np.flatnonzero(wrong[reading].any(axis=0))
-            if not len(rows):
-                continue
-            one, other = order.pairs(rows, 2 ** min(turn + 2, 30), rng)
-            both, swapped = np.concatenate([one, other]), np.concatenate([other, one])
-            old = numbers[both, place[name]]
-            numbers[both, place[name]] = numbers[swapped, place[name]]
-            found = broken(reading, both)
-            gain = wrong[reading][:, both].sum(axis=0) - found.sum(axis=0)
-            worse = np.tile(gain[: len(one)] + gain[len(one) :] <= 0, 2)
-            numbers[both[worse], place[name]] = old[worse]
-            source[name][both[~worse]] = source[name][swapped[~worse]]
-            order.exchange(both[~worse], swapped[~worse])
-            wrong[np.ix_(reading, both[~worse])] = found[:, ~worse]
-        if turn >= _WIDENING and wrong.sum() >= _WORTH * before:
-            break
+    source = {name: np.arange(len(frame)) for name in orders}
+
+    def exchange(name: str, width: int) -> None:
+        """Exchange a column's values between records, where this helps."""
+        own = [j for j, (_, inputs) in enumerate(read) if name in inputs]
+        rows = np.flatnonzero(wrong[own].any(axis=0))
+        if not len(rows):
+            return
+        rows = np.repeat(rows, min(max(_AT_ONCE // len(rows), 1), _EACH))
+        pairs = orders[name].pairs(rows, width, rng)
+        now = {part: numbers[part][pairs] for part in set().union(*(read[j][1] for j in own))}
+        now[name] = now[name][::-1]
+        found = broken(own, now)
+        better = np.flatnonzero(found.sum(axis=(0, 1)) < wrong[own][:, pairs].sum(axis=(0, 1)))
+        better = better[_apart(pairs[:, better], len(frame))]
+        one, other = pairs[:, better]
+        for values in (numbers[name], source[name]):
+            values[one], values[other] = values[other], values[one]
+        orders[name].exchange(one, other)
+        for k, rows in enumerate((one, other)):
+            wrong[np.ix_(own, rows)] = found[:, k, better]
+
+    for beyond in (False, True):
+        for turn in range(_ROUNDS):
+            before = wrong.sum()
+            for name, order in orders.items():
+                if beyond and not turn:
+                    order.join()
+                exchange(name, _WIDER ** min(turn + 1, 15))
+            if turn >= _FIRST and wrong.sum() >= _WORTH * before:
+                break
     return frame.assign(**{name: frame[name].array[rows] for name, rows in source.items()})
-
-
-def _numbers(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
-    """Numbers with special codes, or places among categories, NaN where missing."""
-    return stored_numbers(column, series) if column.is_numeric else numeric_values(column, series)
 
 
 class _Order:
@@ -102,29 +99,37 @@ class _Order:
 
     def __init__(self, cells: Ints, labels: Ints) -> None:
         self.bins = labels[cells]
-        self.order = np.argsort(cells, kind="stable")
+        self.order = np.lexsort((cells, self.bins))  # rare categories share a bin, but are not neighbours
         self.place = np.argsort(self.order)
         self.counts = np.bincount(self.bins)
         self.starts = np.cumsum(self.counts) - self.counts
 
-    def pairs(self, rows: Ints, width: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Some of ``rows`` and for each another record of its bin, at most ``width`` places away.
+    def join(self) -> None:
+        """Let all values exchange, whatever their bins."""
+        self.bins[:] = 0
+        self.counts, self.starts = np.array([len(self.bins)]), np.zeros(1, np.int64)
 
-        The first follows the last of a bin. No record is in two pairs.
+    def pairs(self, rows: Ints, width: int, rng: np.random.Generator) -> Ints:
+        """``rows`` in random order, and for each another record of its bin, at most ``width`` places away.
+
+        The first follows the last of a bin. Shape (2, pairs).
         """
+        rows = rng.permutation(rows)
         own = self.bins[rows]
         start, count = self.starts[own], self.counts[own]
         away = rng.integers(-np.minimum(width, count), np.minimum(width, count) + 1)
         other = self.order[start + (self.place[rows] - start + away) % count]
-        both = np.stack([rows, other], axis=1)[rng.permutation(len(rows))]
-        first, turn = np.full(len(self.bins), len(rows)), np.arange(len(rows))
-        for column in both.T:
-            np.minimum.at(first, column, turn)
-        alone = (first[both] == turn[:, None]).all(axis=1) & (both[:, 0] != both[:, 1])
-        return both[alone, 0], both[alone, 1]
+        return np.stack([rows, other])[:, rows != other]
 
-    def exchange(self, rows: Ints, others: Ints) -> None:
-        """Let each of ``rows`` stand where the other stood."""
-        place = self.place[others]
-        self.order[place] = rows
-        self.place[rows] = place
+    def exchange(self, one: Ints, other: Ints) -> None:
+        """Let records stand where the others stood."""
+        self.place[one], self.place[other] = self.place[other], self.place[one]
+        self.order[self.place[one]], self.order[self.place[other]] = one, other
+
+
+def _apart(pairs: Ints, n: int) -> NDArray[np.bool_]:
+    """Which pairs share no record with an earlier one. ``pairs``, shape (2, pairs): of n records."""
+    first, turn = np.full(n, pairs.shape[1]), np.arange(pairs.shape[1])
+    for records in pairs:
+        np.minimum.at(first, records, turn)
+    return np.asarray((first[pairs] == turn).all(axis=0))

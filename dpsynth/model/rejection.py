@@ -1,13 +1,16 @@
 """Records that obey rules: drawn, refused and weighted. Post-processing, free of cost.
 
 Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
-the model's distribution given the constraints but moves the single-column counts. So more are drawn than are
-wanted. Raking (iterative proportional fitting, Deming and Stephan 1940) gives probabilities of choice that
-restore the released marginals. Among all distributions that obey the constraints and have these marginals,
-the result is nearest to the model's in Kullback-Leibler divergence (Csiszar 1975). If constraints hold in the
-real table its marginals allow them, and so, up to noise, do the released ones. Exchanges then take the
-sampling noise out of the chosen records' marginals. Every record is one that the model drew: none is
-repaired, and none is chosen twice.
+the model's distribution given the constraints but moves the single-column counts. So some more are drawn
+than are wanted. Raking (iterative proportional fitting, Deming and Stephan 1940) gives probabilities of
+choice that restore the released marginals. Among all distributions that obey the constraints and have these
+marginals, the result is nearest to that of the candidates in Kullback-Leibler divergence (Csiszar 1975). If
+constraints hold in the real table its marginals allow them, and so, up to noise, do the released ones.
+Exchanges then take the sampling noise out of the chosen records' marginals. Every record is one of the
+candidates: none is repaired, and none is chosen twice.
+
+Raking may want some records more than once. More candidates are drawn if these are many. They are not if they
+would bring the marginals nearer by less than the noise of the counts.
 
 A condition of conditional sampling refuses as well, but no marginal is restored: the distribution is the one
 above, given the condition.
@@ -29,14 +32,18 @@ from dpsynth.releases.bins import make_binning
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.grid import Grid
 from dpsynth.table.rules import Rule
+from dpsynth.table.values import numbers_of
 
 #: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
 #: fifth of them of which none was.
 CANDIDATES, RAREST = 1_000_000, 1e-3
-#: Candidates that obey, at most, for each record that is wanted.
-_POOL = 4
-#: Total variation distance from a released marginal that is near enough, and sweeps of the raking.
-_NEAR, _SWEEPS = 2e-3, 25
+#: Candidates that obey for each record that is wanted: so many are asked for at once, and taken at most.
+_SPARE, _POOL = 1.2, 4
+#: Sweeps of the raking at most. It ends at this total variation distance from the released marginals, or
+#: after a sweep that leaves more than this share of it.
+_SWEEPS, _NEAR, _HELPS = 25, 5e-4, 0.99
+#: Share of the sample that would be taken again, if records could be, that asks for no more candidates.
+_TWICE = 0.02
 #: Rounds of exchanges.
 _ROUNDS = 100
 #: Ranges of a number whose released shares are kept.
@@ -126,11 +133,12 @@ def obeying(
     """
     pool: list[pd.DataFrame] = []
     drawn = held = 0
-    wanted, last = float(size), np.inf
+    targeted = encoder is not None and encoder.marginals is not None
+    wanted, spare = size, _SPARE if targeted else 1.0
     while True:
-        while held < min(np.ceil(wanted), _POOL * size):
+        while held < wanted:
             rate = max(held, 1) / max(drawn, 1) if drawn else 1.0
-            frame = make(int(np.clip((wanted - held) / rate, *at_once)))
+            frame = make(int(np.clip((spare * wanted - held) / rate, *at_once)))
             kept = _obey(frame, rules, record)
             drawn, held = drawn + len(frame), held + int(kept.sum())
             pool.append(frame[kept])
@@ -144,11 +152,14 @@ def obeying(
             for grid, (labels, _) in zip(encoder.grids, margins, strict=True)
         ]
         targets = [target for _, target in margins]
-        shares, gap = _inclusion(cells, targets, size)
-        # More candidates help where too few of them are of a kind that is needed more often.
-        if gap <= _NEAR or held >= _POOL * size or gap > 0.9 * last:
+        even = np.full(held, size / held)
+        free, least = _raked(even, cells, targets, size, capped=False)
+        shares, gap = _raked(free, cells, targets, size, capped=True)
+        # More candidates help where many would be taken twice, unless the noise of the counts hides it.
+        twice = np.maximum(free - 1.0, 0.0).sum() / size
+        if twice <= _TWICE or gap - least <= encoder.marginals.noise_share or held >= _POOL * size:
             break
-        pool, wanted, last = [frame], 1.5 * held, gap
+        pool, wanted = [frame], min(int(1.25 * held), _POOL * size)
     order = rng.permutation(len(frame))
     first = exact_counts(size, shares[order], rng) > 0
     # A share of 1 is drawn twice where it is rounded up: another record then takes the second place.
@@ -197,9 +208,9 @@ def fulfilling(
 
 def _obey(frame: pd.DataFrame, rules: Sequence[Rule], record: Acceptance) -> NDArray[np.bool_]:
     """Which records obey all rules, counted in the record."""
-    kept = np.ones(len(frame), dtype=bool)
+    kept, numbers = np.ones(len(frame), dtype=bool), numbers_of(frame)
     for rule in rules:
-        broken = rule.broken(frame)
+        broken = rule.truth(numbers)[1]
         record.obey[rule.text] = record.obey.get(rule.text, 0) + int((~broken).sum())
         kept &= ~broken
     record.candidates += len(frame)
@@ -224,25 +235,28 @@ def _refuse_rare(record: Acceptance, taken: int, of: int, what: str) -> None:
         )
 
 
-def _inclusion(cells: Sequence[Cells], targets: Sequence[Shares], size: int) -> tuple[Shares, float]:
-    """Probabilities of taking each record, sum ``size``, that bring all marginals near their targets.
+def _raked(
+    shares: Shares, cells: Sequence[Cells], targets: Sequence[Shares], size: int, *, capped: bool
+) -> tuple[Shares, float]:
+    """How often to take each record, sum ``size``, so that all marginals are near their targets.
+
+    ``shares``, shape (n,): to begin with. ``capped``: whether no record is taken more than once.
 
     Also the largest total variation distance that is left.
     """
-    shares = np.full(len(cells[0]), size / len(cells[0]))
+    gap = np.inf
     for _ in range(_SWEEPS):
-        gap = 0.0
+        last = gap
         for cell, target in zip(cells, targets, strict=True):
             current = np.bincount(cell, shares, len(target)) / size
-            gap = max(gap, 0.5 * float(np.abs(current - target).sum()))
             # A cell of which no record obeys cannot be filled, and takes no part.
             shares = shares * (target / np.where(current > 0, current, 1.0))[cell]
             shares = shares * (size / max(shares.sum(), 1e-300))
-        shares = _capped(shares, size)
-        if gap <= 0.25 * _NEAR:
+        shares = _capped(shares, size) if capped else shares
+        gap = max(_distance(cell, target, shares, size) for cell, target in zip(cells, targets, strict=True))
+        if gap <= _NEAR or gap > _HELPS * last:
             break
-    gaps = (_distance(cell, target, shares, size) for cell, target in zip(cells, targets, strict=True))
-    return shares, max(gaps)
+    return shares, gap
 
 
 def _capped(shares: NDArray[np.float64], size: int) -> NDArray[np.float64]:

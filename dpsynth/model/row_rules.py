@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.table.derived import add_derived, modelled_inputs, with_derived
+from dpsynth.table.column import Column
+from dpsynth.table.derived import add_derived, derived_numbers, modelled_inputs
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.rules import Rule, Truth
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import cast, days, stored_numbers
+from dpsynth.table.values import Numbers, cast, coded_values, days
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 #: Looks at the rules. After the first, values come from a row of the same patient, then from any.
 _ROUNDS = 4
 
@@ -45,22 +47,26 @@ def _changing(rule: Rule, schema: PatientSchema) -> set[str]:
 def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
     table, order = schema.table, schema.order
 
-    def at(levels: pd.DataFrame, time: pd.Series) -> Truth:
-        frame = levels[[name for name in levels.columns if name in schema.per_patient]]
-        frame = frame.assign(**{order: time})
-        return rule.truth(with_derived(frame, rule.columns, table.formulas, table.columns))
+    def at(levels: Numbers, time: Floats | None) -> Truth:
+        def numbers(column: Column) -> Floats:
+            return levels(column) if time is None or column.name != order else time
 
-    def truth(levels: pd.DataFrame) -> Truth:
+        return rule.truth(derived_numbers(numbers, table.formulas, table.columns))
+
+    def truth(levels: Numbers) -> Truth:
         if not schema.timed:
-            return at(levels, pd.Series(0, levels.index))
-        several, column = levels["rows"] > 1, table.column(order)
-        span = levels[f"{order} span"].where(several, 0)
-        open_end = span.isna().to_numpy()  # a level that the model gave wrongly
-        gone = span.fillna(0).to_numpy(dtype=np.float64) / days(column)
+            return at(levels, None)
+        column = table.column(order)
+        rows, first, span = (
+            levels(schema.levels[name]) for name in ("rows", f"{order} first", f"{order} span")
+        )
+        span = np.where(rows > 1, span, 0.0)
+        open_end = np.isnan(span)  # a level that the model gave wrongly
+        gone = np.where(open_end, 0.0, span) / days(column)
         # Rows begin earlier where the span would lead beyond the bounds.
-        start = np.minimum(stored_numbers(column, levels[f"{order} first"]), column.bounds[1] - gone)
+        start = np.minimum(first, column.bounds[1] - gone)
         (a_true, a_false), (b_true, b_false) = (
-            at(levels, cast(column, time, levels.index)) for time in (start, start + gone)
+            at(levels, coded_values(column, cast(column, time))) for time in (start, start + gone)
         )
         return a_true & b_true & ~open_end, a_false | b_false | open_end
 

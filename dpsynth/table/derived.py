@@ -37,10 +37,13 @@ from dpsynth.errors import of_records
 from dpsynth.table.column import Column
 from dpsynth.table.dates import moment_days
 from dpsynth.table.values import (
+    Numbers,
     amounts,
+    amounts_of,
     cast,
     category_numbers,
     days,
+    numbers_of,
     numeric_values,
     step_numbers,
     step_values,
@@ -395,14 +398,26 @@ def derived_values(
     NaN where an input is missing or there is no value: never an error, which would disclose a record. A
     column of the frame under its own name is not read.
     """
+    column = next(column for column in columns if column.name == name)
+    return derived_numbers(numbers_of(frame), derived, columns)(column)
+
+
+def derived_numbers(
+    numbers: Numbers, derived: Sequence[tuple[Column, Formula]], columns: Sequence[Column]
+) -> Numbers:
+    """Numbers of ``derived`` columns by their formulas, and of all others as they are given."""
+    if not derived:
+        return numbers
     known, of = {column.name: column for column in columns}, {column.name: entry for column, entry in derived}
-    inputs = {
-        part: derived_values(part, frame, derived, columns)
-        if part in of
-        else amounts(known[part], frame[part])
-        for part in of[name].inputs
-    }
-    return snapped(known[name], of[name].values(inputs) / days(known[name]))
+
+    def found(column: Column) -> Floats:
+        if column.name not in of:
+            return numbers(column)
+        formula = of[column.name]
+        inputs = {name: amounts_of(known[name], found(known[name])) for name in formula.inputs}
+        return snapped(column, formula.values(inputs) / days(column))
+
+    return found
 
 
 def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:

@@ -98,6 +98,14 @@ class Marginals:
         """Column names, in the schema's order."""
         return tuple(grid.column.name for grid in self.grids)
 
+    @property
+    def noise_share(self) -> float:
+        """Standard deviation of the noise in one count, at least, as a share of the records.
+
+        A record is in at least one count of each column. 0 without noise.
+        """
+        return (self.noise_multiplier or 0.0) * float(np.sqrt(len(self.grids))) / self.n
+
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays."""
         meta = {

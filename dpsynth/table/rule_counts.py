@@ -18,6 +18,7 @@ from dpsynth.table.derived import agreement, deviations
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
 from dpsynth.table.suggestions import Suggestion
+from dpsynth.table.values import numbers_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def count_rules(
 
 def _of_rules(rules: Iterable[Rule], frame: pd.DataFrame, *, declared: bool) -> Iterator[RuleCount]:
     for rule in rules:
-        true, false = rule.truth(frame)
+        true, false = rule.truth(numbers_of(frame))
         yield RuleCount(rule.text, declared, *_sums(true, false))
 
 

@@ -20,7 +20,7 @@ is compared with a column of dates. Differences of dates are days.
 
 As in SQL, a comparison with a missing value is neither true nor false. A record breaks a constraint only
 where it is false (CHECK), and a condition selects a record only where it is true (WHERE). So a rule is read
-as a function that gives where it is true and where it is false in a conformed frame.
+as a function of the columns' numbers that gives where it is true and where it is false.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.table.column import Column, Columns
 from dpsynth.table.dates import moment_days
-from dpsynth.table.values import amounts, numeric_values
+from dpsynth.table.values import Numbers, amounts_of, numbers_of, quantities
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 #: where a rule is true and where it is false; neither where a missing value leaves it open
 Truth = tuple[Bools, Bools]
-Reading = Callable[[pd.DataFrame], Truth]
+Reading = Callable[[Numbers], Truth]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -98,8 +98,8 @@ Sum = Sequence[Operand]
 def either(a: Reading, b: Reading) -> Reading:
     """True where one of two rules is, false where both are."""
 
-    def truth(frame: pd.DataFrame) -> Truth:
-        (a_true, a_false), (b_true, b_false) = a(frame), b(frame)
+    def truth(numbers: Numbers) -> Truth:
+        (a_true, a_false), (b_true, b_false) = a(numbers), b(numbers)
         return a_true | b_true, a_false & b_false
 
     return truth
@@ -108,8 +108,8 @@ def either(a: Reading, b: Reading) -> Reading:
 def negated(a: Reading) -> Reading:
     """True where a rule is false."""
 
-    def truth(frame: pd.DataFrame) -> Truth:
-        true, false = a(frame)
+    def truth(numbers: Numbers) -> Truth:
+        true, false = a(numbers)
         return false, true
 
     return truth
@@ -126,8 +126,8 @@ def missing(left: Sum) -> Reading:
     if len(left) > 1 or column is None:
         raise ValueError("'is' stands between a column and 'missing' or 'not missing'")
 
-    def truth(frame: pd.DataFrame) -> Truth:
-        absent = frame[column.name].isna().to_numpy(dtype=bool)
+    def truth(numbers: Numbers) -> Truth:
+        absent = np.isnan(numbers(column))
         return absent, ~absent
 
     return truth
@@ -167,8 +167,8 @@ def compared(left: Sum, sign: str, right: Sum) -> Reading:
     special = sign in _EQUALITY
     sides = [_side(side[0], lists[0] if lists else None, special) for side in (left, right)]
 
-    def truth(frame: pd.DataFrame) -> Truth:
-        a, b = (side(frame) for side in sides)
+    def truth(numbers: Numbers) -> Truth:
+        a, b = (side(numbers) for side in sides)
         return _where_known(_COMPARE[sign](a, b), a + b)
 
     return truth
@@ -213,13 +213,13 @@ def _sums_compared(left: Sum, sign: str, right: Sum) -> Reading:
                 f"in quotes, such as '{_shown(right)}'"
             )
 
-    def truth(frame: pd.DataFrame) -> Truth:
-        total, size = np.zeros(len(frame)), np.zeros(len(frame))
+    def truth(numbers: Numbers) -> Truth:
+        total = size = np.zeros(1)
         for operand, minus in terms:
             values = (
                 np.float64(operand.number)
                 if operand.column is None
-                else amounts(operand.column, frame[operand.column.name])
+                else amounts_of(operand.column, numbers(operand.column))
             )
             total, size = total - values if minus else total + values, size + np.abs(values)
         total[np.abs(total) <= _ROUNDING * size] = 0.0
@@ -233,23 +233,21 @@ def _where_known(holds: Bools, values: Floats) -> Truth:
     return holds & known, ~holds & known
 
 
-def _side(
-    operand: Operand, categories: tuple[Any, ...] | None, special: bool
-) -> Callable[[pd.DataFrame], Any]:
+def _side(operand: Operand, categories: tuple[Any, ...] | None, special: bool) -> Callable[[Numbers], Any]:
     """Give an operand's numbers (with codes if ``special``) or places among categories, NaN if missing."""
     column = operand.column
     if column is not None and column.is_numeric and special:
-        return lambda frame: frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+        return lambda numbers: numbers(column)
     if column is not None:
-        return lambda frame: numeric_values(column, frame[column.name])
+        return lambda numbers: quantities(column, numbers(column))
     if categories is None:
         if operand.number is None:
             raise ValueError(f"the text {operand} cannot be compared with a numeric column")
-        return lambda frame: np.float64(operand.number)
+        return lambda _: np.float64(operand.number)
     places = [i for i, category in enumerate(categories) if operand.means(category)]
     if not places:
         raise ValueError(f"{operand} is not a declared category ({few(map(repr, categories))})")
-    return lambda frame: np.float64(places[0])
+    return lambda _: np.float64(places[0])
 
 
 def _check_clear(left: Operand, sign: str, right: Operand) -> None:
@@ -407,19 +405,19 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule read from text. ``truth`` gives where it is true and false in a conformed frame."""
+    """A rule read from text. ``truth`` gives where it is true and false, by the columns' numbers."""
 
     text: str
-    truth: Callable[[pd.DataFrame], Truth]
+    truth: Reading
     columns: frozenset[str]
 
     def broken(self, frame: pd.DataFrame) -> Bools:
         """Return which records of a conformed frame break the rule, shape (n,): where it is false."""
-        return self.truth(frame)[1]
+        return self.truth(numbers_of(frame))[1]
 
     def selected(self, frame: pd.DataFrame) -> Bools:
         """Return which records of a conformed frame the rule selects, shape (n,): where it is true."""
-        return self.truth(frame)[0]
+        return self.truth(numbers_of(frame))[0]
 
 
 def parse_rule(text: str, schema: Columns, what: str = "constraint") -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
 from dpsynth.table.dates import SECONDS, from_moments, series_moments
+
+#: Gives a column's `coded_values`, shape (n,).
+Numbers = Callable[[Column], NDArray[np.float64]]
 
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
@@ -40,11 +44,32 @@ def numeric_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64
     >>> numeric_values(grade, pd.Series(["high", None])).tolist()
     [1.0, nan]
     """
+    return quantities(column, coded_values(column, series))
+
+
+def quantities(column: Column, coded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Make special codes missing among a column's `coded_values`."""
+    return np.where(is_special(column, coded), np.nan, coded) if column.special else coded
+
+
+def coded_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
+    """Numbers with special codes, or positions among the categories, NaN where missing, shape (n,)."""
     if column.is_numeric:
-        numbers = stored_numbers(column, series)
-        return np.where(is_special(column, numbers), np.nan, numbers) if column.special else numbers
+        return stored_numbers(column, series)
     codes = category_codes(column, series)
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
+
+
+def numbers_of(frame: pd.DataFrame) -> Numbers:
+    """Read columns of a conformed frame, each once."""
+    found: dict[str, NDArray[np.float64]] = {}
+
+    def numbers(column: Column) -> NDArray[np.float64]:
+        if column.name not in found:
+            found[column.name] = coded_values(column, frame[column.name])
+        return found[column.name]
+
+    return numbers
 
 
 def positions(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -80,10 +105,14 @@ def amounts(column: Column, series: pd.Series) -> NDArray[np.float64]:
 
     Dates are days since 1970-01-01, with or without a time of day: their differences are days.
     """
+    return amounts_of(column, coded_values(column, series))
+
+
+def amounts_of(column: Column, coded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same of a column's `coded_values`."""
     if column.is_numeric:
-        return numeric_values(column, series) * days(column)
-    numbers = np.array([*category_numbers(column), np.nan])
-    return numbers[category_codes(column, series)]
+        return quantities(column, coded) * days(column)
+    return np.array([*category_numbers(column), np.nan])[positions(coded)]
 
 
 def is_special(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from dpsynth.errors import InputError, RejectionError
 from dpsynth.model.generator import BLOCK, SMALLEST_BLOCK, GeneratorModel
 from dpsynth.model.postprocess import matched_draws
 from dpsynth.model.rejection import Acceptance, margin
+from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Counting, Marginals, make_grids
 from dpsynth.table.rules import parse_rule
@@ -76,7 +77,9 @@ def fitted() -> DPWGANGP:
     return model.fit(cohort(), schema=SCHEMA)
 
 
-def marginal_model(schema: Schema, *probabilities: list[float], seed: int = 0) -> GeneratorModel:
+def marginal_model(
+    schema: Schema, *probabilities: list[float], seed: int = 0, noise: float | None = None
+) -> GeneratorModel:
     """Independent columns of these probabilities, random where they are not given."""
     rng = np.random.default_rng(seed)
     grids = make_grids(schema.modelled)
@@ -85,7 +88,7 @@ def marginal_model(schema: Schema, *probabilities: list[float], seed: int = 0) -
         np.array(given[j]) if j in given else rng.dirichlet(np.full(grid.size, 2.0))
         for j, grid in enumerate(grids)
     )
-    encoder = Encoder(schema.modelled, Marginals(grids, p, 1000.0, None, Counting()))
+    encoder = Encoder(schema.modelled, Marginals(grids, p, 1000.0, noise, Counting()))
     return GeneratorModel(schema, encoder, None, None, latent=1, latent_law="normal")
 
 
@@ -161,6 +164,35 @@ def test_released_marginals_are_kept(fitted):
     assert not frame.duplicated().any()
     moved = fitted.acceptance_.moved
     assert moved is not None and max(distances(model, frame)) == pytest.approx(moved[0])
+
+
+def test_few_more_records_are_drawn_than_are_kept(fitted):
+    """Catches several times as many draws as records, if exchanges let nearly all draws obey."""
+    fitted.sample(6000, random_state=0)
+    assert fitted.acceptance_.candidates < 1.3 * 6000
+
+
+def test_counts_that_noise_hides_ask_for_no_more_draws():
+    """Catches draws for the sake of noise: counts that are exact are sought with more of them."""
+    low, high = (Column(name=name, kind="integer", lower=0, upper=9) for name in ("low", "high"))
+    schema = Schema(columns=(low, high), constraints=("low <= high",))
+    drawn = []
+    for noise in (None, 300.0):
+        model = marginal_model(schema, [0.1] * 10, [0.1] * 10, noise=noise)
+        record = Acceptance()
+        assert len(model.sample(2000, np.random.default_rng(0), record=record)) == 2000
+        drawn.append(record.candidates)
+    assert drawn[1] < 0.5 * drawn[0]
+
+
+def test_the_noise_of_a_count_is_not_overrated(fitted):
+    """Catches samples that end too far from the counts, since more noise is assumed than was added."""
+    marginals = fitted.model_.encoder.marginals
+    release = MarginalsRelease(
+        schema=SCHEMA.modelled, n=marginals.n, noise_multiplier=marginals.noise_multiplier
+    )
+    exact = release.noise_std / marginals.n
+    assert 0.8 * exact < marginals.noise_share <= exact * (1 + 1e-9)
 
 
 def test_the_law_is_the_nearest_with_these_marginals():

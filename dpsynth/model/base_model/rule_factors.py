@@ -20,11 +20,12 @@ from dpsynth.errors import InputError
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import make_binning
-from dpsynth.table.derived import modelled_inputs, with_derived
+from dpsynth.table.derived import derived_numbers, modelled_inputs
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import make_grids
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
+from dpsynth.table.values import Numbers, numbers_of
 
 #: Draws that a rule is tried on, and for each combination of bins at least and at most.
 _DRAWS, _EACH = 300_000, (8, 64)
@@ -77,7 +78,7 @@ def check_possible(schema: Schema, rules: Sequence[Rule]) -> None:
     for _ in range(_TRIES):
         drawn = base_model.sample_cells(_TRIED, rng)
         frame = _decoded(grids, drawn.T, rng)
-        kept = [obeyed(rule, frame, schema) for rule in rules]
+        kept = [obeyed(rule, numbers_of(frame), schema) for rule in rules]
         if np.logical_and.reduce(kept).any():
             return
         counts += np.sum(kept, axis=1)
@@ -106,7 +107,7 @@ def _shares(
         each = 1  # a bin is one value
     bins = np.unravel_index(np.repeat(np.arange(combinations), each), sizes)
     cells = [base_model.column_cells(j, drawn, rng) for j, drawn in zip(columns, bins, strict=True)]
-    kept = obeyed(rule, _decoded(own, cells, rng), schema)
+    kept = obeyed(rule, numbers_of(_decoded(own, cells, rng)), schema)
     return kept.reshape(combinations, each).mean(axis=1).reshape(sizes)
 
 
@@ -123,6 +124,6 @@ def _decoded(
     return pd.DataFrame({grid.column.name: grid.decode(c, rng.random(len(c))) for grid, c in pairs})
 
 
-def obeyed(rule: Rule, frame: pd.DataFrame, schema: Schema) -> NDArray[np.bool_]:
+def obeyed(rule: Rule, numbers: Numbers, schema: Schema) -> NDArray[np.bool_]:
     """Whether records obey that have the modelled columns which the rule needs, shape (n,)."""
-    return ~rule.broken(with_derived(frame, rule.columns, schema.formulas, schema.columns))
+    return ~rule.truth(derived_numbers(numbers, schema.formulas, schema.columns))[1]
