@@ -9,24 +9,23 @@ released numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.model.base_model.missing_counts import conditional, lacking_bins, missing_values
+from dpsynth.model.blocks import in_blocks
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import Binning
-from dpsynth.releases.features import OUTCOME_WEIGHT, values_of
+from dpsynth.releases.features import OUTCOME_WEIGHT
 
 Floats = NDArray[np.float32]
 
-#: Records that are swept together at most, so that their arrays stay in cache, and number of such blocks that
-#: are equally long, for as many cores.
-_BLOCK, _ALIKE = 8192, 2
+#: Records that are swept together at most, so that their arrays stay in cache.
+_BLOCK = 8192
+#: A product with no more rows is faster row by row: with more, BLAS first copies the other matrix.
+_FEW_ROWS = 8
 
 
 class HeatBath:
@@ -49,10 +48,10 @@ class HeatBath:
         self.panel, self.still = list(panel), still
         #: bin of missing values, of the panel's columns
         self.last = lacking_bins(binnings)
-        #: For each column the tables that hold it: other columns, their sizes, log conditionals, it first.
+        #: For each column the tables that hold it: other columns, their sizes, log conditionals, it last.
         self.tables: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in self.last]
         first = np.maximum(binnings[root].probabilities, 1e-12)
-        self.tables[root].append(((), (), np.log(first)[:, None].astype(np.float32)))
+        self.tables[root].append(((), (), np.log(first)[None].astype(np.float32)))
         tables = [
             ((*parents, child), np.log(conditional(table)).astype(np.float32))
             for parents, child, table in factors
@@ -60,9 +59,9 @@ class HeatBath:
         for family, logs in (*tables, *rules):
             for place, column in enumerate(family):
                 others = family[:place] + family[place + 1 :]
-                moved = np.moveaxis(logs, place, 0)
-                flat = np.ascontiguousarray(moved.reshape(logs.shape[place], -1))
-                self.tables[column].append((others, moved.shape[1:], flat))
+                moved = np.moveaxis(logs, place, -1)
+                flat = np.ascontiguousarray(moved.reshape(-1, logs.shape[place]))
+                self.tables[column].append((others, moved.shape[:-1], flat))
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
@@ -82,43 +81,82 @@ class HeatBath:
                 self.sweep(swept, reweighting, rng, times)
                 draws[moving] = swept
                 return
-        blocks = _ALIKE * max(math.ceil(len(draws) / (_ALIKE * _BLOCK)), 1)
-        size = max(math.ceil(len(draws) / blocks), 1)
-        starts = range(0, len(draws), size)
-        seeds = rng.integers(2**63, size=len(starts))
+        energies = _Energies(reweighting)
 
-        def work(start: int, seed: int) -> None:
-            part = draws[start : start + size]
-            _Sweeper(self, reweighting, part, np.random.Generator(np.random.SFC64(seed))).run(times)
+        def work(part: slice, own: np.random.Generator) -> None:
+            _Sweeper(self, energies, draws[part], own).run(times)
 
-        with ThreadPoolExecutor(max_workers=min(cpu_count() or 1, max(len(starts), 1))) as pool:
-            for _ in pool.map(work, starts, seeds):
-                pass
+        in_blocks(work, len(draws), _BLOCK, rng)
+
+
+class _Energies:
+    """A reweighting by rows: each column's numbers, then those of its halves that are not 0 everywhere.
+
+    ``rows``: of each column.
+    ``numbers``, shapes (its rows, bins).
+    ``pairs``, shapes (.., rows of all): the energy's slope along each number, per number of the other
+        columns. Slopes that the outcome multiplies follow, of numbers and halves.
+    ``plain``, ``thirds``, shapes (rows of all, rows of all): the same of all columns. The second is None
+        without an outcome.
+    ``lengths``, shapes (bins, 3): squares by which a vector's length grows, compared with the longest.
+    """
+
+    def __init__(self, reweighting: Reweighting) -> None:
+        features = self.features = reweighting.features
+        self.reweighting, outcome = reweighting, features.outcome
+        self.rows: list[slice] = []
+        self.numbers: list[Floats] = []
+        kept, halved = [], []  # places among the features' numbers
+        for j, (table, half) in enumerate(zip(features.tables, features.halves, strict=True)):
+            some = half.any(axis=0) & (outcome is not None and outcome != j)
+            start = len(kept)
+            kept += [*range(features.ends[j], features.ends[j + 1]), *(features.ends[j] + np.flatnonzero(some))]
+            halved += [False] * table.shape[1] + [True] * int(some.sum())
+            self.rows.append(slice(start, len(kept)))
+            self.numbers.append(np.ascontiguousarray(np.hstack([table, half[:, some]]).T))
+        places, whole = np.array(kept, dtype=np.int64), ~np.array(halved, dtype=bool)
+        blocks = [
+            reweighting.pairs[:, start : start + features.size][np.ix_(places, places)]
+            for start in range(0, reweighting.pairs.shape[1], max(features.size, 1))
+        ] or [np.zeros((0, 0), np.float32)]
+        both, neither = np.outer(whole, whole), np.outer(~whole, ~whole)
+        self.plain = np.where(both, blocks[0], np.float32(0.0))
+        self.thirds = None
+        if outcome is not None:
+            self.thirds = np.float32(OUTCOME_WEIGHT) * np.where(both, blocks[1], neither * blocks[2])
+        self.pairs: list[Floats] = []
+        for j, rows in enumerate(self.rows):
+            own = [self.plain[rows][: features.tables[j].shape[1]]]
+            if self.thirds is not None and j != outcome:
+                own.append(self.thirds[rows])
+            self.pairs.append(np.vstack(own))
+        longest = np.float32(features.cap**2)
+        self.lengths = [
+            np.column_stack([np.ones_like(squares[0]), *squares]) / longest for squares in features.squares
+        ]
 
 
 class _Sweeper:
     """Records in a sweep, one in each column of the arrays, which is faster."""
 
     def __init__(
-        self, bath: HeatBath, reweighting: Reweighting, draws: NDArray[np.int64], rng: np.random.Generator
+        self, bath: HeatBath, energies: _Energies, draws: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        self.bath, self.reweighting, self.rng = bath, reweighting, rng
+        self.bath, self.energies, self.rng = bath, energies, rng
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
-        features = reweighting.features
-        self.values = np.ascontiguousarray(features.values(draws).T)
-        self.total, self.products, self.outcome = features.sums(draws)
-        self.pairs = reweighting.pairs[:, : features.size]
-        self.energy = _energy(self.pairs, self.values)
-        if features.outcome is not None:
-            self.halves = np.ascontiguousarray(values_of(features.halves, draws).T)
-            thirds = np.float32(OUTCOME_WEIGHT) * reweighting.pairs[:, features.size :]
-            self.thirds, self.halved = thirds[:, : features.size], thirds[:, features.size :]
+        self.values = np.vstack(
+            [numbers.take(bins, axis=1) for numbers, bins in zip(energies.numbers, self.columns, strict=True)]
+        )
+        self.total, self.products, self.outcome = energies.features.sums(draws)
+        self.energy = _energy(energies.plain, self.values)
+        if energies.features.outcome is not None and energies.thirds is not None:
             #: the outcome's number; a view, which follows the draws
-            self.number = self.values[features.ends[features.outcome]]
+            self.number = self.values[energies.rows[energies.features.outcome].start]
             #: what an outcome of 1 adds to the energy
-            self.per_outcome = _energy(self.thirds, self.values) + _energy(self.halved, self.halves)
-            self.energy = self.energy + self.number * self.per_outcome
+            self.per_outcome = _energy(energies.thirds, self.values)
+            self.energy += self.number * self.per_outcome
         self.missing = bath.missing(draws)
+        self.ones = np.ones(len(draws), np.float32)
 
     def run(self, times: int) -> None:
         for _ in range(times):
@@ -128,99 +166,86 @@ class _Sweeper:
 
     def draw(self, j: int) -> None:
         """Draw column j of every record given the others, with energies linear in its numbers."""
-        features, reweighting = self.reweighting.features, self.reweighting
-        here = slice(features.ends[j], features.ends[j + 1])
-        table, squares = features.tables[j], features.squares[j]
-        slope, total, products = self.pairs[here] @ self.values, self.total, self.products
+        energies, features, total, products = self.energies, self.energies.features, self.total, self.products
+        own, numbers, squares = self.values[energies.rows[j]], energies.numbers[j], features.squares[j]
+        slopes, thirds = _times(energies.pairs[j], self.values), None
         if j == features.outcome:
-            slope = slope + self.per_outcome
+            slopes += self.per_outcome
         else:
             left = squares.take(self.columns[j], axis=1)
             total = total - left
             products = products - total * left
-        rest = self.energy - (slope * self.values[here]).sum(axis=0)
-        slopes, base, thirds = [(table, slope)], rest, self._thirds(j, here)
-        if thirds:
-            lost = _inner(thirds, here)
-            slopes += [(numbers, self.number * third) for numbers, _, third in thirds]
-            base = rest - self.number * lost
-        logits = self._scales(j, total, products)
-        logits *= _linear(slopes, base)
-        logits += reweighting.columns[j][:, None]
-        for others, sizes, logs in self.bath.tables[j]:
-            logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
+            if features.outcome is not None:
+                plain, thirds = np.split(slopes, [len(slopes) - len(own)])
+                slopes = self.number * thirds
+                slopes[: len(plain)] += plain
+        rest = self.energy - (slopes * own).sum(axis=0)
+        logits = np.column_stack([np.ones(numbers.shape[1], np.float32), numbers.T]) @ np.vstack([rest, slopes])
+        logits /= self._lengths(j, total, products)
+        logits += self._logs(j).T
         if j in self.bath.panel:
+            missing = self.energies.reweighting.missing
             without = self.missing - (self.columns[j] == self.bath.last[j])
-            logits[self.bath.last[j]] += reweighting.missing[without + 1] - reweighting.missing[without]
+            logits[self.bath.last[j]] += missing[without + 1] - missing[without]
         new = draw_logits(logits, self.rng)
         if j in self.bath.panel:
             self.missing = without + (new == self.bath.last[j])
         self.columns[j] = new
-        self.values[here] = table.T.take(new, axis=1)
-        self.energy = rest + (slope * self.values[here]).sum(axis=0)
-        if thirds:
-            for numbers, kept, _ in thirds[1:]:
-                kept[here] = numbers.T.take(new, axis=1)
-            won = _inner(thirds, here) - lost
-            self.per_outcome = self.per_outcome + won
-            self.energy = self.energy + self.number * won
+        entered = numbers.take(new, axis=1)
+        self.energy = rest + (slopes * entered).sum(axis=0)
+        if thirds is not None:
+            self.per_outcome += (thirds * (entered - own)).sum(axis=0)
+        own[:] = entered
         if j == features.outcome:
             self.outcome = squares[0].take(new)
         else:
             entered = squares.take(new, axis=1)
             self.total, self.products = total + entered, products + total * entered
 
-    def _thirds(self, j: int, here: slice) -> list[tuple[Floats, Floats, Floats]]:
-        """Column j's part of an outcome's energy: its numbers by bin, by record, and their slopes."""
-        features = self.reweighting.features
-        if features.outcome in (None, j):
-            return []
-        thirds = [(features.tables[j], self.values, self.thirds[here] @ self.values)]
-        if features.halves[j].any():
-            thirds.append((features.halves[j], self.halves, self.halved[here] @ self.halves))
-        return thirds
-
-    def _scales(self, j: int, total: Floats, products: Floats) -> Floats:
-        """Factor of each record, by the bin of column j: squared lengths are linear in its squares.
+    def _lengths(self, j: int, total: Floats, products: Floats) -> Floats:
+        """Length of each record by the bin of column j, compared with the longest, at least 1.
 
         ``total``, ``products``, shapes (2, n): of all columns but j and the outcome, see `length_of`.
         """
-        features, (square, half) = self.reweighting.features, self.reweighting.features.squares[j][:, :, None]
         weight, outcome = np.float32(OUTCOME_WEIGHT**2), self.outcome
         by_outcome = weight * products.sum(axis=0) + total[0]
-        if j == features.outcome:
-            scale = _linear([(square, by_outcome[None])], products[0])
+        if j == self.energies.features.outcome:
+            parts = [products[0], by_outcome, np.zeros_like(by_outcome)]
         else:
             weighted = weight * outcome * total
-            slopes = [(square, (total[0] + outcome + weighted[0])[None]), (half, weighted[1:])]
-            scale = _linear(slopes, products[0] + outcome * by_outcome)
-        # a vector no longer than the cap stays as it is
-        np.maximum(scale, np.float32(features.cap**2), out=scale)
-        return np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
+            parts = [products[0] + outcome * by_outcome, total[0] + outcome + weighted[0], weighted[1]]
+        # squared lengths are linear in the squares of column j
+        length = self.energies.lengths[j] @ np.vstack(parts)
+        np.maximum(length, self.ones, out=length)  # an array of ones is faster than the number
+        return np.sqrt(length, out=length)
 
-    def _cells(self, others: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
-        """Place of each record among the cells of other columns."""
-        cell = self.columns[others[0]]
-        for column, size in zip(others[1:], sizes[1:], strict=True):
-            cell = cell * size + self.columns[column]
-        return cell
+    def _logs(self, j: int) -> Floats:
+        """Sum of column j's terms and of its tables' log conditionals, shape (n, bins)."""
+        found = None
+        for others, sizes, logs in self.bath.tables[j]:
+            cell = np.zeros(len(self.ones), np.int64)
+            for column, size in zip(others, sizes, strict=True):
+                cell = cell * size + self.columns[column]
+            if found is None:
+                found = (logs + self.energies.reweighting.columns[j]).take(cell, axis=0)
+            else:
+                found += logs.take(cell, axis=0)
+        return found
+
+
+def _times(matrix: Floats, values: Floats) -> Floats:
+    """Product of a matrix of few rows with one of many columns."""
+    if len(matrix) > _FEW_ROWS:
+        return matrix @ values
+    product = np.empty((len(matrix), values.shape[1]), np.float32)
+    for row, out in zip(matrix, product, strict=True):
+        np.dot(row, values, out=out)
+    return product
 
 
 def _energy(pairs: Floats, values: Floats) -> Floats:
     """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
     return np.asarray(0.5 * ((pairs @ values) * values).sum(axis=0))
-
-
-def _inner(thirds: Sequence[tuple[Floats, Floats, Floats]], here: slice) -> Floats:
-    """Energy from a column's numbers, shape (n,)."""
-    return np.asarray(sum((third * kept[here]).sum(axis=0) for _, kept, third in thirds))
-
-
-def _linear(terms: Sequence[tuple[Floats, Floats]], rest: Floats) -> Floats:
-    """Sum of products of (bins, numbers) with (numbers, n), and of what is the same for all bins."""
-    tables, slopes = zip(*terms, strict=True)
-    one = np.ones((len(tables[0]), 1), dtype=np.float32)
-    return np.asarray(np.hstack([*tables, one]) @ np.vstack([*slopes, rest[None]]))
 
 
 def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
