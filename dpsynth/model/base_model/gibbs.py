@@ -90,50 +90,55 @@ class HeatBath:
 
 
 class _Energies:
-    """A reweighting by rows: each column's numbers, then those of its halves that are not 0 everywhere.
+    """A reweighting by rows: the numbers of all columns, then those of their halves that are not always 0.
 
-    ``rows``: of each column.
-    ``numbers``, shapes (its rows, bins).
-    ``pairs``, shapes (.., rows of all): the energy's slope along each number, per number of the other
-        columns. Slopes that the outcome multiplies follow, of numbers and halves.
-    ``plain``, ``thirds``, shapes (rows of all, rows of all): the same of all columns. The second is None
-        without an outcome.
+    ``size``: of the numbers.
+    ``rows``, shapes (rows of a column,): its numbers, and then its halves if the outcome multiplies these.
+    ``numbers``, shapes (rows of a column, bins).
+    ``plain``, shape (size, size): the energy of each product.
+    ``thirds``, shapes (size, size) and (halves, halves): the same of products with the outcome, or nothing.
     ``lengths``, shapes (bins, 3): squares by which a vector's length grows, compared with the longest.
     """
 
     def __init__(self, reweighting: Reweighting) -> None:
         features = self.features = reweighting.features
-        self.reweighting, outcome = reweighting, features.outcome
-        self.rows: list[slice] = []
+        size, outcome = features.size, features.outcome
+        self.reweighting, self.size = reweighting, size
+        halved = np.concatenate([half.any(axis=0) for half in features.halves])
+        if outcome is None:
+            halved[:] = False
+        else:
+            halved[features.ends[outcome] : features.ends[outcome + 1]] = False
+        place = size + np.cumsum(halved) - 1
+        self.rows: list[NDArray[np.int64]] = []
         self.numbers: list[Floats] = []
-        kept, halved = [], []  # places among the features' numbers
         for j, (table, half) in enumerate(zip(features.tables, features.halves, strict=True)):
-            some = half.any(axis=0) & (outcome is not None and outcome != j)
-            start = len(kept)
-            kept += [*range(features.ends[j], features.ends[j + 1]), *(features.ends[j] + np.flatnonzero(some))]
-            halved += [False] * table.shape[1] + [True] * int(some.sum())
-            self.rows.append(slice(start, len(kept)))
-            self.numbers.append(np.ascontiguousarray(np.hstack([table, half[:, some]]).T))
-        places, whole = np.array(kept, dtype=np.int64), ~np.array(halved, dtype=bool)
-        blocks = [
-            reweighting.pairs[:, start : start + features.size][np.ix_(places, places)]
-            for start in range(0, reweighting.pairs.shape[1], max(features.size, 1))
-        ] or [np.zeros((0, 0), np.float32)]
-        both, neither = np.outer(whole, whole), np.outer(~whole, ~whole)
-        self.plain = np.where(both, blocks[0], np.float32(0.0))
-        self.thirds = None
+            here = np.arange(features.ends[j], features.ends[j + 1])
+            some = here[halved[here]]
+            self.rows.append(np.concatenate([here, place[some]]))
+            self.numbers.append(np.ascontiguousarray(np.hstack([table, half[:, some - features.ends[j]]]).T))
+        self.plain = reweighting.pairs[:, :size]
+        self.thirds: list[Floats] = []
         if outcome is not None:
-            self.thirds = np.float32(OUTCOME_WEIGHT) * np.where(both, blocks[1], neither * blocks[2])
-        self.pairs: list[Floats] = []
-        for j, rows in enumerate(self.rows):
-            own = [self.plain[rows][: features.tables[j].shape[1]]]
-            if self.thirds is not None and j != outcome:
-                own.append(self.thirds[rows])
-            self.pairs.append(np.vstack(own))
+            weighed = np.float32(OUTCOME_WEIGHT) * reweighting.pairs[:, size:]
+            self.thirds = [weighed[:, :size], weighed[:, size:][np.ix_(halved, halved)]]
         longest = np.float32(features.cap**2)
         self.lengths = [
             np.column_stack([np.ones_like(squares[0]), *squares]) / longest for squares in features.squares
         ]
+
+    def slopes(self, j: int, values: Floats) -> tuple[Floats, Floats | None]:
+        """How the energy grows with column j's rows, given the other columns, shapes (rows, n).
+
+        The second is per number of the outcome, and nothing for the outcome itself.
+        """
+        size, rows = self.size, self.rows[j]
+        here = rows[rows < size]
+        if not self.thirds or j == self.features.outcome:
+            return _times(self.plain[here], values[:size]), None
+        both = _times(np.vstack([self.plain[here], self.thirds[0][here]]), values[:size])
+        halves = _times(self.thirds[1][rows[len(here) :] - size], values[size:])
+        return both[: len(here)], np.vstack([both[len(here) :], halves])
 
 
 class _Sweeper:
@@ -144,16 +149,17 @@ class _Sweeper:
     ) -> None:
         self.bath, self.energies, self.rng = bath, energies, rng
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
-        self.values = np.vstack(
-            [numbers.take(bins, axis=1) for numbers, bins in zip(energies.numbers, self.columns, strict=True)]
-        )
+        self.values = np.empty((max((rows.max(initial=-1) for rows in energies.rows), default=-1) + 1, len(draws)), np.float32)
+        for rows, numbers, bins in zip(energies.rows, energies.numbers, self.columns, strict=True):
+            self.values[rows] = numbers.take(bins, axis=1)
         self.total, self.products, self.outcome = energies.features.sums(draws)
-        self.energy = _energy(energies.plain, self.values)
-        if energies.features.outcome is not None and energies.thirds is not None:
+        numbers, halves = np.split(self.values, [energies.size])
+        self.energy = _energy(energies.plain, numbers)
+        if energies.features.outcome is not None:
             #: the outcome's number; a view, which follows the draws
-            self.number = self.values[energies.rows[energies.features.outcome].start]
+            self.number = self.values[energies.features.ends[energies.features.outcome]]
             #: what an outcome of 1 adds to the energy
-            self.per_outcome = _energy(energies.thirds, self.values)
+            self.per_outcome = _energy(energies.thirds[0], numbers) + _energy(energies.thirds[1], halves)
             self.energy += self.number * self.per_outcome
         self.missing = bath.missing(draws)
         self.ones = np.ones(len(draws), np.float32)
@@ -167,19 +173,18 @@ class _Sweeper:
     def draw(self, j: int) -> None:
         """Draw column j of every record given the others, with energies linear in its numbers."""
         energies, features, total, products = self.energies, self.energies.features, self.total, self.products
-        own, numbers, squares = self.values[energies.rows[j]], energies.numbers[j], features.squares[j]
-        slopes, thirds = _times(energies.pairs[j], self.values), None
+        rows, numbers, squares = energies.rows[j], energies.numbers[j], features.squares[j]
+        own, (slopes, thirds) = self.values[rows], energies.slopes(j, self.values)
         if j == features.outcome:
             slopes += self.per_outcome
         else:
             left = squares.take(self.columns[j], axis=1)
             total = total - left
             products = products - total * left
-            if features.outcome is not None:
-                plain, thirds = np.split(slopes, [len(slopes) - len(own)])
-                slopes = self.number * thirds
+            if thirds is not None:
+                plain, slopes = slopes, self.number * thirds
                 slopes[: len(plain)] += plain
-        rest = self.energy - (slopes * own).sum(axis=0)
+        rest = self.energy - _inner(slopes, own)
         logits = np.column_stack([np.ones(numbers.shape[1], np.float32), numbers.T]) @ np.vstack([rest, slopes])
         logits /= self._lengths(j, total, products)
         logits += self._logs(j).T
@@ -192,10 +197,10 @@ class _Sweeper:
             self.missing = without + (new == self.bath.last[j])
         self.columns[j] = new
         entered = numbers.take(new, axis=1)
-        self.energy = rest + (slopes * entered).sum(axis=0)
+        self.energy = rest + _inner(slopes, entered)
         if thirds is not None:
-            self.per_outcome += (thirds * (entered - own)).sum(axis=0)
-        own[:] = entered
+            self.per_outcome += _inner(thirds, entered - own)
+        self.values[rows] = entered
         if j == features.outcome:
             self.outcome = squares[0].take(new)
         else:
@@ -223,8 +228,8 @@ class _Sweeper:
         """Sum of column j's terms and of its tables' log conditionals, shape (n, bins)."""
         found = None
         for others, sizes, logs in self.bath.tables[j]:
-            cell = np.zeros(len(self.ones), np.int64)
-            for column, size in zip(others, sizes, strict=True):
+            cell = self.columns[others[0]] if others else np.zeros(len(self.ones), np.int64)
+            for column, size in zip(others[1:], sizes[1:], strict=True):
                 cell = cell * size + self.columns[column]
             if found is None:
                 found = (logs + self.energies.reweighting.columns[j]).take(cell, axis=0)
@@ -245,7 +250,12 @@ def _times(matrix: Floats, values: Floats) -> Floats:
 
 def _energy(pairs: Floats, values: Floats) -> Floats:
     """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
-    return np.asarray(0.5 * ((pairs @ values) * values).sum(axis=0))
+    return np.float32(0.5) * _inner(pairs @ values, values)
+
+
+def _inner(one: Floats, other: Floats) -> Floats:
+    """Inner product of each record's two vectors, shape (n,)."""
+    return np.einsum("kn,kn->n", one, other)
 
 
 def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
