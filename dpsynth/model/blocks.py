@@ -10,9 +10,14 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from os import cpu_count
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 #: Blocks come in this number of equally long ones, for as many cores.
 _ALIKE = 2
@@ -36,11 +41,21 @@ def in_blocks(
     size = max(math.ceil(n / (_ALIKE * max(math.ceil(n / (_ALIKE * most)), 1))), 1)
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     streams = [np.random.Generator(np.random.SFC64(seed)) for seed in rng.integers(2**63, size=len(parts))]
-    workers = min(cpu_count() or 1, len(parts))
-    if workers < 2 or getattr(_thread, "works", False):
+    if getattr(_thread, "works", False):
         for part, stream in zip(parts, streams, strict=True):
             work(part, stream)
         return
-    with ThreadPoolExecutor(workers, initializer=lambda: setattr(_thread, "works", True)) as pool:
+    # threads of BLAS would wait for each other's small products, at full load
+    with (
+        _libraries().limit(limits=1, user_api="blas"),
+        ThreadPoolExecutor(cpu_count(), initializer=setattr, initargs=(_thread, "works", True)) as pool,
+    ):
         for _ in pool.map(work, parts, streams):
             pass
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+    return ThreadpoolController()

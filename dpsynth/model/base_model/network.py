@@ -35,6 +35,7 @@ from dpsynth.model.base_model.missing_counts import (
     missing_values,
     with_mean,
 )
+from dpsynth.model.blocks import in_blocks
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.model.reweighting.weights import Weighting
 from dpsynth.releases.bins import Binning, Bins
@@ -113,11 +114,18 @@ class BayesianNetwork:
             raise ConfigError(f"n is {n}, but cannot be negative")
         if self.weighting is None or self.weighting.most == 1.0 or n == 0:
             return self._reweighted(n, rng)
-        sizes = [min(_WEIGHED, n - start) for start in range(0, n, _WEIGHED)]
-        return np.asfortranarray(np.vstack([self._weighed(size, self.weighting, rng) for size in sizes]))
+        drawn = np.empty((n, len(self.binnings)), np.int64, order="F")
 
-    def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
+        def work(part: slice, own: np.random.Generator) -> None:
+            drawn[part] = self._weighed(part.stop - part.start, own)
+
+        in_blocks(work, n, _WEIGHED, rng)
+        return drawn
+
+    def _weighed(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """``n`` of more draws by weight, evenly over the columns that are drawn first."""
+        weighting = self.weighting
+        assert weighting is not None
         draws = self._reweighted(math.ceil(n * weighting.most) + _MORE, rng)
         weights = weighting.of(draws, self.missing(draws))
         for _ in range(_CAPS):
