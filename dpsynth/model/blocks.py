@@ -1,7 +1,7 @@
 """Work on blocks of records, on all cores.
 
-A block's arrays stay in the processor's cache. NumPy lets other threads work while it computes. Each block has
-a random stream of its own, so the result does not depend on the number of cores.
+The arrays of a block stay in the processor's cache. NumPy lets other threads work while it computes. Each
+block has a random stream of its own, so the result does not depend on the number of cores.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ released numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,56 +90,74 @@ class HeatBath:
         in_blocks(work, len(draws), _BLOCK, rng)
 
 
-class _Energies:
-    """A reweighting by rows: the numbers of all columns, then those of their halves that are not always 0.
+class _Column(NamedTuple):
+    """What the energy of a column's bins is made of. Its rows are its numbers, and halves that count.
 
-    ``size``: of the numbers.
-    ``rows``, shapes (rows of a column,): its numbers, and then its halves if the outcome multiplies these.
-    ``numbers``, shapes (rows of a column, bins).
-    ``plain``, shape (size, size): the energy of each product.
-    ``thirds``, shapes (size, size) and (halves, halves): the same of products with the outcome, or nothing.
-    ``lengths``, shapes (bins, 3): squares by which a vector's length grows, compared with the longest.
+    ``rows``, shape (rows,): places among the rows of all columns.
+    ``numbers``, shape (rows, bins).
+    ``linear``, shape (bins, 1 + rows): the same beside ones.
+    ``lengths``, shape (bins, 3): ones and squares by which a vector's length grows, compared with the cap.
+    ``pairs``: energies of products with all numbers, then of those that the outcome multiplies.
+    ``halved``: energies of products with all halves, which the outcome multiplies.
+    """
+
+    rows: NDArray[np.int64]
+    numbers: Floats
+    linear: Floats
+    lengths: Floats
+    pairs: Floats
+    halved: Floats
+
+
+class _Energies:
+    """A reweighting by rows: the numbers of all columns, then those of their halves that count.
+
+    ``plain``, ``thirds``, ``halved``: energies of products, and of those that the outcome multiplies, by
+        numbers and halves. The last two are empty without an outcome.
     """
 
     def __init__(self, reweighting: Reweighting) -> None:
         features = self.features = reweighting.features
-        size, outcome = features.size, features.outcome
-        self.reweighting, self.size = reweighting, size
-        halved = np.concatenate([half.any(axis=0) for half in features.halves])
-        if outcome is None:
-            halved[:] = False
-        else:
-            halved[features.ends[outcome] : features.ends[outcome + 1]] = False
-        place = size + np.cumsum(halved) - 1
-        self.rows: list[NDArray[np.int64]] = []
-        self.numbers: list[Floats] = []
+        self.reweighting, size, outcome = reweighting, features.size, features.outcome
+        counts = np.concatenate(
+            [half.any(axis=0) & (outcome not in (None, j)) for j, half in enumerate(features.halves)]
+        )
+        self.plain, thirds, halves = (reweighting.pairs[:, k * size : (k + 1) * size] for k in range(3))
+        weight = np.float32(OUTCOME_WEIGHT)
+        self.thirds = weight * thirds
+        self.halved = weight * halves[np.ix_(counts, counts)] if halves.size else halves[:0]
+        places = size + np.cumsum(counts) - 1
+        #: rows of all columns
+        self.size = size + int(counts.sum())
+        self.columns: list[_Column] = []
+        cap = np.float32(features.cap**2)
         for j, (table, half) in enumerate(zip(features.tables, features.halves, strict=True)):
-            here = np.arange(features.ends[j], features.ends[j + 1])
-            some = here[halved[here]]
-            self.rows.append(np.concatenate([here, place[some]]))
-            self.numbers.append(np.ascontiguousarray(np.hstack([table, half[:, some - features.ends[j]]]).T))
-        self.plain = reweighting.pairs[:, :size]
-        self.thirds: list[Floats] = []
-        if outcome is not None:
-            weighed = np.float32(OUTCOME_WEIGHT) * reweighting.pairs[:, size:]
-            self.thirds = [weighed[:, :size], weighed[:, size:][np.ix_(halved, halved)]]
-        longest = np.float32(features.cap**2)
-        self.lengths = [
-            np.column_stack([np.ones_like(squares[0]), *squares]) / longest for squares in features.squares
-        ]
+            here = slice(features.ends[j], features.ends[j + 1])
+            kept = counts[here]
+            own = np.hstack([table, half[:, kept]])
+            ones, multiplied = np.ones((len(table), 1), np.float32), bool(self.thirds.size) and j != outcome
+            self.columns.append(
+                _Column(
+                    np.concatenate([np.arange(size)[here], places[here][kept]]),
+                    np.ascontiguousarray(own.T),
+                    np.hstack([ones, own]),
+                    np.hstack([ones, features.squares[j].T]) / cap,
+                    np.vstack([self.plain[here], self.thirds[here]]) if multiplied else self.plain[here],
+                    self.halved[places[here][kept] - size] if multiplied else self.halved[:0],
+                )
+            )
 
-    def slopes(self, j: int, values: Floats) -> tuple[Floats, Floats | None]:
+    def slopes(self, j: int, values: Floats) -> tuple[Floats, Floats]:
         """How the energy grows with column j's rows, given the other columns, shapes (rows, n).
 
-        The second is per number of the outcome, and nothing for the outcome itself.
+        ``values``, shape (size, n): of all rows.
+
+        The second is per number of the outcome. It is empty if that multiplies nothing.
         """
-        size, rows = self.size, self.rows[j]
-        here = rows[rows < size]
-        if not self.thirds or j == self.features.outcome:
-            return _times(self.plain[here], values[:size]), None
-        both = _times(np.vstack([self.plain[here], self.thirds[0][here]]), values[:size])
-        halves = _times(self.thirds[1][rows[len(here) :] - size], values[size:])
-        return both[: len(here)], np.vstack([both[len(here) :], halves])
+        column, size = self.columns[j], len(self.plain)
+        both = _times(column.pairs, values[:size])
+        plain, thirds = np.split(both, [self.features.ends[j + 1] - self.features.ends[j]])
+        return plain, np.vstack([thirds, _times(column.halved, values[size:])])
 
 
 class _Sweeper:
@@ -149,17 +168,18 @@ class _Sweeper:
     ) -> None:
         self.bath, self.energies, self.rng = bath, energies, rng
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
-        self.values = np.empty((max((rows.max(initial=-1) for rows in energies.rows), default=-1) + 1, len(draws)), np.float32)
-        for rows, numbers, bins in zip(energies.rows, energies.numbers, self.columns, strict=True):
-            self.values[rows] = numbers.take(bins, axis=1)
-        self.total, self.products, self.outcome = energies.features.sums(draws)
-        numbers, halves = np.split(self.values, [energies.size])
+        self.values = np.empty((energies.size, len(draws)), np.float32)
+        for column, bins in zip(energies.columns, self.columns, strict=True):
+            self.values[column.rows] = column.numbers.take(bins, axis=1)
+        features = energies.features
+        self.total, self.products, self.outcome = features.sums(draws)
+        numbers, halves = np.split(self.values, [features.size])
         self.energy = _energy(energies.plain, numbers)
-        if energies.features.outcome is not None:
+        if features.outcome is not None:
             #: the outcome's number; a view, which follows the draws
-            self.number = self.values[energies.features.ends[energies.features.outcome]]
+            self.number = self.values[features.ends[features.outcome]]
             #: what an outcome of 1 adds to the energy
-            self.per_outcome = _energy(energies.thirds[0], numbers) + _energy(energies.thirds[1], halves)
+            self.per_outcome = _energy(energies.thirds, numbers) + _energy(energies.halved, halves)
             self.energy += self.number * self.per_outcome
         self.missing = bath.missing(draws)
         self.ones = np.ones(len(draws), np.float32)
@@ -173,19 +193,19 @@ class _Sweeper:
     def draw(self, j: int) -> None:
         """Draw column j of every record given the others, with energies linear in its numbers."""
         energies, features, total, products = self.energies, self.energies.features, self.total, self.products
-        rows, numbers, squares = energies.rows[j], energies.numbers[j], features.squares[j]
-        own, (slopes, thirds) = self.values[rows], energies.slopes(j, self.values)
+        column, squares = energies.columns[j], features.squares[j]
+        own, (slopes, thirds) = self.values[column.rows], energies.slopes(j, self.values)
         if j == features.outcome:
             slopes += self.per_outcome
         else:
             left = squares.take(self.columns[j], axis=1)
             total = total - left
             products = products - total * left
-            if thirds is not None:
+            if len(thirds):
                 plain, slopes = slopes, self.number * thirds
                 slopes[: len(plain)] += plain
         rest = self.energy - _inner(slopes, own)
-        logits = np.column_stack([np.ones(numbers.shape[1], np.float32), numbers.T]) @ np.vstack([rest, slopes])
+        logits: Floats = column.linear @ np.vstack([rest, slopes])
         logits /= self._lengths(j, total, products)
         logits += self._logs(j).T
         if j in self.bath.panel:
@@ -196,11 +216,11 @@ class _Sweeper:
         if j in self.bath.panel:
             self.missing = without + (new == self.bath.last[j])
         self.columns[j] = new
-        entered = numbers.take(new, axis=1)
+        entered = column.numbers.take(new, axis=1)
         self.energy = rest + _inner(slopes, entered)
-        if thirds is not None:
+        if len(thirds):
             self.per_outcome += _inner(thirds, entered - own)
-        self.values[rows] = entered
+        self.values[column.rows] = entered
         if j == features.outcome:
             self.outcome = squares[0].take(new)
         else:
@@ -220,18 +240,17 @@ class _Sweeper:
             weighted = weight * outcome * total
             parts = [products[0] + outcome * by_outcome, total[0] + outcome + weighted[0], weighted[1]]
         # squared lengths are linear in the squares of column j
-        length = self.energies.lengths[j] @ np.vstack(parts)
+        length: Floats = self.energies.columns[j].lengths @ np.vstack(parts)
         np.maximum(length, self.ones, out=length)  # an array of ones is faster than the number
         return np.sqrt(length, out=length)
 
     def _logs(self, j: int) -> Floats:
         """Sum of column j's terms and of its tables' log conditionals, shape (n, bins)."""
-        found = None
-        for others, sizes, logs in self.bath.tables[j]:
+        for k, (others, sizes, logs) in enumerate(self.bath.tables[j]):
             cell = self.columns[others[0]] if others else np.zeros(len(self.ones), np.int64)
             for column, size in zip(others[1:], sizes[1:], strict=True):
                 cell = cell * size + self.columns[column]
-            if found is None:
+            if k == 0:
                 found = (logs + self.energies.reweighting.columns[j]).take(cell, axis=0)
             else:
                 found += logs.take(cell, axis=0)
@@ -239,7 +258,7 @@ class _Sweeper:
 
 
 def _times(matrix: Floats, values: Floats) -> Floats:
-    """Product of a matrix of few rows with one of many columns."""
+    """Product of a matrix with one of many columns, row by row if rows are few."""
     if len(matrix) > _FEW_ROWS:
         return matrix @ values
     product = np.empty((len(matrix), values.shape[1]), np.float32)
@@ -250,12 +269,12 @@ def _times(matrix: Floats, values: Floats) -> Floats:
 
 def _energy(pairs: Floats, values: Floats) -> Floats:
     """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
-    return np.float32(0.5) * _inner(pairs @ values, values)
+    return _inner(pairs @ values, values) / np.float32(2.0)
 
 
 def _inner(one: Floats, other: Floats) -> Floats:
     """Inner product of each record's two vectors, shape (n,)."""
-    return np.einsum("kn,kn->n", one, other)
+    return np.asarray(np.einsum("kn,kn->n", one, other))
 
 
 def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -114,18 +114,18 @@ class BayesianNetwork:
             raise ConfigError(f"n is {n}, but cannot be negative")
         if self.weighting is None or self.weighting.most == 1.0 or n == 0:
             return self._reweighted(n, rng)
-        drawn = np.empty((n, len(self.binnings)), np.int64, order="F")
+        if n <= _WEIGHED:
+            return self._weighed(n, self.weighting, rng)
+        weighting, drawn = self.weighting, np.empty((n, len(self.binnings)), np.int64, order="F")
 
         def work(part: slice, own: np.random.Generator) -> None:
-            drawn[part] = self._weighed(part.stop - part.start, own)
+            drawn[part] = self._weighed(part.stop - part.start, weighting, own)
 
         in_blocks(work, n, _WEIGHED, rng)
         return drawn
 
-    def _weighed(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
         """``n`` of more draws by weight, evenly over the columns that are drawn first."""
-        weighting = self.weighting
-        assert weighting is not None
         draws = self._reweighted(math.ceil(n * weighting.most) + _MORE, rng)
         weights = weighting.of(draws, self.missing(draws))
         for _ in range(_CAPS):

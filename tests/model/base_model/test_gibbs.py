@@ -194,7 +194,7 @@ def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: 
 
     monkeypatch.setattr(gibbs, "draw_logits", spy)
     rng = np.random.default_rng(2)
-    sweeper = gibbs._Sweeper(made.heat_bath(), by, STATES.copy(), rng)
+    sweeper = gibbs._Sweeper(made.heat_bath(), gibbs._Energies(by), STATES.copy(), rng)
     for j in [*range(4), *rng.permutation(4), *rng.permutation(4)]:
         before = sweeper.columns.T.copy()
         sweeper.draw(int(j))
@@ -233,8 +233,8 @@ def test_every_record_is_swept_once(n: int, monkeypatch: pytest.MonkeyPatch) -> 
     seen = []
     start = gibbs._Sweeper.__init__
 
-    def spy(self, bath, by, draws, rng) -> None:
-        start(self, bath, by, draws, rng)
+    def spy(self, bath, energies, draws, rng) -> None:
+        start(self, bath, energies, draws, rng)
         seen.append(len(draws))
 
     monkeypatch.setattr(gibbs._Sweeper, "__init__", spy)
