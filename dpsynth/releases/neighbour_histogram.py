@@ -180,7 +180,7 @@ class Groups:
         for start in range(0, len(values), _BLOCK):
             nearness = values[start : start + _BLOCK] @ self.centres.T
             nearness -= (self.centres**2).sum(axis=1) / 2
-            label[start : start + _BLOCK] = nearness.argmax(axis=1)
+            label[start : start + _BLOCK] = np.argmax(nearness, axis=1)
         return label
 
     @cached_property

@@ -205,6 +205,15 @@ def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: 
     assert len(seen) == 12
 
 
+@pytest.mark.parametrize("rows", [0, 1, 8, 9, 30])
+def test_products_of_few_and_of_many_rows(rows: int) -> None:
+    """Catches a row that is left out or another one's, where rows are multiplied one by one."""
+    rng = np.random.default_rng(rows)
+    matrix, values = rng.normal(size=(rows, 7)), rng.normal(size=(7, 50))
+    found = gibbs._times(matrix.astype(np.float32), values.astype(np.float32))
+    np.testing.assert_allclose(found, np.einsum("ij,jk->ik", matrix, values), atol=1e-5)
+
+
 @pytest.mark.parametrize("bins", [2, 255, 256, 257, 700])
 def test_every_bin_of_many_is_drawn_as_often_as_it_should(bins: int) -> None:
     """Catches a count of bins in bytes that overflows, a last or a first bin that is left out."""
