@@ -85,11 +85,11 @@ def page(records: list[dict]) -> str:
     lines = [
         f"# Samples by the default, {COLUMNS} columns",
         "",
-        "Made by `python benchmarks/sampling.py`. Each cell is a process of its own, and the versions took turns.",
-        f"Medians of {TIMES} up to 100,000 rows, one run of more. Other work shared the two cores, so compare",
-        "processor seconds. `BLAS` is its number of threads: one, or what it takes where nobody says.",
+        "Made by `python benchmarks/sampling.py`. Each run is a process of its own. Versions took turns.",
+        f"Medians of {TIMES} runs up to 100,000 rows, one run of more. Other work shared the two cores, so",
+        "compare processor seconds. `BLAS` is its number of threads: one, or the default.",
         "",
-        "| fitted to | rows | file | BLAS | version | drawing, s of processor | on the wall | writing | peak, GB |",
+        "| fitted to | rows | file | BLAS | version | drawing, processor s | wall s | writing | peak, GB |",
         "|---:|---:|---|---|---|---:|---:|---:|---:|",
     ]
     for (fit, rows, suffix, threads, version), cell in found.iterrows():
@@ -105,8 +105,8 @@ def page(records: list[dict]) -> str:
         one = part.xs(largest, level="fitted")
         exponents = slope([rows for _, rows in own.index], list(own)), slope(list(one.index), list(one))
         lines.append(
-            f"Exponent in rows, {version}: {exponents[0]} if each model has its own table, {exponents[1]} of the "
-            f"model of {largest:,} rows."
+            f"Exponent in rows, {version}: {exponents[0]} if each sample has as many rows as its model was "
+            f"fitted to, {exponents[1]} for the model of {largest:,} rows."
         )
     return "\n".join(lines) + "\n"
 

@@ -91,7 +91,7 @@ class HeatBath:
 
 
 class _Column(NamedTuple):
-    """What the energy of a column's bins is made of. Its rows are its numbers, and halves that count.
+    """Terms of the energy of a column's bins. Its rows are its numbers, and its halves that count.
 
     ``rows``, shape (rows,): places among the rows of all columns.
     ``numbers``, shape (rows, bins).
