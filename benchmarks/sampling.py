@@ -25,6 +25,26 @@ from growth import made_up, peak_of, slope
 
 RESULTS = Path(__file__).parent / "results" / "sampling.md"
 COLUMNS = 50
+#: Kept beside the numbers: what was tried, on the same machine.
+NOTES = """
+## Where the time goes
+
+The model of 1,000,000 rows draws 2.9 records for each that it keeps. Of the processor's time, sweeps take
+74 %, the copula's scores 8 %, weights 8 %, the tables 7 %, all else 3 %. One draw of a column in a sweep took
+160 ns, and now takes 107 ns, in turns on the same cores.
+
+- Products with few rows are made row by row: 5 ns a row. BLAS takes 46 ns for two rows together.
+- Log conditionals are looked up by rows of bins: 1.5 ns a record instead of 12 ns, for 24 bins.
+- Weights come from one matrix product instead of 50 sums of 1,000 numbers: 3.7 and 7.2 µs a record.
+- Threads of BLAS wait for each other at full load. One thread in each of ours is enough.
+
+## Tried and left out
+
+A compiled loop (numba 0.68) of the whole sweep took 100 ns a draw with little tuning. A smaller one, of logits
+and draws alone, took 31 ns where NumPy takes some 60 of the 107 ns. By that sum, it would save about a quarter
+of a sample's time. It needs 208 MB of packages, a limit on NumPy's version, 3 s to compile and a second
+version of the same code. Blocks of fewer than 8,192 records lose more by calls than caches give.
+"""
 #: Repetitions of fewer rows than this.
 REPEATED, TIMES = 1_000_000, 3
 
@@ -108,7 +128,7 @@ def page(records: list[dict]) -> str:
             f"Exponent in rows, {version}: {exponents[0]} if each sample has as many rows as its model was "
             f"fitted to, {exponents[1]} for the model of {largest:,} rows."
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + NOTES
 
 
 def main() -> None:

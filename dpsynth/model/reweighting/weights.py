@@ -59,9 +59,8 @@ class Weighting:
         ``draws``, shape (m, columns): Bins.
         ``missing``, shape (m,): number of missing values of each among the panel's columns.
         """
-        weights = (
-            self.weights[self.groups.nearest(values_of(self.groups.tables, draws))] * self.missing[missing]
-        )
+        label = self.groups.nearest(values_of(self.groups.tables, draws))
+        weights = self.weights[label] * self.missing[missing]
         for j, factors in enumerate(self.columns):
             weights *= factors[draws[:, j]]
         if self.fourier is not None:
