@@ -40,10 +40,10 @@ The model of 1,000,000 rows draws 2.9 records for each that it keeps. Of the pro
 
 ## Tried and left out
 
-A compiled loop (numba 0.68) of the whole sweep took 100 ns a draw with little tuning. A smaller one, of logits
-and draws alone, took 31 ns where NumPy takes some 60 of the 107 ns. By that sum, it would save about a quarter
-of a sample's time. It needs 208 MB of packages, a limit on NumPy's version, 3 s to compile and a second
-version of the same code. Blocks of fewer than 8,192 records lose more by calls than caches give.
+A compiled loop (numba 0.68) of the whole sweep took 100 ns a draw with little tuning. A smaller one, of
+logits and draws alone, took 31 ns where NumPy takes some 60 of the 107 ns. By that sum, it would save about a
+quarter of a sample's time. It needs 208 MB of packages, a limit on NumPy's version, 3 s to compile and a
+second version of the same code. Blocks of fewer than 8,192 records lose more by calls than caches give.
 """
 #: Repetitions of fewer rows than this.
 REPEATED, TIMES = 1_000_000, 3
