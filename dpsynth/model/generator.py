@@ -7,10 +7,8 @@ post-processing and costs nothing more.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +18,7 @@ import pandas as pd
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.model.blocks import in_blocks
 from dpsynth.model.placement import placed
 from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
@@ -40,8 +39,7 @@ from dpsynth.table.schema import Schema
 BLOCK = 100_000
 # Marginals of fewer rows than this are matched on a larger block, of which a random part is kept.
 SMALLEST_BLOCK = 2_000
-# Rows that go through the generator at once, in a thread: its layers then stay in the processor's cache. Each
-# part draws from a generator of its own, so that the records do not depend on the number of threads.
+# Rows that go through the generator at once: its layers then stay in the processor's cache.
 _ROWS = 4_096
 # Arrays from which records are drawn in proportion, or by which they are weighed.
 _MASS = re.compile(
@@ -132,19 +130,14 @@ class GeneratorModel:
         weights, layout = self.weights, self.encoder.layout
         base = self.base_model.sample_points(n, self.encoder, rng) if self.base_model is not None else None
         made = np.empty((n, layout.dim), np.float32)
-        seeds = rng.integers(2**63, size=-(-n // _ROWS))
 
-        def fill(k: int) -> None:
-            part = slice(k * _ROWS, min((k + 1) * _ROWS, n))
-            own = np.random.default_rng(seeds[k])
+        def fill(part: slice, own: np.random.Generator) -> None:
             draw = own.random if self.latent_law == "uniform" else own.standard_normal
             latent = draw((part.stop - part.start, self.latent), dtype=np.float32)
             below = None if base is None else base[part]
             made[part] = generator_pass(weights, latent, below, layout, ArrayOps)
 
-        # NumPy lets go of the interpreter while it draws and multiplies.
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(fill, range(len(seeds))))
+        in_blocks(fill, n, _ROWS, rng)
         return made
 
     def blocks(

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
+from dpsynth.model.blocks import in_blocks
 from dpsynth.releases.bins import Binning
 
 Floats = NDArray[np.float64]
@@ -104,9 +105,11 @@ class Copula:
             low[i, known[i]], high[i, known[i]] = ends[own], ends[own + 1]
         found = np.empty_like(low)
         precision = np.linalg.inv(self.correlation)
-        for start in range(0, found.shape[1], _BLOCK):
-            part = slice(start, start + _BLOCK)
-            found[:, part] = self._block(low[:, part], high[:, part], precision, rng)
+
+        def work(part: slice, own: np.random.Generator) -> None:
+            found[:, part] = self._block(low[:, part], high[:, part], precision, own)
+
+        in_blocks(work, found.shape[1], _BLOCK, rng)
         return dict(zip(self.columns, found, strict=True))
 
     def to_state(self) -> tuple[list[int], dict[str, NDArray]]:

@@ -9,24 +9,24 @@ released numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.model.base_model.missing_counts import conditional, lacking_bins, missing_values
+from dpsynth.model.blocks import in_blocks
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import Binning
-from dpsynth.releases.features import OUTCOME_WEIGHT, values_of
+from dpsynth.releases.features import OUTCOME_WEIGHT
 
 Floats = NDArray[np.float32]
 
-#: Records that are swept together at most, so that their arrays stay in cache, and number of such blocks that
-#: are equally long, for as many cores.
-_BLOCK, _ALIKE = 8192, 2
+#: Records that are swept together at most, so that their arrays stay in cache.
+_BLOCK = 8192
+#: A product with no more rows is faster row by row: with more, BLAS first copies the other matrix.
+_FEW_ROWS = 8
 
 
 class HeatBath:
@@ -49,10 +49,10 @@ class HeatBath:
         self.panel, self.still = list(panel), still
         #: bin of missing values, of the panel's columns
         self.last = lacking_bins(binnings)
-        #: For each column the tables that hold it: other columns, their sizes, log conditionals, it first.
+        #: For each column the tables that hold it: other columns, their sizes, log conditionals, it last.
         self.tables: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in self.last]
         first = np.maximum(binnings[root].probabilities, 1e-12)
-        self.tables[root].append(((), (), np.log(first)[:, None].astype(np.float32)))
+        self.tables[root].append(((), (), np.log(first)[None].astype(np.float32)))
         tables = [
             ((*parents, child), np.log(conditional(table)).astype(np.float32))
             for parents, child, table in factors
@@ -60,9 +60,9 @@ class HeatBath:
         for family, logs in (*tables, *rules):
             for place, column in enumerate(family):
                 others = family[:place] + family[place + 1 :]
-                moved = np.moveaxis(logs, place, 0)
-                flat = np.ascontiguousarray(moved.reshape(logs.shape[place], -1))
-                self.tables[column].append((others, moved.shape[1:], flat))
+                moved = np.moveaxis(logs, place, -1)
+                flat = np.ascontiguousarray(moved.reshape(-1, logs.shape[place]))
+                self.tables[column].append((others, moved.shape[:-1], flat))
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of missing values of each record among the panel's columns, shape (n,)."""
@@ -82,43 +82,107 @@ class HeatBath:
                 self.sweep(swept, reweighting, rng, times)
                 draws[moving] = swept
                 return
-        blocks = _ALIKE * max(math.ceil(len(draws) / (_ALIKE * _BLOCK)), 1)
-        size = max(math.ceil(len(draws) / blocks), 1)
-        starts = range(0, len(draws), size)
-        seeds = rng.integers(2**63, size=len(starts))
+        energies = _Energies(reweighting)
 
-        def work(start: int, seed: int) -> None:
-            part = draws[start : start + size]
-            _Sweeper(self, reweighting, part, np.random.Generator(np.random.SFC64(seed))).run(times)
+        def work(part: slice, own: np.random.Generator) -> None:
+            _Sweeper(self, energies, draws[part], own).run(times)
 
-        with ThreadPoolExecutor(max_workers=min(cpu_count() or 1, max(len(starts), 1))) as pool:
-            for _ in pool.map(work, starts, seeds):
-                pass
+        in_blocks(work, len(draws), _BLOCK, rng)
+
+
+class _Column(NamedTuple):
+    """Terms of the energy of a column's bins. Its rows are its numbers, and its halves that count.
+
+    ``rows``, shape (rows,): places among the rows of all columns.
+    ``numbers``, shape (rows, bins).
+    ``linear``, shape (bins, 1 + rows): the same beside ones.
+    ``lengths``, shape (bins, 3): ones and squares by which a vector's length grows, compared with the cap.
+    ``pairs``: energies of products with all numbers, then of those that the outcome multiplies.
+    ``halved``: energies of products with all halves, which the outcome multiplies.
+    """
+
+    rows: NDArray[np.int64]
+    numbers: Floats
+    linear: Floats
+    lengths: Floats
+    pairs: Floats
+    halved: Floats
+
+
+class _Energies:
+    """A reweighting by rows: the numbers of all columns, then those of their halves that count.
+
+    ``plain``, ``thirds``, ``halved``: energies of products, and of those that the outcome multiplies, by
+        numbers and halves. The last two are empty without an outcome.
+    """
+
+    def __init__(self, reweighting: Reweighting) -> None:
+        features = self.features = reweighting.features
+        self.reweighting, size, outcome = reweighting, features.size, features.outcome
+        counts = np.concatenate(
+            [half.any(axis=0) & (outcome not in (None, j)) for j, half in enumerate(features.halves)]
+        )
+        self.plain, thirds, halves = (reweighting.pairs[:, k * size : (k + 1) * size] for k in range(3))
+        weight = np.float32(OUTCOME_WEIGHT)
+        self.thirds = weight * thirds
+        self.halved = weight * halves[np.ix_(counts, counts)] if halves.size else halves[:0]
+        places = size + np.cumsum(counts) - 1
+        #: rows of all columns
+        self.size = size + int(counts.sum())
+        self.columns: list[_Column] = []
+        cap = np.float32(features.cap**2)
+        for j, (table, half) in enumerate(zip(features.tables, features.halves, strict=True)):
+            here = slice(features.ends[j], features.ends[j + 1])
+            kept = counts[here]
+            own = np.hstack([table, half[:, kept]])
+            ones, multiplied = np.ones((len(table), 1), np.float32), bool(self.thirds.size) and j != outcome
+            self.columns.append(
+                _Column(
+                    np.concatenate([np.arange(size)[here], places[here][kept]]),
+                    np.ascontiguousarray(own.T),
+                    np.hstack([ones, own]),
+                    np.hstack([ones, features.squares[j].T]) / cap,
+                    np.vstack([self.plain[here], self.thirds[here]]) if multiplied else self.plain[here],
+                    self.halved[places[here][kept] - size] if multiplied else self.halved[:0],
+                )
+            )
+
+    def slopes(self, j: int, values: Floats) -> tuple[Floats, Floats]:
+        """How the energy grows with column j's rows, given the other columns, shapes (rows, n).
+
+        ``values``, shape (size, n): of all rows.
+
+        The second is per number of the outcome. It is empty if that multiplies nothing.
+        """
+        column, size = self.columns[j], len(self.plain)
+        both = _times(column.pairs, values[:size])
+        plain, thirds = np.split(both, [self.features.ends[j + 1] - self.features.ends[j]])
+        return plain, np.vstack([thirds, _times(column.halved, values[size:])])
 
 
 class _Sweeper:
     """Records in a sweep, one in each column of the arrays, which is faster."""
 
     def __init__(
-        self, bath: HeatBath, reweighting: Reweighting, draws: NDArray[np.int64], rng: np.random.Generator
+        self, bath: HeatBath, energies: _Energies, draws: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        self.bath, self.reweighting, self.rng = bath, reweighting, rng
+        self.bath, self.energies, self.rng = bath, energies, rng
         self.draws, self.columns = draws, np.ascontiguousarray(draws.T)
-        features = reweighting.features
-        self.values = np.ascontiguousarray(features.values(draws).T)
+        self.values = np.empty((energies.size, len(draws)), np.float32)
+        for column, bins in zip(energies.columns, self.columns, strict=True):
+            self.values[column.rows] = column.numbers.take(bins, axis=1)
+        features = energies.features
         self.total, self.products, self.outcome = features.sums(draws)
-        self.pairs = reweighting.pairs[:, : features.size]
-        self.energy = _energy(self.pairs, self.values)
+        numbers, halves = np.split(self.values, [features.size])
+        self.energy = _energy(energies.plain, numbers)
         if features.outcome is not None:
-            self.halves = np.ascontiguousarray(values_of(features.halves, draws).T)
-            thirds = np.float32(OUTCOME_WEIGHT) * reweighting.pairs[:, features.size :]
-            self.thirds, self.halved = thirds[:, : features.size], thirds[:, features.size :]
             #: the outcome's number; a view, which follows the draws
             self.number = self.values[features.ends[features.outcome]]
             #: what an outcome of 1 adds to the energy
-            self.per_outcome = _energy(self.thirds, self.values) + _energy(self.halved, self.halves)
-            self.energy = self.energy + self.number * self.per_outcome
+            self.per_outcome = _energy(energies.thirds, numbers) + _energy(energies.halved, halves)
+            self.energy += self.number * self.per_outcome
         self.missing = bath.missing(draws)
+        self.ones = np.ones(len(draws), np.float32)
 
     def run(self, times: int) -> None:
         for _ in range(times):
@@ -128,99 +192,89 @@ class _Sweeper:
 
     def draw(self, j: int) -> None:
         """Draw column j of every record given the others, with energies linear in its numbers."""
-        features, reweighting = self.reweighting.features, self.reweighting
-        here = slice(features.ends[j], features.ends[j + 1])
-        table, squares = features.tables[j], features.squares[j]
-        slope, total, products = self.pairs[here] @ self.values, self.total, self.products
+        energies, features, total, products = self.energies, self.energies.features, self.total, self.products
+        column, squares = energies.columns[j], features.squares[j]
+        own, (slopes, thirds) = self.values[column.rows], energies.slopes(j, self.values)
         if j == features.outcome:
-            slope = slope + self.per_outcome
+            slopes += self.per_outcome
         else:
             left = squares.take(self.columns[j], axis=1)
             total = total - left
             products = products - total * left
-        rest = self.energy - (slope * self.values[here]).sum(axis=0)
-        slopes, base, thirds = [(table, slope)], rest, self._thirds(j, here)
-        if thirds:
-            lost = _inner(thirds, here)
-            slopes += [(numbers, self.number * third) for numbers, _, third in thirds]
-            base = rest - self.number * lost
-        logits = self._scales(j, total, products)
-        logits *= _linear(slopes, base)
-        logits += reweighting.columns[j][:, None]
-        for others, sizes, logs in self.bath.tables[j]:
-            logits += np.take(logs, self._cells(others, sizes), axis=1) if others else logs
+            if len(thirds):
+                plain, slopes = slopes, self.number * thirds
+                slopes[: len(plain)] += plain
+        rest = self.energy - _inner(slopes, own)
+        logits: Floats = column.linear @ np.vstack([rest, slopes])
+        logits /= self._lengths(j, total, products)
+        logits += self._logs(j).T
         if j in self.bath.panel:
+            missing = self.energies.reweighting.missing
             without = self.missing - (self.columns[j] == self.bath.last[j])
-            logits[self.bath.last[j]] += reweighting.missing[without + 1] - reweighting.missing[without]
+            logits[self.bath.last[j]] += missing[without + 1] - missing[without]
         new = draw_logits(logits, self.rng)
         if j in self.bath.panel:
             self.missing = without + (new == self.bath.last[j])
         self.columns[j] = new
-        self.values[here] = table.T.take(new, axis=1)
-        self.energy = rest + (slope * self.values[here]).sum(axis=0)
-        if thirds:
-            for numbers, kept, _ in thirds[1:]:
-                kept[here] = numbers.T.take(new, axis=1)
-            won = _inner(thirds, here) - lost
-            self.per_outcome = self.per_outcome + won
-            self.energy = self.energy + self.number * won
+        entered = column.numbers.take(new, axis=1)
+        self.energy = rest + _inner(slopes, entered)
+        if len(thirds):
+            self.per_outcome += _inner(thirds, entered - own)
+        self.values[column.rows] = entered
         if j == features.outcome:
             self.outcome = squares[0].take(new)
         else:
             entered = squares.take(new, axis=1)
             self.total, self.products = total + entered, products + total * entered
 
-    def _thirds(self, j: int, here: slice) -> list[tuple[Floats, Floats, Floats]]:
-        """Column j's part of an outcome's energy: its numbers by bin, by record, and their slopes."""
-        features = self.reweighting.features
-        if features.outcome in (None, j):
-            return []
-        thirds = [(features.tables[j], self.values, self.thirds[here] @ self.values)]
-        if features.halves[j].any():
-            thirds.append((features.halves[j], self.halves, self.halved[here] @ self.halves))
-        return thirds
-
-    def _scales(self, j: int, total: Floats, products: Floats) -> Floats:
-        """Factor of each record, by the bin of column j: squared lengths are linear in its squares.
+    def _lengths(self, j: int, total: Floats, products: Floats) -> Floats:
+        """Length of each record by the bin of column j, compared with the longest, at least 1.
 
         ``total``, ``products``, shapes (2, n): of all columns but j and the outcome, see `length_of`.
         """
-        features, (square, half) = self.reweighting.features, self.reweighting.features.squares[j][:, :, None]
         weight, outcome = np.float32(OUTCOME_WEIGHT**2), self.outcome
         by_outcome = weight * products.sum(axis=0) + total[0]
-        if j == features.outcome:
-            scale = _linear([(square, by_outcome[None])], products[0])
+        if j == self.energies.features.outcome:
+            parts = [products[0], by_outcome, np.zeros_like(by_outcome)]
         else:
             weighted = weight * outcome * total
-            slopes = [(square, (total[0] + outcome + weighted[0])[None]), (half, weighted[1:])]
-            scale = _linear(slopes, products[0] + outcome * by_outcome)
-        # a vector no longer than the cap stays as it is
-        np.maximum(scale, np.float32(features.cap**2), out=scale)
-        return np.divide(np.float32(features.cap), np.sqrt(scale, out=scale), out=scale)
+            parts = [products[0] + outcome * by_outcome, total[0] + outcome + weighted[0], weighted[1]]
+        # squared lengths are linear in the squares of column j
+        length: Floats = self.energies.columns[j].lengths @ np.vstack(parts)
+        np.maximum(length, self.ones, out=length)  # an array of ones is faster than the number
+        return np.sqrt(length, out=length)
 
-    def _cells(self, others: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
-        """Place of each record among the cells of other columns."""
-        cell = self.columns[others[0]]
-        for column, size in zip(others[1:], sizes[1:], strict=True):
-            cell = cell * size + self.columns[column]
-        return cell
+    def _logs(self, j: int) -> Floats:
+        """Sum of column j's terms and of its tables' log conditionals, shape (n, bins)."""
+        for k, (others, sizes, logs) in enumerate(self.bath.tables[j]):
+            cell = self.columns[others[0]] if others else np.zeros(len(self.ones), np.int64)
+            for column, size in zip(others[1:], sizes[1:], strict=True):
+                cell = cell * size + self.columns[column]
+            if k == 0:
+                found = (logs + self.energies.reweighting.columns[j]).take(cell, axis=0)
+            else:
+                found += logs.take(cell, axis=0)
+        return found
+
+
+def _times(matrix: Floats, values: Floats) -> Floats:
+    """Product of a matrix with one of many columns, row by row if rows are few."""
+    if len(matrix) > _FEW_ROWS:
+        return matrix @ values
+    product = np.empty((len(matrix), values.shape[1]), np.float32)
+    for row, out in zip(matrix, product, strict=True):
+        np.dot(row, values, out=out)
+    return product
 
 
 def _energy(pairs: Floats, values: Floats) -> Floats:
     """Sum over pairs of columns of a_i' T_ij a_j, shape (n,)."""
-    return np.asarray(0.5 * ((pairs @ values) * values).sum(axis=0))
+    return _inner(pairs @ values, values) / np.float32(2.0)
 
 
-def _inner(thirds: Sequence[tuple[Floats, Floats, Floats]], here: slice) -> Floats:
-    """Energy from a column's numbers, shape (n,)."""
-    return np.asarray(sum((third * kept[here]).sum(axis=0) for _, kept, third in thirds))
-
-
-def _linear(terms: Sequence[tuple[Floats, Floats]], rest: Floats) -> Floats:
-    """Sum of products of (bins, numbers) with (numbers, n), and of what is the same for all bins."""
-    tables, slopes = zip(*terms, strict=True)
-    one = np.ones((len(tables[0]), 1), dtype=np.float32)
-    return np.asarray(np.hstack([*tables, one]) @ np.vstack([*slopes, rest[None]]))
+def _inner(one: Floats, other: Floats) -> Floats:
+    """Inner product of each record's two vectors, shape (n,)."""
+    return np.asarray(np.einsum("kn,kn->n", one, other))
 
 
 def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:

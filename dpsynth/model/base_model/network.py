@@ -35,6 +35,7 @@ from dpsynth.model.base_model.missing_counts import (
     missing_values,
     with_mean,
 )
+from dpsynth.model.blocks import in_blocks
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.model.reweighting.weights import Weighting
 from dpsynth.releases.bins import Binning, Bins
@@ -113,8 +114,15 @@ class BayesianNetwork:
             raise ConfigError(f"n is {n}, but cannot be negative")
         if self.weighting is None or self.weighting.most == 1.0 or n == 0:
             return self._reweighted(n, rng)
-        sizes = [min(_WEIGHED, n - start) for start in range(0, n, _WEIGHED)]
-        return np.asfortranarray(np.vstack([self._weighed(size, self.weighting, rng) for size in sizes]))
+        if n <= _WEIGHED:
+            return self._weighed(n, self.weighting, rng)
+        weighting, drawn = self.weighting, np.empty((n, len(self.binnings)), np.int64, order="F")
+
+        def work(part: slice, own: np.random.Generator) -> None:
+            drawn[part] = self._weighed(part.stop - part.start, weighting, own)
+
+        in_blocks(work, n, _WEIGHED, rng)
+        return drawn
 
     def _weighed(self, n: int, weighting: Weighting, rng: np.random.Generator) -> NDArray[np.int64]:
         """``n`` of more draws by weight, evenly over the columns that are drawn first."""

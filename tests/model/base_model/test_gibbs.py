@@ -197,7 +197,7 @@ def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: 
 
     monkeypatch.setattr(gibbs, "draw_logits", spy)
     rng = np.random.default_rng(2)
-    sweeper = gibbs._Sweeper(made.heat_bath(), by, STATES.copy(), rng)
+    sweeper = gibbs._Sweeper(made.heat_bath(), gibbs._Energies(by), STATES.copy(), rng)
     for j in [*range(4), *rng.permutation(4), *rng.permutation(4)]:
         before = sweeper.columns.T.copy()
         sweeper.draw(int(j))
@@ -206,6 +206,15 @@ def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: 
         gap = seen[-1] - expected
         np.testing.assert_allclose(gap - gap.mean(axis=0), 0, atol=1e-3)
     assert len(seen) == 12
+
+
+@pytest.mark.parametrize("rows", [0, 1, 8, 9, 30])
+def test_products_of_few_and_of_many_rows(rows: int) -> None:
+    """Catches a row that is left out or another one's, where rows are multiplied one by one."""
+    rng = np.random.default_rng(rows)
+    matrix, values = rng.normal(size=(rows, 7)), rng.normal(size=(7, 50))
+    found = gibbs._times(matrix.astype(np.float32), values.astype(np.float32))
+    np.testing.assert_allclose(found, np.einsum("ij,jk->ik", matrix, values), atol=1e-5)
 
 
 @pytest.mark.parametrize("bins", [2, 255, 256, 257, 700])
@@ -236,8 +245,8 @@ def test_every_record_is_swept_once(n: int, monkeypatch: pytest.MonkeyPatch) -> 
     seen = []
     start = gibbs._Sweeper.__init__
 
-    def spy(self, bath, by, draws, rng) -> None:
-        start(self, bath, by, draws, rng)
+    def spy(self, bath, energies, draws, rng) -> None:
+        start(self, bath, energies, draws, rng)
         seen.append(len(draws))
 
     monkeypatch.setattr(gibbs._Sweeper, "__init__", spy)
