@@ -108,6 +108,7 @@ def test_copies_of_a_model_draw_noise_of_their_own(copied: Callable[[DPWGANGP], 
 
 _FORKS = """
 import multiprocessing
+from dpsynth.mechanism.noise import secure_generator
 
 def drawn(_):
     return secure_generator().bytes(32)
@@ -123,6 +124,6 @@ def test_forked_processes_draw_noise_of_their_own(tmp_path: Path) -> None:
     home = {**os.environ, "PYTHONPATH": str(Path(dpsynth.__file__).parents[1])}
     # in a process without what stands in for the operating system's randomness in tests
     told = subprocess.run(
-        [sys.executable, "-c", _FORKS], env=home, cwd=tmp_path, capture_output=True, check=True
+        [sys.executable, "-c", _FORKS], env=home, cwd=tmp_path, stdout=subprocess.PIPE, check=True
     )
     assert int(told.stdout) == 16
