@@ -255,3 +255,38 @@ def test_healthgan_is_the_thesis_architecture():
         assert (settings.critic_learning_rate, settings.beta_1, settings.beta_2) == (1e-4, 0.5, 0.9)
         state = initial_state(Layout(d), settings, with_base_model=False, rng=np.random.default_rng(0))
         assert [a.shape for a in state.arrays["critic"][0::2]] == [(d, 64), (64, 128), (128, 256), (256, 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_a_record_that_is_not_sampled_changes_no_bit(in_graph):
+    """Catches a mean, a scale or a sum over all records in a step that pays for the sampled ones alone."""
+    settings = TrainingSettings(**SMALL)
+    plan = Plan(sampling_prob=0.02, expected_batch=1.6, steps=20, noise_multiplier=1.0)
+
+    def trained(rows):
+        trainer = Trainer(rows, LAYOUT, settings, plan, bank=None, with_base_model=False, in_graph=in_graph)
+        taken = {i for chunk, _, _ in watched_and_run(trainer) for i in np.unique(chunk["records"])}
+        return trainer.final, taken - {-1}
+
+    def watched_and_run(trainer):
+        seen, program = [], trainer._loop
+
+        def loop(arrays, data, bank, chunk, limit):
+            seen.append((({k: v.numpy() for k, v in chunk.items()}), int(limit), None))
+            return program(arrays, data, bank, chunk, limit)
+
+        trainer._loop = loop
+        trainer.final = trainer.run(np.random.default_rng(1), initial_rng=np.random.default_rng(2)).arrays
+        return seen
+
+    rows = points()
+    before, taken = trained(rows)
+    other = sorted(set(range(len(rows))) - taken)
+    assert len(taken) > 5 and len(other) > 5
+    for which, same in ((other, True), (sorted(taken), False)):
+        changed = rows.copy()
+        changed[which] = rows[which][::-1] * np.float32(0.5)
+        after, again = trained(changed)
+        flat = [np.concatenate([np.ravel(a) for a in tf.nest.flatten(arrays)]) for arrays in (before, after)]
+        assert again == taken and np.array_equal(*flat) is same

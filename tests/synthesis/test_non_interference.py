@@ -1,0 +1,129 @@
+"""What must not reach what is released: other records, exact numbers, and noise that was drawn before."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.schema import Column, Schema
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="lab", kind="continuous", lower=0, upper=10),
+        Column(name="dose", kind="continuous", lower=0, upper=500, missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="died", kind="binary", categories=(0, 1)),
+    ),
+    outcome="died",
+    n_public=400,
+)
+
+
+def cohort(n: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    lab = rng.uniform(0, 10, n)
+    return pd.DataFrame(
+        {
+            "lab": lab,
+            "dose": np.where(rng.random(n) < 0.1, np.nan, 40 * lab + rng.uniform(0, 100, n)),
+            "sex": rng.choice(["F", "M"], n),
+            "died": (rng.random(n) < lab / 20).astype(int),
+        }
+    )
+
+
+def fitted(**options: Any) -> DPWGANGP:
+    settings = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "pairwise_statistics": True}
+    return DPWGANGP(**settings | options).fit(cohort(), schema=SCHEMA)
+
+
+def stored(folder: Path) -> list[np.ndarray]:
+    """All arrays of a model's folder, as vectors."""
+    arrays: list[np.ndarray] = []
+    for path in sorted(folder.rglob("*.np[yz]")):
+        found = np.load(path)
+        arrays += [found[name] for name in found] if path.suffix == ".npz" else [found]
+    return [array.ravel() for array in arrays if array.dtype.kind in "fiu"]
+
+
+def test_a_model_holds_no_value_and_no_exact_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell of a record, or a sum before its noise, that is saved beside what is released."""
+    exact: list[np.ndarray] = []
+    measure = GaussianRelease.measure
+
+    def watched(self: Any, records: Any, rng: np.random.Generator) -> Any:
+        exact.extend(np.ravel(array) for array in self.query(records))
+        return measure(self, records, rng)
+
+    monkeypatch.setattr(GaussianRelease, "measure", watched)
+    model = fitted(neighbour_histogram=True)
+    model.save(tmp_path / "model")
+    saved, frame = stored(tmp_path / "model"), cohort()
+    assert sum(map(len, saved)) > 500 and len(exact) > 8
+    values = frame[["lab", "dose"]].to_numpy().ravel()
+    values = values[~np.isnan(values)]
+    for array in saved:
+        assert not np.isin(array.astype(np.float64), [*values, *values.astype(np.float32)]).any()
+    whole = [array for array in exact if len(array) > 3 and len(np.unique(array)) > 3]
+    for array in saved:
+        for sums in (array for array in whole if np.abs(array).sum()):
+            # also as shares, or in other units
+            if len(array) == len(sums) and array.std() > 0:
+                assert abs(np.corrcoef(array, sums)[0, 1]) < 1 - 1e-9
+    text = "".join(
+        path.read_text(encoding="utf-8") for path in (tmp_path / "model").rglob("*") if path.suffix == ".json"
+    )
+    assert text and not [value for value in values if repr(float(value)) in text]
+
+
+def noise_of(model: DPWGANGP) -> np.ndarray:
+    """Released numbers of one table: equal for two fits only if their noise is."""
+    return np.concatenate([np.ravel(p) for p in model.model_.encoder.marginals.probabilities])
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_copies_of_a_model_draw_noise_of_their_own(copied: Callable[[DPWGANGP], DPWGANGP]) -> None:
+    """A generator that is kept with a model: two copies then draw the same noise for two tables."""
+    model = fitted()
+    assert b"AESCounter" not in pickle.dumps(model)
+    one, two = copied(model), copied(model)
+    released = [noise_of(each.fit(cohort(), schema=SCHEMA)) for each in (one, two)]
+    assert (released[0] != released[1]).mean() > 0.5
+
+
+_FORKS = """
+import multiprocessing
+from dpsynth.mechanism.noise import secure_generator
+
+def drawn(_):
+    return secure_generator().bytes(32)
+
+drawn(0)  # before the fork
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    print(len(set(pool.map(drawn, range(16), chunksize=1))))
+"""
+
+
+def test_forked_processes_draw_noise_of_their_own(tmp_path: Path) -> None:
+    """A generator of the whole process: its children then go on with the same stream."""
+    home = {**os.environ, "PYTHONPATH": str(Path(dpsynth.__file__).parents[1])}
+    # in a process without what stands in for the operating system's randomness in tests
+    told = subprocess.run(
+        [sys.executable, "-c", _FORKS], env=home, cwd=tmp_path, stdout=subprocess.PIPE, check=True
+    )
+    assert int(told.stdout) == 16
