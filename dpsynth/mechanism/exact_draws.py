@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from dpsynth.errors import ConfigError
 
 Ints = NDArray[np.int64]
-#: The greatest scale: 8,000 times as much is still a number of 64 bits.
-GREATEST = 2**50
+#: The greatest scale: 120 times as much is still a number of 64 bits. A draw is as large with a probability
+#: of 1e-3100, and a trial ends too late with one of 1e-80.
+GREATEST = 2**56
 #: Candidates that are held at once.
 _BLOCK = 1 << 18
 
@@ -44,7 +45,7 @@ def discrete_gaussian(scale: int, size: int, rng: np.random.Generator) -> Ints:
     int64 3.0
     """
     if not 1 <= scale <= GREATEST:
-        raise ConfigError(f"scale is {scale}, but must be from 1 to 2^50")
+        raise ConfigError(f"scale is {scale}, but must be from 1 to 2^56")
     found = [np.zeros(0, np.int64)]
     left = size
     while left > 0:
