@@ -110,12 +110,15 @@ def cut(task: Round) -> tuple[pd.DataFrame, pd.DataFrame, Schema]:
     return mixed.iloc[: task.n], mixed.iloc[task.n : task.n + DRAWN], schema
 
 
-def carried_out(task: Round) -> dict[str, Any]:
-    """Figures of a base model, of the same with pairwise statistics, and with the histogram too."""
+def carried_out(task: Round, *, public: bool = True) -> dict[str, Any]:
+    """Figures of a base model, of the same with pairwise statistics, and with the histogram too.
+
+    ``public``: whether the number of records is.
+    """
     train, test, schema = cut(task)
     options = FitOptions(epsilon=task.epsilon, pairwise_statistics=True, neighbour_histogram=True)
     rng, records, ledger = np.random.default_rng(task.seed), FrameRecords(train), Ledger()
-    plan = plan_fit(records, schema.with_n_public(task.n), options, rng, ledger)
+    plan = plan_fit(records, schema.with_n_public(task.n if public else None), options, rng, ledger)
     model, (pairs, histogram) = release_statistics(records, plan, rng, ledger)
     base_model, marginals = model.base_model, model.encoder.marginals
     if base_model is None or marginals is None or histogram is None:

@@ -3,8 +3,9 @@
     python benchmarks/private_count.py --out DIR [--table support2 flchain] [--sizes 1000 3000] [--seeds 3]
 
 Cuts of tables are those of `benchmarks/parts.py`, without a public number of records. One fit releases all
-statistics. The other chooses them by its noisy count. Both have one seed, so they have the same count, and
-noise that differs in scale alone until their models differ. DIR/private_count.md has all rounds in DIR.
+statistics. Samples are drawn from it, and from its base model alone: these differ by no noise. Another fit
+chooses its statistics by its noisy count. Both fits have one seed, and so the same count. Their noise differs
+in scale alone until their models differ. DIR/private_count.md has all rounds in DIR.
 """
 
 from __future__ import annotations
@@ -17,51 +18,57 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.parts import DRAWN, TABLES, Round, cut, figures, tell
-from dpsynth import DPWGANGP
+from benchmarks import parts
+from benchmarks.parts import ALONE, BOTH, DRAWN, TABLES, Round, cut, figures, tell
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.rounds import ROUNDS, carry_out
+from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis.fit import fit_releases, plan_fit
+from dpsynth.synthesis.options import FitOptions
 
-#: options of each fit
-FITS: dict[str, dict[str, Any]] = {
-    "all": {"pairwise_statistics": True, "neighbour_histogram": True},
-    "chosen": {},
-}
-STATISTICS = ("pairwise statistics", "nearest-neighbour histogram")
+#: of a fit that releases all, of its base model alone, and of a fit that chooses
+ALL, UNUSED, CHOSEN = "all", "unused", "chosen"
+#: what is compared with all
+CHANGES = {UNUSED: "base model of the same fit", CHOSEN: "chosen, another fit"}
+FIGURES = ("AUC", "correlation error", "discriminator")
 
 
 def carried_out(task: Round) -> dict[str, Any]:
     """Figures of both fits, the noisy count and which statistics it chose."""
     train, test, schema = cut(task)
-    found: dict[str, Any] = {**vars(task)}
-    for name, given in FITS.items():
-        model = DPWGANGP(task.epsilon, random_state=task.seed, **given)
-        model.fit(train, schema=schema.with_n_public(None))
-        made = model.sample(DRAWN, random_state=task.seed)
-        found[name] = figures(made, test, schema, task.seed, np.random.default_rng(task.seed))
-        released = [entry.name for entry in model.ledger_.entries]
-    return {**found, "count": model.n_, "bought": [each in released for each in STATISTICS]}
+    found = parts.carried_out(task, public=False)["parts"]
+    rng, records, ledger = np.random.default_rng(task.seed), FrameRecords(train), Ledger()
+    plan = plan_fit(records, schema.with_n_public(None), FitOptions(epsilon=task.epsilon), rng, ledger)
+    made = fit_releases(records, plan, rng, ledger).sample(DRAWN, rng)
+    return {
+        **vars(task),
+        ALL: found[BOTH],
+        UNUSED: found[ALONE],
+        CHOSEN: figures(made, test, schema, task.seed, rng),
+        "count": plan.n,
+        "pairs": plan.releases.pairwise_statistics is not None,
+        "histogram": plan.releases.neighbour_histogram is not None,
+    }
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """Mean differences of the two fits by cut, with standard errors over seeds."""
-    rows = [
-        "| table | n | ε | fits | noisy count | with pairwise statistics | with histogram | AUC: all "
-        "| chosen | difference | correlation error | discriminator |",
-        "|---|" + "---:|" * 11,
-    ]
+    """Mean differences from the fit that releases all, by cut and by n, with standard errors over fits."""
+    rows = ["| table | n | ε | fits | noisy count | fits with pairs, histogram | AUC: all |"]
+    rows[0] += "".join(f" {name}: {figure} |" for name in CHANGES.values() for figure in FIGURES)
+    rows += ["|---|" + "---:|" * (6 + len(CHANGES) * len(FIGURES))]
     seeds = pd.json_normalize(records)
-    seeds[list(STATISTICS)] = list(seeds["bought"])
-    for (table, n, epsilon), each in seeds.groupby(["table", "n", "epsilon"], sort=False):
-        count = f"{each['count'].min():,.0f} to {each['count'].max():,.0f}"
-        used = " | ".join(str(each[name].sum()) for name in STATISTICS)
-        levels = " | ".join(f"{each[f'{name}.AUC'].mean():.3f}" for name in FITS)
-        changes = []
-        for figure in ("AUC", "correlation error", "discriminator"):
-            change = each[f"chosen.{figure}"] - each[f"all.{figure}"]
-            changes.append(f"{change.mean():+.3f} ± {change.std() / np.sqrt(len(each)):.3f}")
-        told = f"{table} | {n:,} | {epsilon:g} | {len(each)} | {count} | {used} | {levels}"
-        rows.append(f"| {told} | {' | '.join(changes)} |")
+    every = seeds.assign(table="all of them")
+    for cuts in (seeds, every):
+        for (table, n, epsilon), each in cuts.groupby(["table", "n", "epsilon"], sort=False):
+            count = f"{each['count'].min():,.0f} to {each['count'].max():,.0f}"
+            used, level = f"{each['pairs'].sum()}, {each['histogram'].sum()}", each[f"{ALL}.AUC"].mean()
+            told = f"{table} | {n:,} | {epsilon:g} | {len(each)} | {count} | {used} | {level:.3f}"
+            for name in CHANGES:
+                for figure in FIGURES:
+                    change = each[f"{name}.{figure}"] - each[f"{ALL}.{figure}"]
+                    told += f" | {change.mean():+.3f} ± {change.std() / np.sqrt(len(each)):.3f}"
+            rows.append(f"| {told} |")
     return "\n".join(rows)
 
 
