@@ -21,7 +21,7 @@ CRITICS = 32
 MOST_CRITICS = 128
 #: From so many on, steps get a part of the tables' share.
 _MANY_STEPS = 1000
-#: Noise of a pairwise statistic from which on samples lose by it (benchmarks/results/parts.md).
+#: Noise of a pairwise statistic from which on it improves nothing measurably (benchmarks/results/parts.md).
 _MOST_NOISE = 0.2
 #: Groups below which the nearest-neighbour histogram says too little (benchmarks/results/parts.md).
 _FEWEST_GROUPS = 35
