@@ -75,7 +75,7 @@ NOW: Rule = (default_rules._MOST_NOISE, default_rules._FEWEST_GROUPS)
 EVERY: tuple[Rule, ...] = ((0.0, math.inf), (math.inf, math.inf), (math.inf, 0.0))
 #: most of a table that trains, the share of the rarer outcome, synthetic records that models learn from, and
 #: those that are told from real ones
-_TRAIN, _RARE, _DRAWN, _APART = 0.8, 0.07, 10_000, 2_000
+_TRAIN, _RARE, DRAWN, _APART = 0.8, 0.07, 10_000, 2_000
 #: standard deviation of gains over tables that is added to their error
 _SPREAD = 0.003
 
@@ -103,14 +103,22 @@ def population(name: str) -> tuple[pd.DataFrame, Schema]:
     return frame, schema
 
 
-def carried_out(task: Round) -> dict[str, Any]:
-    """Figures of a base model, of the same with pairwise statistics, and with the histogram too."""
+def cut(task: Round) -> tuple[pd.DataFrame, pd.DataFrame, Schema]:
+    """Records that train, others that test, and the schema."""
     frame, schema = population(task.table)
     mixed = frame.sample(frac=1.0, random_state=task.seed)
-    train, test = mixed.iloc[: task.n], mixed.iloc[task.n : task.n + _DRAWN]
+    return mixed.iloc[: task.n], mixed.iloc[task.n : task.n + DRAWN], schema
+
+
+def carried_out(task: Round, *, public: bool = True) -> dict[str, Any]:
+    """Figures of a base model, of the same with pairwise statistics, and with the histogram too.
+
+    ``public``: whether the number of records is.
+    """
+    train, test, schema = cut(task)
     options = FitOptions(epsilon=task.epsilon, pairwise_statistics=True, neighbour_histogram=True)
     rng, records, ledger = np.random.default_rng(task.seed), FrameRecords(train), Ledger()
-    plan = plan_fit(records, schema.with_n_public(task.n), options, rng, ledger)
+    plan = plan_fit(records, schema.with_n_public(task.n if public else None), options, rng, ledger)
     model, (pairs, histogram) = release_statistics(records, plan, rng, ledger)
     base_model, marginals = model.base_model, model.encoder.marginals
     if base_model is None or marginals is None or histogram is None:
@@ -120,13 +128,20 @@ def carried_out(task: Round) -> dict[str, Any]:
     parts = {}
     for name, stage in stages.items():
         coupled = stage.coupled(marginals.grids, marginals.n, rng)
-        made = replace(model, base_model=coupled).sample(_DRAWN, rng)
-        parts[name] = {
-            "AUC": mean_auc(made, test, schema, task.seed),
-            "correlation error": correlation_errors(test, [made], schema)[0],
-            "discriminator": discriminator(test, made, schema, _APART, rng),
-        }
+        made = replace(model, base_model=coupled).sample(DRAWN, rng)
+        parts[name] = figures(made, test, schema, task.seed, rng)
     return {**vars(task), "parts": parts}
+
+
+def figures(
+    made: pd.DataFrame, test: pd.DataFrame, schema: Schema, seed: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """AUC of models of synthetic records, error of correlations, and AUC of telling both apart."""
+    return {
+        "AUC": mean_auc(made, test, schema, seed),
+        "correlation error": correlation_errors(test, [made], schema)[0],
+        "discriminator": discriminator(test, made, schema, _APART, rng),
+    }
 
 
 def cells(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -248,14 +263,14 @@ def main() -> None:
         if n <= _TRAIN * len(population(table)[0])
         for epsilon in given.epsilon
     }
-    carry_out(carried_out, tasks, folder=given.out, settings={"version": 2}, on_round=_tell)
+    carry_out(carried_out, tasks, folder=given.out, settings={"version": 2}, on_round=tell)
     records = [read_json(path) for path in sorted((given.out / ROUNDS).glob("*.json"))]
     records.sort(key=lambda record: (TABLES.index(record["table"]), record["n"], record["epsilon"]))
     write_text(given.out / "parts.md", markdown(cells(records)) + "\n")
     print(given.out / "parts.md")
 
 
-def _tell(done: int, total: int, label: str, seconds: float) -> None:
+def tell(done: int, total: int, label: str, seconds: float) -> None:
     print(f"{done}/{total} {label}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
 

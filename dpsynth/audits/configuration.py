@@ -40,11 +40,14 @@ from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis.fit import fit_releases, plan_fit, release_rows, release_statistics
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import draw_up
 from dpsynth.table.layout import Layout
 from dpsynth.table.patients import TableSchema, schema_of
 
 #: Number of records that a schema without a public one is given.
 UNKNOWN_N = 1000
+#: So many that every rule releases its statistic.
+_MANY = 1e12
 #: Made-up records of a fit, at most: no audit looks at their number.
 _MOST_RECORDS = 2000
 #: Trials of an audit of a few seconds, and steps of a run of the critic and their noise at most.
@@ -90,6 +93,10 @@ def releases_of(schema: TableSchema, options: FitOptions, rng: np.random.Generat
         raise InputError(
             "epsilon is null: a fit without noise promises nothing that an audit could contradict"
         )
+    if schema.n_public is None:  # a fit chooses by its noisy count: everything that it could release
+        most = draw_up(schema, _MANY, options).needs
+        chosen = {name: getattr(most, name) for name in ("pairwise_statistics", "neighbour_histogram")}
+        options = options.model_copy(update=chosen)
     typical = typical_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
     ledger, records = WatchingLedger(), FrameRecords(typical)
     plan = plan_fit(records, schema, options, rng, ledger)

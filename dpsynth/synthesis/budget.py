@@ -1,6 +1,6 @@
 """Divide a run's total (epsilon, delta) among its releases.
 
-`plan_releases` fixes the noise of all releases before a record is read. The composed privacy-loss
+`plan_releases` fixes the noise of all releases before they read a record. The composed privacy-loss
 distribution (PLD) of their events ends at, and never above, the target. Shares are fractions of the target's
 squared Gaussian-DP parameter mu^2, which adds up over Gaussian releases (Dong, Roth and Su 2022, corollary
 3.3). They are starting points. The final noise is solved on the PLD.
@@ -17,10 +17,9 @@ from pydantic import model_validator
 
 from dpsynth.accounting.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
 from dpsynth.accounting.contents import Stage
-from dpsynth.accounting.events import gaussian_event
+from dpsynth.accounting.conversions import tv_of_mu
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.pld import DELTA_FLOOR
-from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.options import options_record
 from dpsynth.mechanism.plan import Plan
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 Made = TypeVar("Made")
+
+#: Promised total variation as a multiple of that of Gaussian noise: the choice of edges has a little more.
+_ALLOWANCE = 1.002
 
 
 @options_record
@@ -237,9 +239,8 @@ def plan_releases(
     Parameters
     ----------
     counted : bool
-        Whether a private count has chosen ``needs.n``. (epsilon, delta) then bounds the run for every count,
-        but its total variation depends on the count. So noise is also held to the total variation of the same
-        run with unsampled steps, which does not use the count. The stage promises all three.
+        Whether ``needs`` come from a private count, which chose releases and noise. Epsilon, delta and a
+        total variation computed from these two then bound the run for every count. The stage promises them.
     """
     if delta < DELTA_FLOOR:
         raise PrivacyError(
@@ -263,28 +264,22 @@ def plan_releases(
         selection = math.sqrt(3.0 / picks) / multiplier["selection"] if "selection" in parts else None
         return needs.releases(multiplier, selection, stage=stage)
 
-    def stage(tv: float | None = None) -> Stage:
-        # What holds whatever the count has said; without a count, the noise is fixed and says it itself.
-        return Stage.begin(delta, epsilon=epsilon if counted else None, tv=tv)
-
+    target: Target = EpsilonTarget(epsilon, delta)
+    stage = Stage.begin(delta)
+    if counted:
+        tv = min(_ALLOWANCE * tv_of_mu(mu), 1.0)
+        stage = Stage.begin(delta, epsilon=epsilon, tv=tv)
+        target = PromiseTarget(epsilon, delta, tv) if tv < 1.0 else target
     if plan is None:
         scale = calibrate(
             # what is left when these releases carry no information is nothing
             lambda s: [] if math.isinf(s) else with_noise(s).fixed_events,
-            EpsilonTarget(epsilon, delta),
+            target,
         )
-        return with_noise(scale, stage())
+        return with_noise(scale, stage)
     fixed = with_noise(1.0).fixed_events
-    target: Target = EpsilonTarget(epsilon, delta)
-    tv = None
-    if counted:
-        z = calibrate(lambda s: [*fixed, gaussian_event(s, count=plan.steps)], target)
-        # A little above, so that releases whose total variation is near 1 leave the steps something.
-        tv = min(1.0, 1.00001 * Profile([*fixed, gaussian_event(z, count=plan.steps)]).tv())
-        if tv < 1.0:
-            target = PromiseTarget(epsilon, delta, tv)
     z = calibrate(lambda s: [*fixed, *_steps(plan, s)], target)
-    return replace(with_noise(1.0, stage(tv)), plan=replace(plan, noise_multiplier=z))
+    return replace(with_noise(1.0, stage), plan=replace(plan, noise_multiplier=z))
 
 
 def _steps(plan: Plan, multiplier: float) -> Sequence[DpEvent]:

@@ -1,4 +1,4 @@
-"""Default settings: public rules for releases, shares and batch sizes, and the HealthGAN baseline."""
+"""Default settings: rules for releases, shares and batch sizes, and the HealthGAN baseline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CRITICS = 32
 MOST_CRITICS = 128
 #: From so many on, steps get a part of the tables' share.
 _MANY_STEPS = 1000
-#: Noise of a pairwise statistic from which on samples lose by it (benchmarks/results/parts.md).
+#: Noise of a pairwise statistic from which on it improves nothing measurably (benchmarks/results/parts.md).
 _MOST_NOISE = 0.2
 #: Groups below which the nearest-neighbour histogram says too little (benchmarks/results/parts.md).
 _FEWEST_GROUPS = 35
@@ -38,14 +38,14 @@ def numbers_of(schema: Schema) -> list[int]:
 
 
 def has_pairwise_statistics(
-    schema: Schema, n: float | None, epsilon: float | None, delta: float, share: float
+    schema: Schema, n: float, epsilon: float | None, delta: float, share: float
 ) -> bool:
     """Whether pairwise statistics are released by rule: if their noise is small.
 
     A pairwise statistic is a mean of products of two standardised numbers, about a correlation. Its noise is
     taken as sqrt(products) / (n mu sqrt(share)), with mu the Gaussian-DP parameter of (epsilon, delta). Each
-    ordered column, category and missing value is a number. More than 300 numbers take too long to fit. A
-    private ``n`` is None. A noisy count must not choose the releases, so they are released.
+    ordered column, category and missing value is a number. More than 300 numbers take too long to fit.
+    ``n`` is public or a noisy count.
 
     >>> from dpsynth.table import Column
     >>> columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(30))
@@ -57,23 +57,23 @@ def has_pairwise_statistics(
     sizes = numbers_of(schema)
     if sum(sizes) > MOST_NUMBERS:
         return False
-    if epsilon is None or n is None:
+    if epsilon is None:
         return True
     products = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) / 2
     return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_NOISE
 
 
-def has_neighbour_histogram(n: float | None, epsilon: float | None, delta: float, share: float) -> bool:
+def has_neighbour_histogram(n: float, epsilon: float | None, delta: float, share: float) -> bool:
     """Whether a nearest-neighbour histogram is released by rule, beside pairwise statistics.
 
     It needs enough groups with more records than noise: n mu sqrt(share / 2) / 8 of at least 35
-    (`dpsynth.releases.neighbour_histogram.group_count`). Studies are not considered. A private ``n`` is None,
-    and the histogram is released.
+    (`dpsynth.releases.neighbour_histogram.group_count`). Studies are not considered. ``n`` is public or a
+    noisy count.
 
     >>> has_neighbour_histogram(1000, 3.0, 1e-5, 0.1), has_neighbour_histogram(4000, 3.0, 1e-5, 0.1)
     (False, True)
     """
-    if epsilon is None or n is None:
+    if epsilon is None:
         return True
     noise_std = NeighbourHistogramRelease.l2_sensitivity * analytic_sigma(epsilon, delta) / math.sqrt(share)
     return group_count(n, noise_std) >= _FEWEST_GROUPS

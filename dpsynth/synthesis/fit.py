@@ -182,8 +182,8 @@ def _count(
 ) -> tuple[float, float, tuple[float, float]]:
     """The number of records, its noise and its cost: public and free, or a noisy count.
 
-    The later releases' noise depends on a noisy count. The count is therefore a stage of its own, of
-    (epsilon_c, delta_c): one privacy-loss distribution composes only releases whose noise was fixed
+    The later releases and their noise depend on a noisy count. The count is therefore a stage of its own,
+    of (epsilon_c, delta_c): one privacy-loss distribution composes only releases whose noise was fixed
     beforehand.
     """
     if schema.n_public is not None:

@@ -1,4 +1,7 @@
-"""Plan a fit's releases and their noise from the schema, the options and the number of records alone."""
+"""Plan a fit's releases and their noise from the schema, the options and the number of records alone.
+
+A noisy count may choose the releases. `plan_releases` then holds them to a cost that was fixed before it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
 
 @dataclass(frozen=True)
 class Blueprint:
-    """The plan of a fit, from public values only."""
+    """The plan of a fit, from public values and the noisy count only."""
 
     needs: Needs
     delta: float
@@ -88,13 +91,12 @@ def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float 
     if options.has_base_model and options.base_model != "none":
         usual: Kind = "tan" if schema.outcome is not None else "tree"
         base_model = usual if options.base_model == "auto" else options.base_model
-    # a noisy count must not choose the releases: the total variation would depend on it
-    known, delta = None if schema.n_public is None else n, total_delta(schema, options)
+    delta = total_delta(schema, options)
     steps, pairs, histogram = options.steps, options.pairwise_statistics, options.neighbour_histogram
     usual_shares = options.shares or Shares()
     if pairs == "auto":
         pairs = default_rules.has_pairwise_statistics(
-            schema, known, options.epsilon, delta, usual_shares.pairwise_statistics
+            schema, n, options.epsilon, delta, usual_shares.pairwise_statistics
         )
     if histogram == "auto":
         room = options.shares is None or not steps or options.shares.with_neighbour_histogram < 1
@@ -102,7 +104,7 @@ def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float 
             pairs
             and room
             and default_rules.has_neighbour_histogram(
-                known, options.epsilon, delta, usual_shares.neighbour_histogram
+                n, options.epsilon, delta, usual_shares.neighbour_histogram
             )
         )
     round_of = training.critic_steps if isinstance(training, TrainingSettings) else 1

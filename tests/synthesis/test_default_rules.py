@@ -1,10 +1,13 @@
-"""What a fit buys where nobody says, from public numbers alone."""
+"""What a fit buys where nobody says, from public numbers and the noisy count alone."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from dpsynth import DPWGANGP, Column, Schema, Shares
+from dpsynth.accounting import Profile
 from dpsynth.errors import InputError
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.synthesis.options import FitOptions
@@ -113,21 +116,27 @@ def test_the_tables_give_way_to_steps_alone(steps, tables) -> None:
     assert found.needs.neighbour_histogram and found.shares.tables == tables
 
 
-@pytest.mark.parametrize("given", [{}, {"pairwise_statistics": False}, {"base_model": "none"}])
-def test_a_private_count_chooses_nothing(given) -> None:
+@pytest.mark.parametrize("n", [40, 1000, 4000, 40_000])
+def test_a_private_count_chooses_as_a_public_number_does(n) -> None:
+    """Catches statistics that are mere noise, bought only because the number of records is private."""
+    options = FitOptions(epsilon=3.0, delta=1e-5)
+    needs = draw_up(SCHEMA.with_n_public(None), float(n), options, 20.0).needs
+    assert replace(needs, schema=SCHEMA.with_n_public(n), n_std=0.0) == blueprint(n).needs
+
+
+@pytest.mark.parametrize("given", [{}, {"pairwise_statistics": False}, {"training_steps": 12}])
+def test_a_private_count_moves_no_promise(given) -> None:
     """A total variation, printed in the ledger, that tells on which side of a rule the noisy count fell."""
-    options = FitOptions(epsilon=3.0, delta=1e-5, **given)
-    bought = []
-    for n in (40.0, 4000.0, 40_000.0):
-        needs = draw_up(SCHEMA.with_n_public(None), n, options).needs
-        bought.append(
-            (
-                needs.pairwise_statistics,
-                needs.neighbour_histogram,
-                None if needs.plan is None else needs.plan.steps,
-            )
-        )
-    assert len(set(bought)) == 1
+    options, stages, bought = FitOptions(epsilon=3.0, delta=1e-5, **given), set(), set()
+    for n in (40.0, 1000.0, 40_000.0):
+        releases = choose_noise(draw_up(SCHEMA.with_n_public(None), n, options, 20.0), options, (0.06, 2e-7))
+        stage, profile = releases.stage, Profile(releases.events)
+        assert 0.98 * stage.epsilon < profile.epsilon(stage.delta) <= stage.epsilon
+        assert 0.96 * stage.tv < profile.tv() <= stage.tv
+        stages.add((stage.epsilon, stage.delta, stage.tv))
+        bought.add(len(releases.events))
+    assert stages == {(2.94, 1e-5 - 2e-7, stage.tv)}
+    assert len(bought) == (1 if "pairwise_statistics" in given else 3)
 
 
 def test_wide_tables_have_no_moments() -> None:

@@ -74,7 +74,8 @@ def test_nothing_is_read_before_it_is_posted(monkeypatch, unrefined):
             return read(self, *args)
 
         monkeypatch.setattr(FrameRecords, name, watched)
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, pairwise_statistics=True, training_steps=4, training=SMALL)
+    given = {"pairwise_statistics": True, "neighbour_histogram": True, "training_steps": 4, "training": SMALL}
+    model = DPWGANGP(epsilon=1.0, delta=1e-5, **given)
     with pytest.raises(Stopped):
         model.fit(table(), schema=SCHEMA.with_n_public(None), ledger=ledger)
     assert posted == [READINGS[: k + 1] for k in range(len(READINGS))]

@@ -225,7 +225,8 @@ def test_n_public_decides_not_the_length(monkeypatch):
 def test_asked_three_prints_three(monkeypatch):
     """Catches a count and noise that depends on it on one privacy-loss distribution (2.937 was printed)."""
     monkeypatch.setattr(fit, "train_generator", untrained)
-    model = DPWGANGP(epsilon=3.0, training_steps=20, training=SMALL).fit(
+    every = {"pairwise_statistics": True, "neighbour_histogram": True}
+    model = DPWGANGP(epsilon=3.0, training_steps=20, training=SMALL, **every).fit(
         table(), schema=SCHEMA.with_n_public(None)
     )
     summary = model.ledger_.summary()

@@ -266,7 +266,7 @@ def _choices(report: RunReport) -> Hazard:
     ruled = sorted(name.replace("_", " ") for name, value in options.items() if value == "auto")
     said = "A choice of options, or of the best of several fits, uses privacy budget too."
     if ruled:
-        said = f"Rules from public facts chose: {', '.join(ruled)}. {said}"
+        said = f"Rules from public facts or the noisy count chose: {', '.join(ruled)}. {said}"
     return Hazard("Choice of options", "yours", said)
 
 

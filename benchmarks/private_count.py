@@ -1,0 +1,101 @@
+"""What it gives to choose statistics by the noisy count, where the number of records is private.
+
+    python benchmarks/private_count.py --out DIR [--table support2 flchain] [--sizes 1000 3000] [--seeds 3]
+
+Cuts of tables are those of `benchmarks/parts.py`, without a public number of records. One fit releases all
+statistics. Samples are drawn from it, and from its base model alone: these differ by no noise. Another fit
+chooses its statistics by its noisy count. Both fits have one seed, and so the same count. Their noise differs
+in scale alone until their models differ. DIR/private_count.md has all rounds in DIR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks import parts
+from benchmarks.parts import ALONE, BOTH, DRAWN, TABLES, Round, cut, figures, tell
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.files.atomic import read_json, write_text
+from dpsynth.files.rounds import ROUNDS, carry_out
+from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis.fit import fit_releases, plan_fit
+from dpsynth.synthesis.options import FitOptions
+
+#: of a fit that releases all, of its base model alone, and of a fit that chooses
+ALL, UNUSED, CHOSEN = "all", "unused", "chosen"
+#: what is compared with all
+CHANGES = {UNUSED: "base model of the same fit", CHOSEN: "chosen, another fit"}
+FIGURES = ("AUC", "correlation error", "discriminator")
+
+
+def carried_out(task: Round) -> dict[str, Any]:
+    """Figures of both fits, the noisy count and which statistics it chose."""
+    train, test, schema = cut(task)
+    found = parts.carried_out(task, public=False)["parts"]
+    rng, records, ledger = np.random.default_rng(task.seed), FrameRecords(train), Ledger()
+    plan = plan_fit(records, schema.with_n_public(None), FitOptions(epsilon=task.epsilon), rng, ledger)
+    made = fit_releases(records, plan, rng, ledger).sample(DRAWN, rng)
+    return {
+        **vars(task),
+        ALL: found[BOTH],
+        UNUSED: found[ALONE],
+        CHOSEN: figures(made, test, schema, task.seed, rng),
+        "count": plan.n,
+        "pairs": plan.releases.pairwise_statistics is not None,
+        "histogram": plan.releases.neighbour_histogram is not None,
+    }
+
+
+def markdown(records: list[dict[str, Any]]) -> str:
+    """Mean differences from the fit that releases all, by cut and by n, with standard errors over fits."""
+    rows = ["| table | n | ε | fits | noisy count | fits with pairs, histogram | AUC: all |"]
+    rows[0] += "".join(f" {name}: {figure} |" for name in CHANGES.values() for figure in FIGURES)
+    rows += ["|---|" + "---:|" * (6 + len(CHANGES) * len(FIGURES))]
+    seeds = pd.json_normalize(records)
+    every = seeds.assign(table="all of them")
+    for cuts in (seeds, every):
+        for (table, n, epsilon), each in cuts.groupby(["table", "n", "epsilon"], sort=False):
+            count = f"{each['count'].min():,.0f} to {each['count'].max():,.0f}"
+            used, level = f"{each['pairs'].sum()}, {each['histogram'].sum()}", each[f"{ALL}.AUC"].mean()
+            told = f"{table} | {n:,} | {epsilon:g} | {len(each)} | {count} | {used} | {level:.3f}"
+            for name in CHANGES:
+                for figure in FIGURES:
+                    change = each[f"{name}.{figure}"] - each[f"{ALL}.{figure}"]
+                    told += f" | {change.mean():+.3f} ± {change.std() / np.sqrt(len(each)):.3f}"
+            rows.append(f"| {told} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--table", nargs="+", choices=TABLES, default=list(TABLES), metavar="NAME")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 3000], metavar="N")
+    parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    tasks = {
+        f"{table}-{n}-{epsilon:g}-{seed}": Round(table, n, epsilon, seed)
+        for seed in range(given.seeds)
+        for table in given.table
+        for n in given.sizes
+        for epsilon in given.epsilon
+    }
+    carry_out(carried_out, tasks, folder=given.out, settings={"version": 1}, on_round=tell)
+    records = [read_json(path) for path in sorted((given.out / ROUNDS).glob("*.json"))]
+    records.sort(key=lambda record: (TABLES.index(record["table"]), record["n"], record["epsilon"]))
+    write_text(given.out / "private_count.md", markdown(records) + "\n")
+    print(given.out / "private_count.md")
+
+
+if __name__ == "__main__":
+    main()
