@@ -38,14 +38,13 @@ _LEAST_DEVIATION = 0.15
 #: No vector counts as shorter: where all columns are constant, all are rounding.
 SHORTEST = 1e-3
 #: Of the products with the outcome: they add an eighth to the noise of the others, and so do those of halves
-#: where all columns are ordered. A power of two.
+#: where all columns are ordered.
 OUTCOME_WEIGHT = 0.5
-#: Step of the columns' numbers, and of factors that scale vectors down. Products with the outcome have
-#: three numbers, a factor and the weight.
-_NUMBER_STEP = _SCALE_STEP = 2.0**-8
-PRODUCT_STEP = _NUMBER_STEP**3 * _SCALE_STEP * OUTCOME_WEIGHT
-#: Records whose products are summed at once: 1,024 of length 1,024 have fewer than 2^53 steps.
-_EXACT = 1024
+#: Steps of the columns' numbers, of factors that scale vectors down, and of products.
+_NUMBER_STEP, _SCALE_STEP = 2.0**-12, 2.0**-10
+PRODUCT_STEP = _NUMBER_STEP**2 * _SCALE_STEP
+#: Records whose products are summed at once: 512 of length 1,024 have no more than 2^53 steps.
+_EXACT = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +199,11 @@ class PairFeatures:
         for start in range(0, len(draws), _EXACT):
             part = draws[start : start + _EXACT]
             scale = self.scale(part, np.float64)[:, None]
-            sums = [(one * scale).T @ other for one, other in self.factors(part, np.float64)]
+            # Products with the outcome are rounded to the step of numbers, towards zero.
+            sums = [
+                (one * scale).T @ (np.trunc(other / _NUMBER_STEP) * _NUMBER_STEP)
+                for one, other in self.factors(part, np.float64)
+            ]
             total += np.rint(np.hstack(sums)[self.places] / PRODUCT_STEP).astype(np.int64)
         return total
 

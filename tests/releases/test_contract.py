@@ -222,9 +222,9 @@ CASES = {
     "cycles": Case(lambda: marginals(DATES), np.sqrt(2 + 3), table=dates),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),
     "tan tables": Case(lambda: tables("tan"), np.sqrt(3 + 4 / 3)),  # and four of the outcome with one column
-    "pairwise statistics": Case(lambda: pairwise_statistics(None), 1.0, slack=0.02),
-    "pairwise statistics with the outcome": Case(lambda: pairwise_statistics(3), 1.0, slack=0.02),
-    "pairwise statistics with an ordinal outcome": Case(lambda: pairwise_statistics(4), 1.0, slack=0.02),
+    "pairwise statistics": Case(lambda: pairwise_statistics(None), 1.0, slack=0.01),
+    "pairwise statistics with the outcome": Case(lambda: pairwise_statistics(3), 1.0, slack=0.01),
+    "pairwise statistics with an ordinal outcome": Case(lambda: pairwise_statistics(4), 1.0, slack=0.01),
     "neighbour_histogram": Case(
         neighbour_histogram, np.sqrt(1 + 1)
     ),  # one group, and random Fourier features of length 1
