@@ -91,7 +91,7 @@ def _show(one: Standing, *, as_json: bool) -> None:
     (epsilon, most), (delta, most_delta) = _pair(one, 0), _pair(one, 1)
     who = f", for adding or removing one {one.who}" if one.who else ""
     said = f"{one.name}: epsilon {epsilon} of {most} and delta {delta} of {most_delta} used{who}"
-    text = f"{said}\n{text_table(header, sorted(lines))}"
+    text = f"{said}\n{text_table(header, sorted(lines, key=lambda line: line[0]))}"
     console.emit(_record(one), text, as_json=as_json)
 
 
