@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import math
 import os
@@ -22,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.errors import DataError, InputError
+
+#: what to do about a damaged file
+RESTORE = "Restore it from a copy"
 
 
 def finite(value: Any) -> Any:
@@ -71,6 +75,37 @@ def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
         raise DataError(f"cannot read {name}: it is not JSON ({problem})") from None
 
 
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record for JSON with ``sha256``, the checksum of its other fields in their order.
+
+    Examples
+    --------
+    >>> unsealed(sealed({"step": 7}), "c.json")
+    {'step': 7}
+    >>> unsealed({**sealed({"step": 7}), "step": 8}, "c.json")
+    Traceback (most recent call last):
+    dpsynth.errors.DataError: c.json: its sha256 is not that of its contents. Restore it from a copy
+    """
+    return {**record, "sha256": _checksum(record)}
+
+
+def unsealed(record: Any, what: str) -> Any:
+    """Return what was read without its checksum, or raise DataError, beginning with ``what``, if it differs.
+
+    A file of an earlier version, which has no checksum, is returned as it is.
+    """
+    if not isinstance(record, dict) or "sha256" not in record:
+        return record
+    rest = {key: value for key, value in record.items() if key != "sha256"}
+    if record["sha256"] != _checksum(rest):
+        raise DataError(f"{what}: its sha256 is not that of its contents. {RESTORE}")
+    return rest
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
+
+
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``path``, which takes ``path``'s place if the block ends well.
@@ -87,8 +122,17 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
+    except OSError as problem:
+        raise named(problem, target) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def named(problem: OSError, path: Path) -> OSError:
+    """The same problem with a path. A write to a full disk has none of its own."""
+    if problem.filename is None:
+        problem.filename = str(path)
+    return problem
 
 
 fcntl: Any
