@@ -222,7 +222,7 @@ def wrong_end(status: int, log: Path, killed: bool) -> list[str]:
     if status not in STATUSES and not (killed and status == -signal.SIGKILL) and status != 98:
         found.append(f"status {status}")
     if "Traceback" in text and status != 98:
-        found.append("traceback: " + text.strip().splitlines()[-1])
+        found.append(f"traceback: {text[text.index('Traceback') - 200 :]}")
     if status in (1, 2, 130) and not text.strip().splitlines()[-1:][0].startswith("dpsynth: "):
         found.append(f"no last sentence: {text.strip().splitlines()[-1]}")
     return found

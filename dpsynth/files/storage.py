@@ -132,7 +132,7 @@ def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str,
     try:
         record = json.loads(record_path.read_text(encoding="utf-8"))
         reading = arrays_path
-        with np.load(arrays_path, allow_pickle=False) as stored:
+        with arrays_path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
     except NotADirectoryError:
         raise DataError(f"{folder} is a file. Name the folder of a {name}") from None

@@ -114,6 +114,26 @@ def test_corrupt_files_give_one_sentence(tmp_path, damage, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("damage", ["larger noise", "an entry less", "no doubt"])
+def test_a_journal_that_was_damaged_is_not_believed(tmp_path, damage):
+    """A journal, which holds no total, from which a changed byte takes some of the cost."""
+    ledger = full_ledger()
+    ledger.journal = path = tmp_path / "journal.json"
+    ledger.begin_stage(1e-6)
+    ledger.post("a second fit", gaussian_event(10.0), sensitivity="1")
+    record = json.loads(path.read_text())
+    assert record["epsilon"] is None and len(Ledger.load(path).entries) == len(ledger.entries)
+    if damage == "larger noise":
+        record["entries"][-1]["event"]["noise_multiplier"] = 90.0
+    elif damage == "an entry less":
+        del record["entries"][-1], record["stages"][-1]
+    else:
+        record["excluded"] = []
+    path.write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"journal\.json: its sha256 is not that of its contents"):
+        Ledger.load(path)
+
+
 def test_missing_and_unreadable_files(tmp_path):
     """An OSError or UnicodeDecodeError that escapes as a traceback."""
     with pytest.raises(DataError, match="No such file"):
