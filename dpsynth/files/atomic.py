@@ -128,9 +128,12 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+
+
 def named(problem: OSError, path: Path) -> OSError:
-    """The same problem with a path. A write to a full disk has none of its own."""
-    if problem.filename is None:
+    """The same problem with a path. A write to a full or broken disk has none of its own."""
+    if problem.errno in _DISK and problem.filename is None:
         problem.filename = str(path)
     return problem
 
