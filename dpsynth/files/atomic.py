@@ -123,18 +123,20 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as problem:
-        raise named(problem, target) from None
+        raise named(problem, target, temporary) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a folder that has become read-only: the problem is known
+            temporary.unlink(missing_ok=True)
 
 
 _DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
-def named(problem: OSError, path: Path) -> OSError:
-    """The same problem with a path. A write to a full or broken disk has none of its own."""
-    if problem.errno in _DISK and problem.filename is None:
-        problem.filename = str(path)
+def named(problem: OSError, path: Path, temporary: Path) -> OSError:
+    """The same problem, about the path that the user knows. A write to a full disk names none."""
+    unnamed = problem.filename is None and problem.errno in _DISK
+    if unnamed or str(problem.filename).startswith(str(temporary)):
+        return OSError(problem.errno, problem.strerror, str(path))
     return problem
 
 
@@ -167,7 +169,8 @@ def locked(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         _HELD.reset(before)
-        path.unlink(missing_ok=True)  # while it is held, so that nobody's new file is removed
+        with contextlib.suppress(OSError):  # of a folder that has become read-only: it is not held any more
+            path.unlink(missing_ok=True)  # while it is held, so that nobody's new file is removed
         os.close(file)
 
 

@@ -63,7 +63,7 @@ def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
         else:
             os.replace(fresh, path)
     except OSError as problem:
-        raise named(problem, path) from None
+        raise named(problem, path, fresh) from None
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
