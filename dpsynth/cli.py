@@ -116,6 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(f"{problem.format_message()} (see dpsynth --help)", 2)  # type: ignore[attr-defined]
         if os.environ.get("DPSYNTH_TRACEBACK"):
             raise
+        if isinstance(problem, OSError) and problem.filename and problem.strerror:
+            return _fail(f"{problem.filename}: {problem.strerror}. Correct this and repeat the command", 1)
         what = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
         return _fail(f"failed: {what} (set DPSYNTH_TRACEBACK=1 to see where)", 1)
     if status == 130:  # newer versions of typer turn Ctrl-C into this status themselves

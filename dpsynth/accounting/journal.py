@@ -18,7 +18,7 @@ from pathlib import Path
 from dpsynth.accounting.guarantee import FORGOTTEN
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import DataError, DpsynthError
-from dpsynth.files.atomic import read_json
+from dpsynth.files.atomic import read_json, unsealed
 
 _CHECKPOINTS = ("checkpoint.json", "checkpoint.used.json")
 
@@ -111,7 +111,7 @@ def _places(out: Path) -> list[Path]:
 def _read(path: Path) -> Ledger:
     if path.name.endswith(("ledger.json", "journal.json")):
         return Ledger.load(path)
-    record = read_json(path)
+    record = unsealed(read_json(path), f"cannot read the ledger in {path}")
     try:
         return Ledger.from_dict(record["ledger"])
     except (KeyError, TypeError) as problem:

@@ -25,7 +25,7 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.accounting.record import Summary, from_record, summary_of, to_record
 from dpsynth.checks import about_patients, text, together
 from dpsynth.errors import DataError, InputError, PrivacyError
-from dpsynth.files.atomic import read_json, write_text
+from dpsynth.files.atomic import read_json, sealed, unsealed, write_text
 from dpsynth.files.notebook import html_lines, html_table, text_table
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ class Ledger:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
         """Read a ledger written by :meth:`save`, or raise DataError, naming the file, if it has no entry."""
-        record = read_json(path, "the ledger")
+        record = unsealed(read_json(path, "the ledger"), f"cannot read the ledger {path}")
         try:
             ledger = cls.from_dict(record)
             if not ledger.entries:
@@ -389,7 +389,7 @@ class Ledger:
             self._write(self.journal, total=False)
 
     def _write(self, path: str | os.PathLike[str], *, total: bool) -> None:
-        write_text(path, json.dumps(self.to_dict(total=total), indent=2, allow_nan=False) + "\n")
+        write_text(path, json.dumps(sealed(self.to_dict(total=total)), indent=2, allow_nan=False) + "\n")
 
     def _enter(self, stage: Stage, name: str) -> None:
         """Begin a release's stage, or see that it is still open."""

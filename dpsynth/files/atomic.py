@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import math
 import os
@@ -22,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.errors import DataError, InputError
+
+#: what to do about a damaged file
+RESTORE = "Restore it from a copy"
 
 
 def finite(value: Any) -> Any:
@@ -71,6 +75,37 @@ def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
         raise DataError(f"cannot read {name}: it is not JSON ({problem})") from None
 
 
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record for JSON with ``sha256``, the checksum of its other fields in their order.
+
+    Examples
+    --------
+    >>> unsealed(sealed({"step": 7}), "c.json")
+    {'step': 7}
+    >>> unsealed({**sealed({"step": 7}), "step": 8}, "c.json")
+    Traceback (most recent call last):
+    dpsynth.errors.DataError: c.json: its sha256 is not that of its contents. Restore it from a copy
+    """
+    return {**record, "sha256": _checksum(record)}
+
+
+def unsealed(record: Any, what: str) -> Any:
+    """Return what was read without its checksum, or raise DataError, beginning with ``what``, if it differs.
+
+    A file of an earlier version, which has no checksum, is returned as it is.
+    """
+    if not isinstance(record, dict) or "sha256" not in record:
+        return record
+    rest = {key: value for key, value in record.items() if key != "sha256"}
+    if record["sha256"] != _checksum(rest):
+        raise DataError(f"{what}: its sha256 is not that of its contents. {RESTORE}")
+    return rest
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
+
+
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``path``, which takes ``path``'s place if the block ends well.
@@ -87,8 +122,22 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
+    except OSError as problem:
+        raise named(problem, target, temporary) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a folder that has become read-only: the problem is known
+            temporary.unlink(missing_ok=True)
+
+
+_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+
+
+def named(problem: OSError, path: Path, temporary: Path) -> OSError:
+    """The same problem, about the path that the user knows. A write to a full disk names none."""
+    unnamed = problem.filename is None and problem.errno in _DISK
+    if unnamed or str(problem.filename).startswith(str(temporary)):
+        return OSError(problem.errno, problem.strerror, str(path))
+    return problem
 
 
 fcntl: Any
@@ -120,7 +169,8 @@ def locked(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         _HELD.reset(before)
-        path.unlink(missing_ok=True)  # while it is held, so that nobody's new file is removed
+        with contextlib.suppress(OSError):  # of a folder that has become read-only: it is not held any more
+            path.unlink(missing_ok=True)  # while it is held, so that nobody's new file is removed
         os.close(file)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import locked, read_json
+from dpsynth.files.atomic import RESTORE, locked, named, read_json, sealed, unsealed
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
 _KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
@@ -62,9 +62,10 @@ def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
                 shutil.rmtree(aside)
         else:
             os.replace(fresh, path)
-    except BaseException:
+    except OSError as problem:
+        raise named(problem, path, fresh) from None
+    finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise
 
 
 def _temporary(path: Path, suffix: str) -> Path:
@@ -116,39 +117,46 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
 
 
 def write_state(folder: Path, name: str, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write ``name.json`` and ``name.npz`` into a folder."""
-    text = json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)
+    """Write ``name.json`` and ``name.npz`` into a folder. The record gets checksums of both."""
+    whole = sealed({**record, "arrays_sha256": arrays_digest(arrays)})
+    text = json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False)
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     np.savez(folder / f"{name}.npz", **dict(arrays))
 
 
 def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_state` wrote."""
+    """Read what `write_state` wrote, or raise DataError if a file is absent, changed or damaged."""
     folder = Path(folder)
     record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
+    reading = record_path
     try:
         record = json.loads(record_path.read_text(encoding="utf-8"))
-        with np.load(arrays_path, allow_pickle=False) as stored:
+        reading = arrays_path
+        with arrays_path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
     except NotADirectoryError:
         raise DataError(f"{folder} is a file. Name the folder of a {name}") from None
     except FileNotFoundError as problem:
         raise DataError(f"{folder} holds no {name}: {Path(str(problem.filename)).name} is absent") from None
     except Exception as problem:  # a damaged file shows itself as one of many exceptions
-        raise damaged(folder, name, problem) from None
+        raise damaged(folder, name, f"{reading.name}: {problem or type(problem).__name__}") from None
     if not isinstance(record, dict):
         raise damaged(folder, name, f"{record_path.name} does not hold a record")
+    record = unsealed(record, f"{folder} holds a damaged {name}: {record_path.name}")
+    digest = record.pop("arrays_sha256", None)  # checkpoints of earlier versions have none
+    if digest is not None and digest != arrays_digest(arrays):
+        raise damaged(folder, name, f"{name}.npz is not the one that {name}.json was written with")
     return record, arrays
 
 
 def damaged(folder: str | Path, name: str, problem: object) -> DataError:
-    """The error for a folder that does not hold what it should, in one sentence."""
+    """The error for a folder that does not hold what it should, in two sentences."""
     reason = (
         f"{problem} is absent"
         if isinstance(problem, KeyError)
         else (str(problem) or "unreadable").splitlines()[0]
     )
-    return DataError(f"{folder} holds a damaged {name}: {reason}")
+    return DataError(f"{folder} holds a damaged {name}: {reason}. {RESTORE}")
 
 
 def check_format(folder: str | Path, name: str, found: object, known: int) -> None:
@@ -177,15 +185,6 @@ def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def check_arrays(folder: str | Path, name: str, arrays: Mapping[str, np.ndarray], digest: str) -> None:
-    """Refuse arrays that hold a number that is not finite, or that are not those of the digest."""
-    broken = not_finite(arrays)
-    if broken is not None:
-        raise damaged(folder, name, f"its array {broken} holds a value that is not a finite number")
-    if arrays_digest(arrays) != digest:
-        raise damaged(folder, name, f"{name}.npz is not the one that {name}.json was written with")
-
-
 def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
     """Name the first array that holds a value that is not a finite number, None if all are finite."""
     numbers = {key: array for key, array in arrays.items() if array.dtype.kind == "f"}
@@ -197,8 +196,8 @@ def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
     record = Path(model) / "model.json"
     if not (Path(ledger).is_file() and record.is_file()):
         return
-    inside = read_json(record)
-    if not isinstance(inside, dict) or inside.get("ledger") != read_json(ledger):
+    inside, beside = read_json(record), read_json(ledger)
+    if not isinstance(inside, dict) or inside.get("ledger") != unsealed(beside, f"cannot read {ledger}"):
         raise DataError(f"{ledger} is not the ledger of the model in {model}: one of them was changed")
 
 

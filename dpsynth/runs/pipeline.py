@@ -8,7 +8,6 @@ run can continue from it once.
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from dpsynth.checks import about_patients
 from dpsynth.datasets.table import PatientTable, training_schema
 from dpsynth.errors import ConfigError, DataError, InputError, of_records
 from dpsynth.files import storage
+from dpsynth.files.atomic import dump_json, read_json, write_text
 from dpsynth.files.storage import claimed
 from dpsynth.model.rejection import Acceptance
 from dpsynth.runs.config import RunConfig, keys_of_fit
@@ -253,7 +253,7 @@ def _marked(folder: RunFolder, config: RunConfig) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if folder.interrupted:
-            folder.checkpoint_config.write_text(json.dumps(config.to_dict()), encoding="utf-8")
+            write_text(folder.checkpoint_config, dump_json(config.to_dict()), private=True)
         raise
 
 
@@ -269,7 +269,13 @@ def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, for
     if not folder.interrupted:
         raise DataError(f"there is no checkpoint to resume in {folder.checkpoint}")
     saved = folder.checkpoint_config
-    if not saved.exists() or keys_of_fit(json.loads(saved.read_text(encoding="utf-8"))) != config.of_fit():
+    if not saved.exists():
+        raise DataError(
+            f"{folder.checkpoint} holds no {saved.name}: its run was killed while it wrote the checkpoint. "
+            "Give it up with --force and without --resume"
+        )
+    record = read_json(saved)
+    if not isinstance(record, dict) or keys_of_fit(record) != config.of_fit():
         raise ConfigError(f"{folder.checkpoint} was left by a run of another configuration")
 
 

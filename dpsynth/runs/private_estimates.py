@@ -14,7 +14,7 @@ from dpsynth.accounting.guarantee import NOT_PRIVATE, WARNING, Guarantee
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.record import Summary
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import dump_json, read_json, write_text
+from dpsynth.files.atomic import dump_json, finite, read_json, sealed, unsealed, write_text
 from dpsynth.files.markdown import inert
 from dpsynth.files.storage import check_format, damaged
 from dpsynth.files.yaml_text import read_yaml
@@ -108,7 +108,7 @@ def estimates_record(model: DPWGANGP) -> dict[str, Any]:
 def write_estimates(model: DPWGANGP, folder: Path) -> None:
     """Write ``estimates.json``, ``estimates.md`` and ``ledger.json``, all of which may be shared."""
     places = RunFolder(folder)
-    write_text(places.estimates_json, dump_json(estimates_record(model)) + "\n")
+    write_text(places.estimates_json, dump_json(sealed(finite(estimates_record(model)))) + "\n")
     text = to_markdown(model.estimates_, model.guarantee(), model.ledger_.summary())
     write_text(places.estimates_md, text)
     model.ledger_.save(places.ledger)
@@ -153,7 +153,7 @@ def read_model(folder: str | Path) -> DPWGANGP:
 
 def _of_folder(places: RunFolder) -> tuple[tuple[Estimates, ...], Guarantee]:
     folder, path = places.path, places.estimates_json
-    record = read_json(path)
+    record = unsealed(read_json(path), f"{folder} holds a damaged record of estimates: {path.name}")
     try:
         check_format(folder, "record of estimates", record["format"], _FORMAT)
         estimates = tuple(Estimates.from_dict(entry) for entry in record["estimates"])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dpsynth.accounting.journal import is_waiting
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
-from dpsynth.files.atomic import dump_json, locked, read_json, write_text
+from dpsynth.files.atomic import dump_json, finite, locked, read_json, sealed, unsealed, write_text
 from dpsynth.files.storage import check_same_ledger
 
 # What reads a model, a report or a table is imported where it is used: commands that ask for paths and the
@@ -132,7 +132,7 @@ class RunFolder:
 
     def write_json(self, report: RunReport) -> None:
         """Write the report as JSON. The ledger, which is not in it, is written beside it."""
-        write_text(self.report_json, dump_json(report.to_dict()) + "\n")
+        write_text(self.report_json, dump_json(sealed(finite(report.to_dict()))) + "\n")
 
     def write_croissant(self, report: RunReport, schema: Schema | None = None) -> None:
         """Write the synthetic table's metadata beside it. The schema is that of its rows."""
@@ -190,7 +190,7 @@ class RunFolder:
 
 
 def _record(path: Path) -> dict[str, Any]:
-    record = read_json(path)
+    record = unsealed(read_json(path), f"cannot read {path}")
     if not isinstance(record, dict):
         raise DataError(f"{path} must hold a JSON object, not a {type(record).__name__}")
     return record

@@ -107,12 +107,31 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 def test_corrupt_files_give_one_sentence(tmp_path, damage, words):
     """A traceback, or a ledger with fewer costs than were written, from a damaged file."""
     path = tmp_path / "ledger.json"
-    full_ledger().save(path)
-    path.write_text(damage(path.read_text()))
+    path.write_text(damage(json.dumps(full_ledger().to_dict(), indent=2)))  # without a checksum
     with pytest.raises(DataError, match=words) as caught:
         Ledger.load(path)
     assert "ledger.json" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", ["larger noise", "an entry less", "no doubt"])
+def test_a_journal_that_was_damaged_is_not_believed(tmp_path, damage):
+    """A journal, which holds no total, from which a changed byte takes some of the cost."""
+    ledger = full_ledger()
+    ledger.journal = path = tmp_path / "journal.json"
+    ledger.begin_stage(1e-6)
+    ledger.post("a second fit", gaussian_event(10.0), sensitivity="1")
+    record = json.loads(path.read_text())
+    assert record["epsilon"] is None and len(Ledger.load(path).entries) == len(ledger.entries)
+    if damage == "larger noise":
+        record["entries"][-1]["event"]["noise_multiplier"] = 90.0
+    elif damage == "an entry less":
+        del record["entries"][-1], record["stages"][-1]
+    else:
+        record["excluded"] = []
+    path.write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"journal\.json: its sha256 is not that of its contents"):
+        Ledger.load(path)
 
 
 def test_missing_and_unreadable_files(tmp_path):
@@ -127,8 +146,8 @@ def test_missing_and_unreadable_files(tmp_path):
 def test_an_unknown_event_in_a_file_is_refused_by_name(tmp_path):
     """An event of a later version that is passed over, so that the cost is too low."""
     path = tmp_path / "ledger.json"
-    full_ledger().save(path)
-    path.write_text(path.read_text().replace("EpsilonDeltaDpEvent", "TruncatedDpEvent"))
+    text = json.dumps(full_ledger().to_dict())
+    path.write_text(text.replace("EpsilonDeltaDpEvent", "TruncatedDpEvent"))
     with pytest.raises(PrivacyError, match="TruncatedDpEvent"):
         Ledger.load(path)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +257,32 @@ def test_an_earlier_ledger_that_cannot_be_read_is_not_passed_over(folder: Path) 
         pipeline.run(config(**QUICK), "out", force=True)
     done = pipeline.run(config(**QUICK), "out", force=True, forget_earlier=True)
     assert "left out on request" in str(done.report.guarantee)
+
+
+def test_nothing_is_read_if_the_journal_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Would catch a statistic that no file tells of, and a full disk that is not named."""
+    SCHEMA.with_n_public(80).to_yaml("half.yaml")
+
+    def full(*args: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(FrameRecords, "_counts", lambda *a, **k: pytest.fail("records were read"))
+    assert main(FIT.split()) == 1
+    assert ".m.journal.json: No space left on device. Correct this" in capsys.readouterr().err
+    assert not [path for path in folder.iterdir() if "m" in path.name and path.name.startswith(".")]
+
+
+def test_a_changed_model_is_not_taken_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Would catch a new fit that goes on from another cost than the replaced model had."""
+    SCHEMA.with_n_public(80).to_yaml("half.yaml")
+    assert main(FIT.split()) == 0
+    text = Path("m/model.json").read_text()
+    Path("m/model.json").write_text(text.replace('"single-column counts"', '"single-column c0unts"'))
+    assert main([*FIT.split(), "--force"]) == 2
+    assert "m/model.json: its sha256" in capsys.readouterr().err
 
 
 @FEW

@@ -195,7 +195,7 @@ def test_a_run_evaluated_again_measures_the_same(
     assert "--force" in capsys.readouterr().err
     assert main(["evaluate", "out", "--force"]) == 0
     new = json.loads((folder / "out/report.json").read_text())
-    del old["seconds"], new["seconds"]
+    del old["seconds"], new["seconds"], old["sha256"], new["sha256"]
     assert new == old
     effects = "logistic: died ~ age"
     words = ["evaluate", "out", "--force", "--effects", effects, "--constraint", "age >= 30", "--seed", "3"]
@@ -403,6 +403,12 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
     assert "--resume" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="another configuration"):
         pipeline.run(config(), "out", resume=True)
+    kept = (checkpoint / "run.json").read_text()
+    for left, said in (("{", "it is not JSON"), (None, "killed while it wrote the checkpoint")):
+        (checkpoint / "run.json").unlink() if left is None else (checkpoint / "run.json").write_text(left)
+        with pytest.raises(DataError, match=said):
+            pipeline.run(run, "out", resume=True)
+    (checkpoint / "run.json").write_text(kept)
 
     assert main(["run", "run.yaml", "--out", "out", "--resume", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

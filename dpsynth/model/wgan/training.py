@@ -216,10 +216,13 @@ class Trainer:
                     state = self._advance(state, arrays, metrics[:limit].numpy().mean(axis=0), limit)
                     if on_chunk is not None:
                         on_chunk(state, self.n_steps)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as problem:
+            # TensorFlow turns an interrupt into its own error while it compiles
+            if not isinstance(problem, KeyboardInterrupt) and "KeyboardInterrupt" not in str(problem):
+                raise
             if on_interrupt is not None:
                 on_interrupt(state)
-            raise
+            raise KeyboardInterrupt from None
         return TrainingState(tf.nest.map_structure(lambda t: t.numpy(), arrays), state.step, state.history)
 
     def _advance(self, state: TrainingState, arrays: State, means: np.ndarray, limit: int) -> TrainingState:

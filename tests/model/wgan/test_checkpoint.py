@@ -63,6 +63,19 @@ def test_another_table_is_refused_and_uses_nothing_up(left, other):
     take(left)
 
 
+@pytest.mark.parametrize("name", ["checkpoint.json", "checkpoint.npz"])
+def test_a_damaged_checkpoint_is_refused_and_not_used_up(left, name):
+    """Catches a run that goes on from another step or other weights than those that were left."""
+    whole = (left / name).read_bytes()
+    changed = whole.replace(b'"step": 7', b'"step": 1') if name.endswith("json") else whole[:-30]
+    assert changed != whole
+    (left / name).write_bytes(changed)
+    with pytest.raises(DataError, match=f"damaged checkpoint: {name}"):
+        take(left)
+    (left / name).write_bytes(whole)
+    take(left)
+
+
 def test_the_digest_cannot_be_looked_up(tmp_path):
     """Catches a digest without a salt of its own: the same table would give the same one everywhere."""
     state = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0))

@@ -1,0 +1,535 @@
+"""Faults put into the commands: kills, a full disk, a folder that becomes read-only, and damaged bytes.
+
+    python benchmarks/faults.py [--times 30] [--bytes 100] [--campaigns kill interrupt full readonly bytes]
+                                [--commands run fit "study fit" sample evaluate] [--seed 0]
+
+kill, interrupt   a command gets SIGKILL or SIGINT at a moment uniform over the time it takes
+full              the command writes to a file system of memory that is full after a random number of bytes
+readonly          all folders become read-only at a random moment (the command runs as another user)
+bytes             each file of a model, run, checkpoint, journal and estimates is cut, or has one bit changed
+
+All modules are imported before the command starts, which is a fork of this process. A second command then
+finishes the work (`--resume` where a checkpoint is, else a new one). Each time these hold, or the line says
+what did not:
+
+- The command ends with 0, 1, 2 or 130, and one sentence, without a traceback.
+- Every file under its final name is complete.
+- The final ledger has all statistics whose reading began, and at most one more: posted, not yet read. The
+  readings are counted by a witness outside the package.
+
+full and readonly need root. Prints one line for each campaign and command, and writes trials as JSON lines
+to --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import importlib
+import json
+import os
+import pwd
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.accounting.journal import checkpoint_ledger, journal_file
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.cli import main as command_line
+from dpsynth.errors import DpsynthError
+from dpsynth.releases.records import Records
+from dpsynth.runs.config import RunConfig
+from dpsynth.runs.pipeline import _check_checkpoint
+from dpsynth.runs.private_estimates import read_estimates
+from dpsynth.runs.run_folder import RunFolder
+from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.schema import Schema
+
+ROWS, DRAWN = 300, 20_000
+SCHEMA = {
+    "name": "ward",
+    "n_public": ROWS,
+    "outcome": "died",
+    "columns": [
+        {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
+        {"name": "crea", "kind": "continuous", "lower": 0.1, "upper": 10, "decimals": 1, "missing": True},
+        {"name": "sex", "kind": "binary", "categories": ["F", "M"]},
+        {"name": "died", "kind": "binary", "categories": ["no", "yes"]},
+    ],
+}
+RUN = {
+    "data": {"path": "ward.csv", "schema": "ward.yaml"},
+    "model": {
+        "epsilon": 3.0,
+        "delta": 1e-5,
+        "training_steps": 60,
+        "training": {"critic_hidden": [8, 8], "generator_hidden": [8], "latent": 2},
+    },
+    "evaluate": {"seed": 0, "reference": False},
+    "attack": {"enabled": False},
+}
+TABLE = ["--data", "ward.csv", "--schema", "ward.yaml", "--epsilon", "3", "--delta", "1e-5"]
+COMMANDS = {
+    "run": ["run", "run.yaml", "--out", "out"],
+    "fit": ["fit", *TABLE, "--out", "out"],
+    "study fit": ["study", "fit", *TABLE, "--study", "logistic: died ~ age", "--out", "out"],
+    "sample": ["sample", "made/model", "-n", str(DRAWN), "--out", "out.csv"],
+    "evaluate": ["evaluate", "made"],
+}
+# in place of a new run, which would train for many seconds
+QUICK = ["run", "quick.yaml", "--out", "out", "--no-evaluate"]
+INPUTS = {"ward.csv", "ward.yaml", "run.yaml", "quick.yaml"}
+CAMPAIGNS = ("kill", "interrupt", "full", "readonly", "bytes")
+STATUSES = (0, 1, 2, 130)
+
+
+# --- commands as forks -------------------------------------------------------------------------------
+
+
+def start(arguments: list[str], folder: Path, log: Path, user: int | None = None) -> int:
+    """Start a command in a folder, as a fork. ``log`` gets what it says, and a line for each reading."""
+    process = os.fork()
+    if process:
+        return process
+    status = 99
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{log}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        read = os.open(f"{log}.read", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        opened = Records.opened
+
+        def witnessed(records: Records) -> Any:
+            os.write(read, b"read\n")
+            return opened(records)
+
+        Records.opened = witnessed  # type: ignore[method-assign]
+        os.chdir(folder)
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        status = command_line(arguments)
+    except KeyboardInterrupt:
+        status = 98  # before or after the command
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if "modules" in os.environ.get("FAULTS", ""):
+            Path(f"{log}.modules").write_text("\n".join(sys.modules))
+        os._exit(status)
+
+
+def end(process: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def prepare(folder: Path, command: str, made: Path | None) -> None:
+    """Write what a command reads."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 91, ROWS)
+    crea = np.where(rng.random(ROWS) < 0.1, np.nan, np.round(rng.gamma(2, 0.6, ROWS) + 0.1, 1))
+    died = np.where(rng.random(ROWS) < age / 150, "yes", "no")
+    frame = pd.DataFrame({"age": age, "crea": crea, "sex": rng.choice(["F", "M"], ROWS), "died": died})
+    folder.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(folder / "ward.csv", index=False)
+    Schema.from_dict(SCHEMA).to_yaml(folder / "ward.yaml")
+    RunConfig.from_dict(RUN).to_yaml(folder / "run.yaml")
+    quick = {**RUN, "model": {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0}}
+    RunConfig.from_dict(quick).to_yaml(folder / "quick.yaml")
+    if command in ("sample", "evaluate") and made is not None:
+        shutil.copytree(made, folder / "made")
+
+
+# --- what must hold ----------------------------------------------------------------------------------
+
+
+def flaws(folder: Path, command: str) -> list[str]:
+    """Files under final names that are not complete, and names that are neither final nor temporary."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.is_dir() or parts[0] in INPUTS or any(_is_temporary(part) for part in parts):
+            continue
+        try:
+            _read(path)
+        except Exception as problem:
+            found.append(f"{'/'.join(parts)}: {type(problem).__name__}: {problem}")
+    return found
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(".") and (name.endswith((".lock", ".tmp", ".old")) or ".tmp." in name)
+
+
+def _read(path: Path) -> None:
+    """Read a file as the package would."""
+    if path.name == "model.json":
+        DPWGANGP.load(path.parent)
+    elif path.name == "ledger.json" or path.name.endswith(".journal.json"):
+        Ledger.load(path)
+    elif path.name.startswith("checkpoint."):
+        checkpoint_ledger(path.parent)
+    elif path.name in ("report.json", "evaluation.json"):
+        RunFolder(path.parent).read_report()
+    elif path.name == "estimates.json":
+        read_estimates(path.parent)
+    elif path.suffix == ".json":
+        json.loads(path.read_text(encoding="utf-8"))
+    elif path.suffix == ".csv":
+        assert len(pd.read_csv(path)) in (ROWS, DRAWN, ROWS // 2), "rows are missing"
+    elif path.suffix == ".html":
+        assert path.read_text(encoding="utf-8").rstrip().endswith("</html>"), "cut"
+    elif path.suffix != ".npz":
+        assert path.stat().st_size > 0, "empty"
+
+
+def entries(ledger: Ledger) -> list[tuple[str, str]]:
+    return [(entry.name, str(entry.event)) for entry in ledger.entries]
+
+
+def final_ledger(folder: Path) -> Ledger:
+    out = folder / "out"
+    return Ledger.load(out / "ledger.json") if (out / "ledger.json").exists() else DPWGANGP.load(out).ledger_
+
+
+def said(log: Path) -> str:
+    return Path(f"{log}.err").read_text(encoding="utf-8", errors="replace")
+
+
+def readings(log: Path) -> int:
+    path = Path(f"{log}.read")
+    return len(path.read_bytes().splitlines()) if path.exists() else 0
+
+
+def wrong_end(status: int, log: Path, killed: bool) -> list[str]:
+    text = said(log)
+    found = []
+    if status not in STATUSES and not (killed and status == -signal.SIGKILL) and status != 98:
+        found.append(f"status {status}")
+    if "Traceback" in text and status != 98:
+        found.append(f"traceback: {text[text.index('Traceback') - 200 :]}")
+    if status in (1, 2, 130) and not text.strip().splitlines()[-1:][0].startswith("dpsynth: "):
+        found.append(f"no last sentence: {text.strip().splitlines()[-1]}")
+    return found
+
+
+class Bench:
+    """Folders of the trials, and what the commands do undisturbed."""
+
+    def __init__(self, base: Path, rng: random.Random) -> None:
+        self.base, self.rng = base, rng
+        self.made: Path | None = None
+        self.seconds: dict[str, float] = {}
+        self.whole: dict[str, list[tuple[str, str]]] = {}
+        self.bytes: dict[str, int] = {}
+        self.n = 0
+
+    def new(self, command: str) -> tuple[Path, Path]:
+        self.n += 1
+        folder = self.base / f"t{self.n}"
+        folder.mkdir()
+        (self.base / "logs").mkdir(exist_ok=True)
+        return folder, self.base / "logs" / f"t{self.n}"
+
+    def undisturbed(self, command: str) -> None:
+        """Time a command, twice: the first says which modules it imports."""
+        for turn in range(2):
+            folder, log = self.new(command)
+            prepare(folder, command, self.made)
+            before = _size(folder)
+            os.environ["FAULTS"] = "modules" if turn == 0 else ""
+            begun = time.perf_counter()
+            status = end(start(COMMANDS[command], folder, log))
+            self.seconds[command] = time.perf_counter() - begun
+            assert status == 0, said(log)
+            assert not flaws(folder, command), flaws(folder, command)
+            if turn == 0:
+                for name in Path(f"{log}.modules").read_text().splitlines():
+                    if not name.startswith("__"):
+                        with contextlib.suppress(Exception):
+                            importlib.import_module(name)
+        self.bytes[command] = _size(folder) - before
+        if command in ("run", "fit", "study fit"):
+            self.whole[command] = entries(final_ledger(folder))
+            assert readings(log) == len(self.whole[command]), "the witness counts other readings"
+
+    def finish(
+        self, folder: Path, command: str, log: Path, again: Path, user: int | None
+    ) -> tuple[str, list[str]]:
+        """Let a second command finish the work. Return what it did, and what is wrong."""
+        out, way = folder / "out", "again"
+        arguments = list(COMMANDS[command])
+        if command == "run":
+            arguments = list(QUICK)
+            if RunFolder(out).interrupted:
+                arguments, way = [*COMMANDS["run"], "--no-evaluate", "--resume"], "resumed"
+        if command == "evaluate" or (way == "again" and (out.exists() or (folder / "out.csv").exists())):
+            arguments.append("--force")
+        status = end(start(arguments, folder, again, user))
+        if status == 2 and "was killed while it wrote" in said(again):
+            way = "results of the killed one named, then --force"
+            status = end(start([*arguments, "--force"], folder, again, user))
+        found = [f"second command: {problem}" for problem in wrong_end(status, again, False)]
+        if status != 0:
+            return way, [*found, f"second command: status {status}: {said(again).strip()}"]
+        if command in self.whole:
+            found += self.miscounted(folder, command, way, readings(log))
+        return way, found + [f"second command: {problem}" for problem in flaws(folder, command)]
+
+    def miscounted(self, folder: Path, command: str, way: str, read: int) -> list[str]:
+        whole, final = self.whole[command], entries(final_ledger(folder))
+        second = self.whole["quick"] if command == "run" and way != "resumed" else whole
+        first = [] if way == "resumed" else final[: len(final) - len(second)]
+        if final[len(first) :] != second or first != whole[: len(first)]:
+            return [f"ledger holds {[name for name, _ in final]}"]
+        if way != "resumed" and not read <= len(first) <= read + 1:
+            return [f"{read} readings began, but the ledger has {len(first)}"]
+        return []
+
+    def trial(self, campaign: str, command: str) -> dict[str, Any]:
+        folder, log = self.new(command)
+        again = Path(f"{log}b")
+        user, mounted, moment = None, False, self.rng.uniform(0, self.seconds[command])
+        detail: dict[str, Any] = {"moment": round(moment, 3)}
+        if campaign == "full":
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=True)
+            mounted = True
+        prepare(folder, command, self.made)
+        try:
+            if campaign == "full":
+                room = self.rng.randrange(0, int(self.bytes[command] * 1.1) // 4096 + 1) * 4096
+                detail = {"bytes": room}
+                used = _used(folder)
+                _resize(folder, used + max(room, 4096))
+                status = end(start(COMMANDS[command], folder, log))
+                detail["filled"] = "No space left" in said(log)
+                problems = wrong_end(status, log, False) + flaws(folder, command)
+                _resize(folder, 64 << 20)
+            else:
+                if campaign == "readonly":
+                    user = pwd.getpwnam("nobody").pw_uid
+                    subprocess.run(["chown", "-R", str(user), folder], check=True)
+                process = start(COMMANDS[command], folder, log, user)
+                time.sleep(moment)
+                if campaign == "readonly":
+                    _chmod(folder, 0o555)
+                else:
+                    os.kill(process, signal.SIGKILL if campaign == "kill" else signal.SIGINT)
+                status = end(process)
+                problems = wrong_end(status, log, campaign == "kill") + flaws(folder, command)
+                if campaign == "readonly":
+                    _chmod(folder, 0o755)
+            hidden = sorted(p.name for p in folder.rglob(".*"))
+            way, found = self.finish(folder, command, log, again, user)
+            left = sorted(p.name for p in folder.rglob(".*") if not p.name.endswith(".lock"))
+            return {
+                "campaign": campaign,
+                "command": command,
+                **detail,
+                "status": status,
+                "said": " / ".join(said(log).strip().splitlines()[-1:])[:300],
+                "readings": readings(log),
+                "hidden": hidden,
+                "way": way,
+                "left": left,
+                "problems": problems + found,
+            }
+        finally:
+            if mounted:
+                subprocess.run(["umount", "-l", folder], check=True)
+            shutil.rmtree(folder)
+
+
+def _size(folder: Path) -> int:
+    return sum(-(-path.stat().st_size // 4096) * 4096 + 4096 for path in folder.rglob("*"))
+
+
+def _used(folder: Path) -> int:
+    state = os.statvfs(folder)
+    return (state.f_blocks - state.f_bfree) * state.f_frsize
+
+
+def _resize(folder: Path, size: int) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", folder], check=True)
+
+
+def _chmod(folder: Path, mode: int) -> None:
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_dir():
+            with contextlib.suppress(FileNotFoundError):
+                path.chmod(mode)
+
+
+# --- damaged bytes -----------------------------------------------------------------------------------
+
+
+def damaged(bench: Bench, times: int) -> Iterator[dict[str, Any]]:
+    """Damage every file, one at a time, and read it as the package does."""
+    for name, paths, read in _readers(bench):
+        right = read()
+        for path in paths:
+            whole = path.read_bytes()
+            for kind in ("cut", "flipped"):
+                for _ in range(times):
+                    place = bench.rng.randrange(len(whole))
+                    if kind == "cut":
+                        path.write_bytes(whole[:place])
+                    else:
+                        bit = 1 << bench.rng.randrange(8)
+                        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+                    try:
+                        same = read() == right
+                        outcome, text = ("same content" if same else "OTHER CONTENT"), ""
+                    except DpsynthError as problem:
+                        text = str(problem)
+                        outcome = "refused" if path.name in text or path.parent.name in text else "NOT NAMED"
+                    except Exception as problem:
+                        outcome, text = "OTHER ERROR", f"{type(problem).__name__}: {problem}"
+                    record = {"command": name, "file": path.name, "kind": kind, "place": place}
+                    problems = [f"{outcome}: {text}"] if outcome.isupper() else []
+                    yield {
+                        "campaign": "bytes",
+                        **record,
+                        "outcome": outcome,
+                        "said": text,
+                        "problems": problems,
+                    }
+            path.write_bytes(whole)
+
+
+Reader = tuple[str, list[Path], Callable[[], object]]
+
+
+def _readers(bench: Bench) -> Iterator[Reader]:
+    """What is damaged, and how it is read."""
+    folder, log = bench.new("run")
+    prepare(folder, "run", None)
+    assert bench.made is not None
+    shutil.copytree(bench.made, folder / "made")
+    run = RunFolder(folder / "made")
+
+    def model() -> object:
+        found = DPWGANGP.load(run.model)
+        record, arrays = found.model_.to_state()
+        values = {key: value.tobytes() for key, value in arrays.items()}
+        return json.dumps([found._record(), found.history_, record]), values
+
+    yield "model", [run.model / "model.json", run.model / "model.npz"], model
+    yield "ledger", [run.ledger], lambda: Ledger.load(run.ledger).to_dict()
+    yield "report", [run.report_json], lambda: run.read_report().to_dict()
+    assert end(start(COMMANDS["study fit"], folder, log)) == 0
+    yield "estimates", [folder / "out" / "estimates.json"], lambda: str(read_estimates(folder / "out"))
+    shutil.rmtree(folder / "out")
+
+    for _ in range(50):  # until an interrupt meets the training
+        process = start(COMMANDS["run"], folder, log)
+        journal = journal_file(folder / "out")
+        while not (journal.exists() and "WGAN critic steps" in journal.read_text()):
+            time.sleep(0.001)
+        time.sleep(bench.rng.uniform(0, bench.seconds["run"] / 4))
+        os.kill(process, signal.SIGINT)
+        end(process)
+        if RunFolder(folder / "out").interrupted:
+            break
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        journal.unlink(missing_ok=True)
+    left = RunFolder(folder / "out")
+    yield "journal", [journal], lambda: Ledger.load(journal).to_dict()
+
+    def checkpoint() -> object:
+        from dpsynth.model.wgan.checkpoint import take_checkpoint
+
+        class Read(Exception):
+            pass
+
+        ledger = checkpoint_ledger(left.checkpoint).to_dict()
+        seen: list[object] = []
+
+        def conform(record: dict[str, Any]) -> pd.DataFrame:
+            seen.append(json.dumps(record))
+            raise Read
+
+        with contextlib.suppress(Read):
+            take_checkpoint(left.checkpoint, conform)
+        with np.load(left.checkpoint / "checkpoint.npz") as stored:
+            return ledger, seen, {key: stored[key].tobytes() for key in stored.files}
+
+    yield "checkpoint", [left.checkpoint / "checkpoint.json", left.checkpoint / "checkpoint.npz"], checkpoint
+    config = RunConfig.from_yaml(folder / "run.yaml")
+    yield (
+        "checkpoint",
+        [left.checkpoint_config],
+        lambda: _check_checkpoint(left, config, resume=True, force=False),
+    )
+
+
+# --- all of it ---------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--bytes", type=int, default=100)
+    parser.add_argument("--campaigns", nargs="+", default=CAMPAIGNS, choices=CAMPAIGNS)
+    parser.add_argument("--commands", nargs="+", default=list(COMMANDS), choices=list(COMMANDS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("faults.jsonl"))
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as base:
+        Path(base).chmod(0o755)
+        bench = Bench(Path(base), random.Random(given.seed))
+        folder, log = bench.new("run")
+        prepare(folder, "run", None)
+        assert end(start([*COMMANDS["run"], "--no-evaluate"], folder, log)) == 0, said(log)
+        bench.made = folder / "out"
+        folder, log = bench.new("run")
+        prepare(folder, "run", None)
+        assert end(start(QUICK, folder, log)) == 0, said(log)
+        bench.whole["quick"] = entries(final_ledger(folder))
+        needed = set(given.commands) | ({"run", "study fit"} if "bytes" in given.campaigns else set())
+        for command in [name for name in COMMANDS if name in needed]:
+            bench.undisturbed(command)
+            print(f"{command}: {bench.seconds[command]:.2f} s, {bench.bytes[command]:,} bytes", flush=True)
+        with given.out.open("a", encoding="utf-8") as file:
+            for campaign in given.campaigns:
+                if campaign == "bytes":
+                    _tell(damaged(bench, given.bytes), file)
+                    continue
+                for command in given.commands:
+                    _tell((bench.trial(campaign, command) for _ in range(given.times)), file)
+
+
+def _tell(trials: Iterator[dict[str, Any]], file: Any) -> None:
+    """Write trials, and print how often each outcome came."""
+    counts: collections.Counter[tuple[str, ...]] = collections.Counter()
+    for trial in trials:
+        file.write(json.dumps(trial) + "\n")
+        file.flush()
+        if trial["campaign"] == "bytes":
+            key = (trial["campaign"], trial["command"], trial["file"], trial["kind"], trial["outcome"])
+        else:
+            key = (trial["campaign"], trial["command"], f"status {trial['status']}", trial["way"])
+        counts[key] += 1
+        for problem in trial["problems"]:
+            print("  PROBLEM", trial["campaign"], trial["command"], problem[:400], flush=True)
+    for key, count in sorted(counts.items()):
+        print(f"| {' | '.join(key)} | {count} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
