@@ -115,7 +115,9 @@ def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
     assert np.linalg.norm(naive, axis=1).max() == pytest.approx(of.cap) and of.cap > 0.5
     for state, vector in zip(STATES[::7], naive[::7], strict=True):
         total = of.total(state[None]) * PRODUCT_STEP
-        np.testing.assert_allclose(np.sort(total), np.sort(vector), rtol=0.005, atol=1e-3)  # a factor is rounded down
+        np.testing.assert_allclose(
+            np.sort(total), np.sort(vector), rtol=0.005, atol=1e-3
+        )  # a factor is rounded down
         assert np.linalg.norm(total) <= np.linalg.norm(vector)
         mean, variance = of.mean_and_variance(state[None])
         np.testing.assert_allclose(mean, of.matrix(total), atol=1e-3)
