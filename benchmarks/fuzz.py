@@ -91,7 +91,7 @@ columns:
 CSV = """id,age,low,weight,height,sex,ward,stage,born,seen,died
 7,40,3,70.5,1.75,F,Öst,1,03/02/1960,2010-01-31 13:05,false
 8,,4,999,1.8,M,,3,31/12/1999,,true
-9,-9,0,88.1,1.6,F,'010,,1970-01-02,2011-05-05T10:00:00Z,1
+9,-9,0,88.1,1.6,F,010,,1970-01-02,2011-05-05T10:00:00Z,1
 """
 SDV = {
     "METADATA_SPEC_VERSION": "V1",
@@ -109,7 +109,7 @@ SDV = {
                 "weight": {"sdtype": "numerical", "decimal_places": 1, "range_min": 1, "range_max": 200.5},
                 "sex": {"sdtype": "categorical", "order": ["F", "M"]},
                 "ward": {"sdtype": "categorical", "range_values": ["A", "B", "C"], "range_is_nullable": True},
-                "born": {"sdtype": "datetime", "datetime_format": "%d/%m/%Y", "range_min": "01/01/1900"},
+                "born": {"sdtype": "datetime", "datetime_format": "%d/%m/%Y", "range_min": "1900-01-01"},
                 "died": {"sdtype": "boolean"},
             },
         }
@@ -471,7 +471,7 @@ def fuzz(name: str, runs: int, out: Path, seed: int) -> None:
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     folder, current = Path(tempfile.mkdtemp(dir=out)), out / f"{name}.current"
     for data in seeds:
-        assert fault(target, data, folder) is None, (name, fault(target, data, folder))
+        target.read(data, folder)
     resource.setrlimit(resource.RLIMIT_AS, (used + BYTES, used + BYTES))
     log = open(out / f"{name}.jsonl", "a", encoding="utf-8")  # noqa: SIM115
 
@@ -533,6 +533,7 @@ def main() -> None:
         return
     for name in given.targets or TARGETS:
         start = time.monotonic()
+        (given.out / f"{name}.count").write_text("0", encoding="ascii")
         ended = subprocess.run(
             [sys.executable, __file__, name, "--alone", f"--runs={given.runs}", f"--out={given.out}", f"--seed={given.seed}"],
             stdout=subprocess.DEVNULL, stderr=open(given.out / f"{name}.log", "w"), check=False,

@@ -155,7 +155,7 @@ class Column(BaseModel):
     @classmethod
     def _dates_as_numbers(cls, data: Any) -> Any:
         kind = data.get("kind")
-        if kind not in SECONDS:
+        if not isinstance(kind, str) or kind not in SECONDS:
             return data
         read = dict(data)
         for field in ("lower", "upper"):
