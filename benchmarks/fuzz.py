@@ -482,7 +482,7 @@ def fuzz(name: str, runs: int, out: Path, seed: int) -> None:
         found = fault(target, data, folder)
         if found is not None and found[1] not in seen:
             seen.add(found[1])
-            kept = base64.b64encode(data[:20_000]).decode()
+            kept = base64.b64encode(data).decode()
             print(json.dumps({"what": found[0], "place": found[1], "case": kept}), file=log, flush=True)
         if tried % 100 == 0:
             (out / f"{name}.count").write_text(str(tried), encoding="ascii")

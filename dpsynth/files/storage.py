@@ -234,7 +234,7 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     if not folder.name:
         raise InputError(f"{folder} is not the name of a folder to write")
     _check_own_folder(folder)
-    if not folder.exists():
+    if not os.path.lexists(folder):
         return
     if os.path.ismount(folder):
         raise InputError(f"{folder} is a mounted volume, which cannot be renamed. Name a folder inside it")
@@ -258,11 +258,11 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
 
 def _check_own_folder(folder: Path) -> None:
     """Refuse a file, and a link: replacing it would leave the folder that it leads to as it was."""
-    if folder.is_symlink():
+    if os.path.islink(folder):
         raise InputError(
             f"{folder} is a symbolic link. Name the folder that it leads to, {folder.readlink()}"
         )
-    if folder.exists() and not folder.is_dir():
+    if os.path.lexists(folder) and not folder.is_dir():
         raise InputError(f"{folder} is a file. Name a folder")
 
 

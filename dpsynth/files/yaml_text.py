@@ -139,9 +139,9 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
 
 def _check_aliases(root: yaml.Node | None) -> None:
     """Refuse a text that its aliases (``*a``) make far longer, or that is a part of itself."""
-    sizes = dict[yaml.Node | None, int]()
+    sizes = dict[yaml.Node, int]()
 
-    def size(node: yaml.Node | None) -> int:
+    def size(node: yaml.Node) -> int:
         if node not in sizes:
             sizes[node] = sys.maxsize  # which stands if the node is met again within itself
             parts = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value

@@ -8,7 +8,6 @@ clipped values is private (sensitivity 1 a column) and confidential.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.checks import few
+from dpsynth.checks import few, given_twice
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.cells import unescape
 from dpsynth.table.column import EXACT_INTEGERS, Column
@@ -180,8 +179,7 @@ def _as_number(value: Any) -> float | None:
 
 def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] | None) -> None:
     given = [str(name) for name in frame.columns]
-    twice = next((name for name, times in Counter(given).items() if times > 1), None)
-    if twice is not None:
+    if (twice := given_twice(given)) is not None:
         raise DataError(f"the table has the column {twice!r} more than once")
     absent = [name for name in names if name not in given]
     if absent:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import IO
 import numpy as np
 import pandas as pd
 
+from dpsynth.checks import given_twice
 from dpsynth.errors import DataError, OwnerWarning, of_records
 from dpsynth.table.cells import ABSENT, TextCells
 from dpsynth.table.column import Column
@@ -114,8 +114,7 @@ def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> No
     other = next((sign for sign in SEPARATORS if sign in names[0]), None)
     if len(names) == 1 and other is not None and names[0] not in known:
         raise DataError(f"{file}: the cells seem to be separated by a {sep_name(other)}. Say so with --sep")
-    twice = next((name for name, times in Counter(names).items() if times > 1), None)
-    if twice is not None:
+    if (twice := given_twice(names)) is not None:
         raise DataError(
             f"{file}: the header names {twice!r} more than once. Give each column a name of its own"
         )
