@@ -3,10 +3,11 @@
     python benchmarks/fuzz.py --runs 15000 --out DIR            # all targets
     python benchmarks/fuzz.py --runs 500 --out DIR csv ledger
 
-A case is a valid file with some values or bytes exchanged. Where atheris is installed, it keeps the cases that
-reach new lines of the package and goes on from them. Otherwise each case begins at a valid file. A case fails
-if it raises another exception than the package's, prints an error that is no short text, takes ten seconds, or
-needs 2 GB. ``DIR/TARGET.jsonl`` holds one line for each place in the code where a case failed.
+A case is a valid file with some values or bytes exchanged. Where atheris is installed, it keeps the cases
+that reach new lines of the package and goes on from them. Otherwise each case begins at a valid file. A case
+fails if it raises another exception than the package's, if its message is empty, long or cannot be printed,
+if it takes ten seconds, or if it needs 2 GB. ``DIR/TARGET.jsonl`` holds one line for each place in the code
+where a case failed.
 """
 
 from __future__ import annotations
@@ -140,11 +141,12 @@ HOSTILE: list[Any] = [
     [1, "a"], {"a": 1}, {"": {}}, {"name": "a"}, ["a"] * 50, list(range(300)),
 ]  # fmt: skip
 CELLS = [
-    b"", b" ", b"-1", b"1e999", b"9" * 400, b"nan", b"inf", b"1_000", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b'"',
-    b'""', b"\r", b"\n", b"\r\n", b",", b";", b"\t", b"1,5", b"1.5", b"=A1", b"'=A1", b"'010", b"31/12/99999",
-    b"0001-01-01", b"9999-12-31", b"10000-01-01", b"2010-02-30", b"\xe2\x80\xa8", b"\xc3", b"x" * 140_000,
-    "１２".encode(), b"True", b"&a ", b"*a ", b"<<: ", b"!!int ", b"? ", b"- ", b"{", b"}", b"[", b"]", b": ", b"NaN",
-    b"-Infinity", b"\\ud800", b"---\n", b"!!timestamp ", b"!!set ", b"!!binary ", b"#", b"|", b"\\",
+    b"", b" ", b"-1", b"1e999", b"9" * 400, b"nan", b"inf", b"1_000", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf",
+    b'"', b'""', b"\r", b"\n", b"\r\n", b",", b";", b"\t", b"1,5", b"1.5", b"=A1", b"'=A1", b"'010",
+    b"31/12/99999", b"0001-01-01", b"9999-12-31", b"10000-01-01", b"2010-02-30", b"\xe2\x80\xa8", b"\xc3",
+    b"x" * 140_000, "１２".encode(), b"True", b"&a ", b"*a ", b"<<: ", b"!!int ", b"? ", b"- ", b"{", b"}",
+    b"[", b"]", b": ", b"NaN", b"-Infinity", b"\\ud800", b"---\n", b"!!timestamp ", b"!!set ", b"!!binary ",
+    b"#", b"|", b"\\",
 ]  # fmt: skip
 
 
@@ -228,9 +230,10 @@ def parquet_damaged(data: bytes, rng: random.Random) -> bytes:
         values = (base * (n // 3 + 1))[:n]
         types: list[Any] = [
             pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.bool_(), pa.string(), pa.large_string(),
-            pa.binary(), pa.date32(), pa.date64(), pa.time64("ns"), pa.timestamp("s"), pa.timestamp("ns", "UTC"),
-            pa.duration("s"), pa.decimal128(38, 10), pa.list_(pa.int64()), pa.null(),
-            pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()), pa.dictionary(pa.int8(), pa.string()),
+            pa.binary(), pa.date32(), pa.date64(), pa.time64("ns"), pa.timestamp("s"),
+            pa.timestamp("ns", "UTC"), pa.duration("s"), pa.decimal128(38, 10), pa.list_(pa.int64()),
+            pa.null(), pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()),
+            pa.dictionary(pa.int8(), pa.string()),
         ]  # fmt: skip
         kind = rng.choice(types)
         nested = {
@@ -263,11 +266,12 @@ def arrays_damaged(data: bytes, rng: random.Random) -> bytes:
     name = rng.choice(sorted(arrays))
     own = arrays[name]
     changes: list[Callable[[], Any]] = [
-        lambda: own[:0], lambda: own[..., None], lambda: own.ravel(), lambda: own.T, lambda: own.astype(str),
-        lambda: own.astype(np.float16), lambda: -own, lambda: own * 0, lambda: own * 1e300, lambda: own.astype(bool),
-        lambda: own.astype(np.int8), lambda: own.astype(complex), lambda: np.array(rng.choice((0, -1, 10**9, 1e308))),
-        lambda: np.concatenate([own, own]), lambda: np.zeros((0, 0)), lambda: own[:-1], lambda: np.array("a"),
-        lambda: own + 10**6,
+        lambda: own[:0], lambda: own[..., None], lambda: own.ravel(), lambda: own.T,
+        lambda: own.astype(str), lambda: own.astype(np.float16), lambda: -own, lambda: own * 0,
+        lambda: own * 1e300, lambda: own.astype(bool), lambda: own.astype(np.int8),
+        lambda: own.astype(complex), lambda: np.array(rng.choice((0, -1, 10**9, 1e308))),
+        lambda: np.concatenate([own, own]), lambda: np.zeros((0, 0)), lambda: own[:-1],
+        lambda: np.array("a"), lambda: own + 10**6,
     ]  # fmt: skip
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         try:
@@ -534,10 +538,11 @@ def main() -> None:
     for name in given.targets or TARGETS:
         start = time.monotonic()
         (given.out / f"{name}.count").write_text("0", encoding="ascii")
-        ended = subprocess.run(
-            [sys.executable, __file__, name, "--alone", f"--runs={given.runs}", f"--out={given.out}", f"--seed={given.seed}"],
-            stdout=subprocess.DEVNULL, stderr=open(given.out / f"{name}.log", "w"), check=False,
-        )  # fmt: skip
+        alone = [name, "--alone", f"--runs={given.runs}", f"--out={given.out}", f"--seed={given.seed}"]
+        with open(given.out / f"{name}.log", "w", encoding="utf-8") as log:
+            ended = subprocess.run(
+                [sys.executable, __file__, *alone], stdout=subprocess.DEVNULL, stderr=log, check=False
+            )
         tried = (given.out / f"{name}.count").read_text(encoding="ascii")
         print(
             f"{name}: {tried} cases, {time.monotonic() - start:.0f} s, exit status {ended.returncode}",

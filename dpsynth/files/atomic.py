@@ -68,7 +68,9 @@ def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
         return parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as problem:
         raise DataError(f"cannot read {name}: {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:
+    except RecursionError:
+        raise DataError(f"cannot read {name}: its lists and records are nested too deeply") from None
+    except ValueError as problem:
         raise DataError(f"cannot read {name}: it is not JSON ({problem})") from None
 
 

@@ -133,7 +133,9 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
         line = f", line {mark.line + 1}" if mark is not None else ""
         what = getattr(problem, "problem", None) or " ".join(str(problem).split())
         raise error(f"{origin}{line}: not valid YAML: {what}") from None
-    except (ValueError, LookupError, RecursionError) as problem:  # such as of `!!int x`
+    except RecursionError:
+        raise error(f"{origin}: not valid YAML: its lists and mappings are nested too deeply") from None
+    except (ValueError, LookupError) as problem:  # such as of `!!int x`
         raise error(f"{origin}: not valid YAML: {problem}") from None
 
 

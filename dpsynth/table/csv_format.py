@@ -53,8 +53,8 @@ class CsvFormat:
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}")
         try:
-            codecs.lookup(self.encoding or "utf-8")
-        except LookupError:
+            "a".encode(self.encoding or "utf-8")
+        except (LookupError, ValueError):  # such as of zlib, which is no text
             raise InputError(f"encoding {self.encoding!r} is not known: use utf-8 or cp1252") from None
 
     def guessed(self, given: CsvFormat) -> str | None:
