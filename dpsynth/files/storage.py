@@ -127,7 +127,7 @@ def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str,
     record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
     try:
         record = parse_json(record_path.read_text(encoding="utf-8"))
-        with np.load(arrays_path, allow_pickle=False) as stored:
+        with open(arrays_path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
     except NotADirectoryError:
         raise DataError(f"{folder} is a file. Name the folder of a {name}") from None
