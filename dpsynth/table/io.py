@@ -60,7 +60,20 @@ def read_cells(
         if not parquet:
             return text_frame(source, columns, csv_format)
         _check_memory(source)
-        return pd.read_parquet(source), source
+        return with_text(pd.read_parquet(source), source), source
+
+
+def with_text(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a frame of a Parquet file, or raise DataError if a text is not UTF-8, which pyarrow accepts."""
+    import pyarrow as pa
+
+    for name, values in frame.items():
+        try:
+            if isinstance(values.dtype, pd.StringDtype):
+                pa.array(values.array).validate(full=True)
+        except pa.ArrowInvalid:
+            raise DataError(f"{path}: column {str(name)!r} holds text that is not UTF-8") from None
+    return frame
 
 
 def _check_memory(path: Path) -> None:

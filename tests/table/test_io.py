@@ -17,6 +17,7 @@ from dpsynth.table import Column, Schema, read_table, write_table
 from dpsynth.table import io as table_io
 from dpsynth.table.csv_cells import csv_line
 from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.parquet import ParquetTable, Reader, read_part
 
 SCHEMA = Schema(
     columns=(
@@ -414,3 +415,16 @@ def test_a_parquet_file_that_does_not_fit_in_memory_is_refused(tmp_path, monkeyp
         read_table(path)
     monkeypatch.setattr(table_io, "_memory", lambda: 8e6)
     assert len(read_table(path)) == 10**6
+
+
+@pytest.mark.skipif(not parquet_works(), reason="pyarrow does not import here")
+def test_text_of_a_parquet_file_that_is_not_utf_8(tmp_path):
+    """Bytes that only turn out to be no text where the column is looked at, far from the file's name."""
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"sex": ["Fxxxx"] * 3}).to_parquet(path, compression=None, use_dictionary=False)
+    path.write_bytes(path.read_bytes().replace(b"Fxxxx", b"\xffxxxx"))
+    with pytest.raises(DataError, match=r"t\.parquet: .*UTF-?8"):
+        read_table(path)
+    reader = Reader(SCHEMA.select(["sex"]))
+    with pytest.raises(DataError, match=r"t\.parquet: .*UTF-?8"):
+        list(read_part(ParquetTable(path).parts[0], reader))
