@@ -81,7 +81,10 @@ PATIENTS = """
 unit: id
 rows: {most: 5, order: day}
 n_public: 200
-files: {stays: {order: day, columns: [day, ward]}, tests: {order: day, columns: [day, value]}}
+files:
+  stays.csv: {columns: [ward, dead]}
+  tests.csv: {columns: [value], order: time}
+  people.csv: {columns: [age]}
 columns:
   - {name: day, kind: integer, lower: 0, upper: 365}
   - {name: age, kind: integer, lower: 18, upper: 99, per: patient}
@@ -301,6 +304,12 @@ def valid_frame() -> pd.DataFrame:
 
 
 @cache
+def sdv_frame() -> pd.DataFrame:
+    frame = pd.concat([valid_frame()] * 10, ignore_index=True)
+    return frame.assign(id=range(30), age=np.arange(30) % 27, ward=["A", "B"] * 15)
+
+
+@cache
 def model_files() -> tuple[bytes, bytes]:
     """The record and the arrays of a small model."""
     rng = np.random.default_rng(1)
@@ -422,9 +431,7 @@ TARGETS: Mapping[str, Target] = {
         lambda: [model_files()[0]], lambda data, folder: read_model(data, model_files()[1], folder), BY_JSON
     ),
     "model arrays": Target(lambda: [model_files()[1]], read_arrays, arrays_damaged),
-    "sdv": Target(
-        sdv_seeds, read_with("sdv.json", lambda path: Schema.from_sdv(path, valid_frame())), BY_JSON
-    ),
+    "sdv": Target(sdv_seeds, read_with("sdv.json", lambda path: Schema.from_sdv(path, sdv_frame())), BY_JSON),
 }
 
 
