@@ -28,6 +28,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -199,7 +200,7 @@ def tree_damaged(tree: Any, rng: random.Random) -> Any:
                 (-node[key], node[key] * 10, node[key] + 0.5, str(node[key]), node[key] * 1e300)
             )
         else:
-            node[key] = rng.choice(HOSTILE)
+            node[key] = deepcopy(rng.choice(HOSTILE))
     return holder[0]
 
 
