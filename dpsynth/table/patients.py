@@ -233,6 +233,8 @@ class PatientSchema(BaseModel):
             raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
         if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
             raise SchemaError("schema: columns must be a list of mappings")
+        if not all(isinstance(key, str) for key in data):
+            raise SchemaError("schema: every key must be text")
         named: dict[str, list[Any]] = {"per_patient": [], **{course: [] for course in _COURSES}}
         for column in given:
             per, course = column.get("per", "row"), column.get("over_time")
