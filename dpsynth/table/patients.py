@@ -256,6 +256,8 @@ class PatientSchema(BaseModel):
         fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
         fields |= {"files": [PatientFile.of(str(name), entry) for name, entry in files.items()]}
         rows = {{"unreviewed": "rows_unreviewed"}.get(key, key): value for key, value in rows.items()}
+        if (both := next((key for key in fields if key in (*rows, *named)), None)) is not None:
+            raise SchemaError(f"schema: {both} is no key of its own. It is a key of rows or of a column")
         return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, **named)
 
     @classmethod

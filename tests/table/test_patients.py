@@ -362,7 +362,9 @@ def test_rows_may_have_dates_as_an_order_that_is_no_column():
     pd.testing.assert_frame_equal(patient_table(dates, WARDS), patient_table(frame, WARDS))
 
 
-def test_keys_that_are_no_text_are_refused():
-    """A number as a key of the file, which is an error of Python."""
+def test_keys_that_do_not_stand_there_are_refused():
+    """A number as a key, or a key in two places, which are errors of Python."""
     with pytest.raises(SchemaError, match="every key must be text"):
         PatientSchema.from_dict({**STAYS.to_dict(), 1: "a"})
+    with pytest.raises(SchemaError, match="most is no key of its own"):
+        PatientSchema.from_dict({**STAYS.to_dict(), "most": 3})
