@@ -11,6 +11,7 @@ import importlib
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 from types import ModuleType
@@ -98,6 +99,17 @@ def text(name: str, value: object, may_be_empty: bool = False) -> str:
             f"{name} must be a text{'' if may_be_empty else ' that is not empty'}, not {value!r}"
         )
     return value
+
+
+def given_twice(names: Iterable[str]) -> str | None:
+    """The first name that is given more than once, or None.
+
+    Examples
+    --------
+    >>> given_twice(["age", "sex", "age"])
+    'age'
+    """
+    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 def few(names: Iterable[object], most: int = 10, separator: str = ", ") -> str:

@@ -21,8 +21,23 @@ from __future__ import annotations
 CONFIDENTIAL = "confidential"
 
 
+#: characters of a message at most: what it quotes of a file may be a cell of any length
+LONGEST = 4_000
+
+
 class DpsynthError(Exception):
-    """Base of all exceptions raised by dpsynth."""
+    """Base of all exceptions raised by dpsynth. Its message can be printed, and is not longer than `LONGEST`.
+
+    Examples
+    --------
+    >>> len(str(DpsynthError("x" * 10**6)))
+    4000
+    """
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message).encode(errors="backslashreplace").decode()
+        half = LONGEST // 2
+        super().__init__(text if len(text) <= LONGEST else f"{text[: half - 5]} ... {text[-half:]}")
 
 
 class InputError(DpsynthError, ValueError):

@@ -82,7 +82,7 @@ def from_record(record: Mapping[str, Any]) -> Contents:
             told = {name: record[name] for name in real}
             if not all(_agree(told[name], real[name]) for name in real):
                 raise InputError(f"its entries cost {real}, but it says {told}")
-    except (KeyError, TypeError, AttributeError, InputError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise DataError(f"the ledger has a faulty entry: {error}") from None
     return contents
 

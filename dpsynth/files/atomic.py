@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from dpsynth.checks import given_twice
 from dpsynth.errors import DataError, InputError
 
 #: what to do about a damaged file
@@ -68,10 +69,12 @@ def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
     """
     name = f"{what} {path}".strip()
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as problem:
         raise DataError(f"cannot read {name}: {problem.strerror}") from None
-    except (ValueError, RecursionError) as problem:
+    except RecursionError:
+        raise DataError(f"cannot read {name}: its lists and records are nested too deeply") from None
+    except ValueError as problem:
         raise DataError(f"cannot read {name}: it is not JSON ({problem})") from None
 
 
@@ -106,12 +109,36 @@ def _checksum(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
+def parse_json(text: str) -> Any:
+    """Read JSON text, or raise ValueError. A key given twice, NaN and infinity are errors, as JSON has none.
+
+    Examples
+    --------
+    >>> parse_json('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ValueError: the key 'a' is given twice
+    """
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"the key {given_twice(key for key, _ in pairs)!r} is given twice")
+    return found
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no number in JSON")
+
+
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside ``path``, which takes ``path``'s place if the block ends well.
 
     If the block raises, the temporary file is removed and a file that was at ``path`` stays as it was. The
-    parent folder must exist.
+    parent folder must exist. If ``path`` is a symbolic link, the new file replaces the link, and what the
+    link leads to stays as it was.
     """
     target = Path(path)
     # in the same folder, since a rename is atomic only within one file system; the suffix is kept because

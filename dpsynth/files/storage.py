@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import RESTORE, locked, named, read_json, sealed, unsealed
+from dpsynth.files.atomic import RESTORE, locked, named, parse_json, read_json, sealed, unsealed
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
 _KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
@@ -34,8 +34,7 @@ def write_folder(
     `clear_leftovers`. A folder that may be replaced stays untouched until the new one is complete.
     """
     path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file. Name a folder")
+    _check_own_folder(path)
     with parents_made(path), locked(path):
         if path.is_dir() and any(path.iterdir()) and not replace:
             raise InputError(f"{path} exists and is not empty")
@@ -130,7 +129,7 @@ def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str,
     record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
     reading = record_path
     try:
-        record = json.loads(record_path.read_text(encoding="utf-8"))
+        record = parse_json(record_path.read_text(encoding="utf-8"))
         reading = arrays_path
         with arrays_path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
@@ -233,12 +232,11 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
     """
     if not folder.name:
         raise InputError(f"{folder} is not the name of a folder to write")
+    _check_own_folder(folder)
     if not os.path.lexists(folder):
         return
     if os.path.ismount(folder):
         raise InputError(f"{folder} is a mounted volume, which cannot be renamed. Name a folder inside it")
-    if not folder.is_dir():
-        raise InputError(f"{folder} is a file. Name a folder")
     try:
         if not any(folder.iterdir()):
             return
@@ -255,6 +253,16 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
         raise InputError(
             f"{folder} holds no {mark}: it is no earlier result, and --force does not replace it"
         )
+
+
+def _check_own_folder(folder: Path) -> None:
+    """Refuse a file, and a link: replacing it would leave the folder that it leads to as it was."""
+    if os.path.islink(folder):
+        raise InputError(
+            f"{folder} is a symbolic link. Name the folder that it leads to, {folder.readlink()}"
+        )
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise InputError(f"{folder} is a file. Name a folder")
 
 
 def require_free_file(path: Path, *, force: bool) -> None:

@@ -8,9 +8,11 @@ eight and ``12:30`` as 750. In a table of health records each of these is a real
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +22,8 @@ from pydantic import ValidationError
 from dpsynth.errors import DataError
 
 T = TypeVar("T")
+#: values that the aliases of a file may repeat
+MOST_REPEATED = 100_000
 _INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
 _FLOAT = re.compile(
     r"""^(?:[-+]?(?:0|[1-9][0-9]*)?\.[0-9]+(?:[eE][-+]?[0-9]+)?
@@ -67,17 +71,28 @@ for _tag, _pattern, _first in _ELSEWHERE:
     _Dumper.add_implicit_resolver(_tag, _pattern, list(_first))
 
 
+# Other tags, such as !!timestamp, stand for nothing that a file of ours holds.
+_PLAIN = ("bool", "float", "int", "map", "null", "seq", "str")
+_Loader.yaml_constructors = {
+    tag: construct
+    for tag, construct in _Loader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in _PLAIN
+}
+
+
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, Any]:
     keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+    known = set[Hashable]()
     for i, key in enumerate(keys):
         if not isinstance(key, Hashable):
             raise yaml.constructor.ConstructorError(
                 None, None, "a key is a list or a mapping", node.start_mark
             )
-        if key in keys[:i]:
+        if key in known:
             raise yaml.constructor.ConstructorError(
                 None, None, f"the key {key!r} is given twice", node.value[i][0].start_mark
             )
+        known.add(key)
     return loader.construct_mapping(node, deep=True)
 
 
@@ -110,12 +125,35 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
     {'answer': 'no', 'delta': 1e-05, 'code': '010'}
     """
     try:
+        if "*" in text:
+            _check_aliases(yaml.compose(text, Loader=_Loader))
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
         what = getattr(problem, "problem", None) or " ".join(str(problem).split())
         raise error(f"{origin}{line}: not valid YAML: {what}") from None
+    except RecursionError:
+        raise error(f"{origin}: not valid YAML: its lists and mappings are nested too deeply") from None
+    except (ValueError, LookupError) as problem:  # such as of `!!int x`
+        raise error(f"{origin}: not valid YAML: {problem}") from None
+
+
+def _check_aliases(root: yaml.Node | None) -> None:
+    """Refuse a text that its aliases (``*a``) make far longer, or that is a part of itself."""
+    sizes = dict[yaml.Node, int]()
+
+    def size(node: yaml.Node) -> int:
+        if node not in sizes:
+            sizes[node] = sys.maxsize  # which stands if the node is met again within itself
+            parts = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+            sizes[node] = 1 + (sum(map(size, parts)) if isinstance(node, yaml.CollectionNode) else 0)
+        return sizes[node]
+
+    if root is not None and size(root) - len(sizes) >= MOST_REPEATED:
+        raise ValueError(
+            f"its aliases (*) repeat {MOST_REPEATED:,} values or more. Write out what they stand for"
+        )
 
 
 def dump_yaml(data: Any) -> str:

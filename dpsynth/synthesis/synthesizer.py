@@ -15,7 +15,7 @@ from dpsynth.accounting.budget_file import Budget, spending
 from dpsynth.accounting.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
-from dpsynth.errors import InputError, NotFittedError
+from dpsynth.errors import DpsynthError, InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.files.notebook import html_lines
 from dpsynth.mechanism.noise import secure_generator
@@ -741,7 +741,9 @@ class DPWGANGP(BaseEstimator):
                 storage.check_same_ledger(path.with_name("ledger.json"), path)
             model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
             return self._finish(model, record["history"])
-        except (KeyError, TypeError, IndexError, AttributeError) as problem:
+        except DpsynthError:
+            raise
+        except Exception as problem:  # what is damaged shows itself as one of many exceptions
             raise storage.damaged(path, "model", problem) from None
 
     def guarantee(self) -> Guarantee:

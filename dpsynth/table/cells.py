@@ -89,7 +89,11 @@ class TextCells:
     @classmethod
     def _without(cls, values: pd.Series, missing_words: set[str]) -> TextCells:
         absent = {"", *missing_words}
-        codes, distinct = pd.factorize(values.astype(object))
+        cells = values.astype(object)
+        try:
+            codes, distinct = pd.factorize(cells)
+        except TypeError:  # lists in cells
+            codes, distinct = pd.factorize(cells.map(str, na_action="ignore"))
         words = [str(word).strip() for word in distinct]
         kept = pd.Series([None if word in absent else word for word in words] + [None], dtype=object)
         text = pd.Series(kept.to_numpy()[codes], index=values.index, dtype=object)  # code -1: missing

@@ -155,7 +155,7 @@ class Column(BaseModel):
     @classmethod
     def _dates_as_numbers(cls, data: Any) -> Any:
         kind = data.get("kind")
-        if kind not in SECONDS:
+        if not isinstance(kind, str) or kind not in SECONDS:
             return data
         read = dict(data)
         for field in ("lower", "upper"):
@@ -257,6 +257,12 @@ class Column(BaseModel):
             )
         if resolution is not None:
             steps = (self.upper - self.lower) / resolution
+            if steps > EXACT_INTEGERS:
+                raise ValueError(
+                    f"a step of {resolution:g} is too fine for {self.shown(self.lower)} to "
+                    f"{self.shown(self.upper)}, which may "
+                    "have at most 2**53 steps. Write the step in which it is measured as step or decimals"
+                )
             if round(steps) < 1 or abs(steps - round(steps)) > 1e-6 * max(1.0, steps * 1e-6):
                 raise ValueError(
                     f"upper must lie a whole number of steps of {resolution:g} above lower, "
@@ -265,12 +271,6 @@ class Column(BaseModel):
             if self.cycles and steps > MOST_CYCLED:
                 raise ValueError(
                     f"cycles need at most {MOST_CYCLED:,} steps from lower to upper, got {steps:,.0f}"
-                )
-            if steps > EXACT_INTEGERS:
-                raise ValueError(
-                    f"a step of {resolution:g} is too fine for {self.shown(self.lower)} to "
-                    f"{self.shown(self.upper)}, which may "
-                    "have at most 2**53 steps. Write the step in which it is measured as step or decimals"
                 )
 
     def _check_missing_codes(self) -> None:

@@ -8,7 +8,6 @@ clipped values is private (sensitivity 1 a column) and confidential.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.checks import few
+from dpsynth.checks import few, given_twice
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.cells import unescape
 from dpsynth.table.column import EXACT_INTEGERS, Column
@@ -180,8 +179,7 @@ def _as_number(value: Any) -> float | None:
 
 def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[str] | None) -> None:
     given = [str(name) for name in frame.columns]
-    twice = next((name for name, times in Counter(given).items() if times > 1), None)
-    if twice is not None:
+    if (twice := given_twice(given)) is not None:
         raise DataError(f"the table has the column {twice!r} more than once")
     absent = [name for name in names if name not in given]
     if absent:
@@ -254,9 +252,8 @@ def _categories(column: Column, values: pd.Series) -> np.ndarray:
     codes, uniques = _distinct(values)
     words = {*column.categories} if isinstance(column.categories[0], str) else set()
     # Most words are a category as they stand, and there may be 300,000 of them.
-    known = (
-        value if isinstance(value, str) and value in words else _match(column, value) for value in uniques
-    )
+    match = _Matcher.of(column)
+    known = (value if isinstance(value, str) and value in words else match(value) for value in uniques)
     matched = np.array([*known, None], dtype=object)[codes]
     unknown = (codes >= 0) & pd.isna(matched)
     if unknown.any():
@@ -291,30 +288,40 @@ def _distinct(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
     return codes, uniques
 
 
-def _match(column: Column, value: Any) -> Any:
-    """Return the declared category that ``value`` is, or None.
+@dataclass(frozen=True)
+class _Matcher:
+    """Gives the declared category that a value is, or None.
 
     Readers without a schema turn codes into other types: ``1`` into ``"1"``, or into ``1.0`` beside a missing
     value. So text and number are compared as they are written.
     """
-    value = value.strip() if isinstance(value, str) else value
-    is_flag = isinstance(value, bool)
-    for category in column.categories:
-        if is_flag == isinstance(category, bool) and value == category:
-            return category
-    if isinstance(value, str) and not isinstance(column.categories[0], str | bool):
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    spoken = _spoken(value)
-    for category in column.categories:
-        if _spoken(category) == spoken:
-            return category
-    if isinstance(value, str) and unescape(value) != value:
-        return _match(column, unescape(value))  # our own CSV files keep spreadsheets from running formulas
-    flag = _FLAGS.get(spoken.lower())
-    if flag is not None and set(column.categories) == {False, True}:  # 0 and 1 equal these
-        return next(category for category in column.categories if category == flag)
-    return None
+
+    equal: dict[Any, Any]
+    spoken: dict[str, Any]
+
+    @classmethod
+    def of(cls, column: Column) -> _Matcher:
+        equal = {category: category for category in column.categories}
+        return cls(equal, {_spoken(category): category for category in reversed(column.categories)})
+
+    def __call__(self, value: Any) -> Any:
+        value = value.strip() if isinstance(value, str) else value
+        first = next(iter(self.equal))
+        with contextlib.suppress(TypeError):  # a list in a cell
+            if value in self.equal and isinstance(value, bool) == isinstance(first, bool):
+                return self.equal[value]
+        if isinstance(value, str) and not isinstance(first, str | bool):
+            with contextlib.suppress(ValueError):
+                value = float(value)
+        spoken = _spoken(value)
+        if spoken in self.spoken:
+            return self.spoken[spoken]
+        if isinstance(value, str) and unescape(value) != value:
+            return self(unescape(value))  # our own CSV files keep spreadsheets from running formulas
+        flag = _FLAGS.get(spoken.lower())
+        if flag is not None and self.equal.keys() == {False, True}:  # 0 and 1 equal these
+            return self.equal[flag]
+        return None
 
 
 _FLAGS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}

@@ -12,10 +12,19 @@ from typing import IO
 import numpy as np
 import pandas as pd
 
+from dpsynth.checks import given_twice
 from dpsynth.errors import DataError, OwnerWarning, of_records
 from dpsynth.table.cells import ABSENT, TextCells
 from dpsynth.table.column import Column
-from dpsynth.table.csv_format import SEPARATORS, CsvFile, CsvFormat, guess_decimal, sep_name, with_points
+from dpsynth.table.csv_format import (
+    LONGEST_LINE,
+    SEPARATORS,
+    CsvFile,
+    CsvFormat,
+    guess_decimal,
+    sep_name,
+    with_points,
+)
 
 
 def text_frame(
@@ -32,17 +41,17 @@ def text_frame(
             t for name, t in zip(names, texts, strict=True) if columns is None or _of_numbers(known.get(name))
         ]
         file = replace(file, format=replace(file.format, decimal=guess_decimal(read, file.format.sep)))
-    frame = pd.DataFrame(index=range(len(rows)), columns=names, dtype=object)
-    for position, (name, text) in enumerate(zip(names, texts, strict=True)):
+    cells = {}
+    for name, text in zip(names, texts, strict=True):
         if file.format.decimal == ",":
             text = _numbers_with_points(source, name, text, known.get(name), columns is None)
         column = known.get(name)
         kept = {c for c in column.categories if isinstance(c, str)} if column is not None else set()
         absent = absent_words - kept
-        frame.isetitem(position, np.array([None if cell in absent else cell for cell in text], dtype=object))
+        cells[name] = np.array([None if cell in absent else cell for cell in text], dtype=object)
     if (said := file.format.guessed(given)) is not None:
         warnings.warn(f"{source}: read with {said}", OwnerWarning, stacklevel=4)
-    return frame, file
+    return pd.DataFrame(cells, index=range(len(rows)), columns=names, dtype=object), file
 
 
 def _numbers_with_points(
@@ -94,7 +103,10 @@ def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[l
                         "another separator with --sep"
                     )
         except csv.Error as problem:
-            raise of_records(f"{file}, line {reader.line_num}: not CSV: {problem}") from None
+            why = f"not CSV: {problem}"
+            if "field limit" in str(problem):
+                why = f"a cell of more than {csv.field_size_limit():,} characters. Is a double quote absent?"
+            raise of_records(f"{file}, line {reader.line_num}: {why}") from None
     return names, rows
 
 
@@ -102,15 +114,18 @@ def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> No
     other = next((sign for sign in SEPARATORS if sign in names[0]), None)
     if len(names) == 1 and other is not None and names[0] not in known:
         raise DataError(f"{file}: the cells seem to be separated by a {sep_name(other)}. Say so with --sep")
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
+    if (twice := given_twice(names)) is not None:
         raise DataError(
             f"{file}: the header names {twice!r} more than once. Give each column a name of its own"
         )
 
 
 def _lines(text: IO[str], file: CsvFile) -> Iterator[str]:
-    for number, line in enumerate(text, start=1):
+    for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
+        if len(line) == LONGEST_LINE:
+            raise of_records(
+                f"{file}, line {number}: longer than {LONGEST_LINE:,} characters. It is no CSV file"
+            )
         if "\0" in line:
             raise of_records(
                 f"{file}, line {number}: a NUL byte: the file is damaged or not UTF-8 text. Save it as "

@@ -24,6 +24,8 @@ from dpsynth.errors import InputError
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NAMES = {"tab": "\t", "\\t": "\t"}
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+#: characters of a line: what is longer is no table, such as zeros that a small compressed file stands for
+LONGEST_LINE = 1 << 24
 #: what spreadsheets write that do not write UTF-8
 _OLD = "cp1252"
 _QUOTED = re.compile(r'"[^"]*"?')
@@ -51,8 +53,8 @@ class CsvFormat:
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}")
         try:
-            codecs.lookup(self.encoding or "utf-8")
-        except LookupError:
+            "a".encode(self.encoding or "utf-8")
+        except (LookupError, ValueError):  # such as of zlib, which is no text
             raise InputError(f"encoding {self.encoding!r} is not known: use utf-8 or cp1252") from None
 
     def guessed(self, given: CsvFormat) -> str | None:
@@ -92,7 +94,7 @@ class CsvFile:
         if given.sep is not None:
             return file
         with file.opened() as text:
-            return cls(path, replace(file.format, sep=_separator(text.readline(), names)))
+            return cls(path, replace(file.format, sep=_separator(text.readline(LONGEST_LINE), names)))
 
     @contextmanager
     def opened(self) -> Iterator[IO[str]]:

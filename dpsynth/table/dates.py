@@ -132,7 +132,7 @@ def pattern_problem(pattern: str) -> str | None:
     try:
         read = pd.to_datetime(whole, format=pattern, errors="coerce")
         written = datetime(2003, 4, 5).strftime(pattern)
-    except ValueError as problem:
+    except (ValueError, re.error) as problem:  # such as of a part that stands there twice
         return f"is not understood ({problem})"
     if written == pattern or text_moments(pd.Series([written], dtype=object), "date", pattern)[0] != _SAMPLE:
         return "must hold year, month and day, such as %d/%m/%Y"

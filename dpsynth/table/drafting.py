@@ -126,9 +126,13 @@ def draft_column(
     kept = name in keep or name == outcome
     if not name.strip():
         raise LeftOut("has no name")
-    n, distinct = int(values.notna().sum()), values.nunique()
+    n = int(values.notna().sum())
     if n == 0:
         raise LeftOut("has no values")
+    try:
+        distinct = values.nunique()
+    except TypeError:  # which no file but Parquet can hold
+        raise LeftOut("holds lists or records. Give each of their entries a column of its own") from None
     if not kept and identifiers.named_identifier(name, distinct, n):
         raise LeftOut("says whose row or which row it is (keep or --keep takes it)")
     if pd.api.types.is_timedelta64_dtype(values.dtype):

@@ -7,6 +7,9 @@ zero, ``no`` stays a word, and an error names the line of the file. Without a sc
 
 from __future__ import annotations
 
+import math
+import os
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpsynth.errors import DataError
+from dpsynth.errors import DataError, of_records
 from dpsynth.files.atomic import replaced
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
@@ -54,7 +57,44 @@ def read_cells(
     source = Path(path)
     parquet = _suffix(source, _READABLE) == ".parquet"
     with reading(source):
-        return (pd.read_parquet(source), source) if parquet else text_frame(source, columns, csv_format)
+        if not parquet:
+            return text_frame(source, columns, csv_format)
+        _check_memory(source)
+        return with_text(pd.read_parquet(source), source), source
+
+
+def with_text(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a frame of a Parquet file, or raise DataError if a text is not UTF-8, which pyarrow accepts."""
+    import pyarrow as pa
+
+    for name, values in frame.items():
+        try:
+            if isinstance(values.dtype, pd.StringDtype):
+                pa.array(values.array).validate(full=True)
+        except pa.ArrowInvalid:
+            raise DataError(f"{path}: column {str(name)!r} holds text that is not UTF-8") from None
+    return frame
+
+
+def _check_memory(path: Path) -> None:
+    """Refuse a Parquet file whose cells cannot be held. A few kilobytes may stand for billions of cells."""
+    from pyarrow.parquet import read_metadata
+
+    metadata = read_metadata(path)
+    needed, there = 8 * metadata.num_rows * metadata.num_columns, _memory()
+    if needed > there:
+        raise of_records(
+            f"{path}: its {metadata.num_rows:,} rows need {needed / 1e9:,.0f} GB of memory or more, and "
+            f"this computer has {there / 1e9:,.0f} GB. Read it in parts, as a folder of Parquet files"
+        )
+
+
+def _memory() -> float:
+    """Bytes of memory of this computer, infinity where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def write_table(
@@ -180,9 +220,11 @@ def reading(path: Path) -> Iterator[None]:
         raise
     except ImportError as problem:
         raise DataError(f"{path}: Parquet files need a working pyarrow: {_line(problem)}") from None
-    except (OSError, EOFError) as problem:
+    except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or _line(problem)
         raise DataError(f"{path}: cannot be read ({reason})") from None
+    except MemoryError:
+        raise DataError(f"{path}: the table does not fit in memory") from None
     except UnicodeError as problem:
         encoding = getattr(problem, "encoding", "what was given")
         raise DataError(

@@ -23,7 +23,7 @@ from pandas.util import hash_array
 from dpsynth.errors import DataError
 from dpsynth.table.histories import Histories
 from dpsynth.table.identifiers import is_person
-from dpsynth.table.io import reading
+from dpsynth.table.io import reading, with_text
 from dpsynth.table.patient_files import texts
 from dpsynth.table.patients import PatientSchema, TableSchema
 
@@ -214,7 +214,8 @@ def _batches(group: RowGroups, reader: Reader) -> Iterator[pd.DataFrame]:
         with ParquetFile(group.file) as file:
             columns = reader.columns(file.schema_arrow.names)
             if reader.whole_files:
-                yield file.read_row_groups(group.numbers, columns, use_threads=False).to_pandas()[columns]
+                whole = file.read_row_groups(group.numbers, columns, use_threads=False).to_pandas()
+                yield with_text(whole[columns], group.file)
                 return
             for batch in file.iter_batches(BATCH_ROWS, group.numbers, columns, use_threads=False):
-                yield batch.to_pandas()[columns]
+                yield with_text(batch.to_pandas()[columns], group.file)

@@ -233,6 +233,8 @@ class PatientSchema(BaseModel):
             raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
         if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
             raise SchemaError("schema: columns must be a list of mappings")
+        if not all(isinstance(key, str) for key in data):
+            raise SchemaError("schema: every key must be text")
         named: dict[str, list[Any]] = {"per_patient": [], **{course: [] for course in _COURSES}}
         for column in given:
             per, course = column.get("per", "row"), column.get("over_time")
@@ -254,6 +256,8 @@ class PatientSchema(BaseModel):
         fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
         fields |= {"files": [PatientFile.of(str(name), entry) for name, entry in files.items()]}
         rows = {{"unreviewed": "rows_unreviewed"}.get(key, key): value for key, value in rows.items()}
+        if (both := next((key for key in fields if key in (*rows, *named)), None)) is not None:
+            raise SchemaError(f"schema: {both} is no key of its own. It is a key of rows or of a column")
         return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, **named)
 
     @classmethod

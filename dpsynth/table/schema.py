@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, Self
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
 
-from dpsynth.checks import few
+from dpsynth.checks import few, given_twice
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
@@ -111,9 +111,8 @@ class Schema(BaseModel):
         if not self.columns:
             raise ValueError("columns must name at least one column")
         names = self.names
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise ValueError(f"the column {name!r} is given twice")
+        if (twice := given_twice(names)) is not None:
+            raise ValueError(f"the column {twice!r} is given twice")
         both = next((name for name in self.ignored if name in names), None)
         if both is not None:
             raise ValueError(f"the column {both!r} is both declared and ignored")

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpsynth.checks import few
+from dpsynth.checks import few, given_twice
 from dpsynth.errors import DataError, of_records
 from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import html_lines
@@ -330,8 +330,7 @@ def _names(frame: pd.DataFrame) -> list[str]:
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise DataError("a schema cannot be drafted from a table without rows or columns")
     names = [str(label) for label in frame.columns]
-    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
-    if twice is not None:
+    if (twice := given_twice(names)) is not None:
         raise DataError(f"the table has the column {twice!r} more than once")
     numbers = [n for n in frame.columns if isinstance(n, str) and number(n) is not None]
     if 2 * len(numbers) > len(names):

@@ -44,7 +44,7 @@ def sdv_fields(
             raise SchemaError(
                 f"known names {column!r}, which is not a column of the SDV metadata ({few(described)})"
             )
-    keys = {column for key in _KEYS for column in _listed(table.get(key))}
+    keys = [column for key in _KEYS for column in _listed(table.get(key))]
     columns: list[Column] = []
     ignored: list[str] = []
     for column, entry in described.items():
@@ -188,6 +188,8 @@ def _read(name: str, frame: pd.DataFrame, numeric: bool) -> dict[str, Any]:
         whole = all(float(number).is_integer() for number in numbers)
         kind = "integer" if whole else "continuous"
         return {"kind": kind, "lower": min(numbers), "upper": max(numbers), "missing": drafted.missing}
+    if drafted.is_date:
+        raise of_records(f"column {name!r} holds dates, and the SDV metadata says that it does not")
     numbers = list(values.dropna() if cells is None else cells.numbers.values())
     distinct = sorted({int(number) if float(number).is_integer() else float(number) for number in numbers})
     return {"kind": "categorical", "categories": tuple(distinct), "missing": drafted.missing}

@@ -101,6 +101,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
             "neighbouring datasets",
         ),
         (lambda text: json.dumps(json.loads(text) | {"entries": [3]}), "faulty entry"),
+        (lambda text: json.dumps(json.loads(text) | {"epsilon": 10**400}), "faulty entry"),
         (lambda text: json.dumps(json.loads(text) | {"overflows": []}), "fields"),
     ],
 )

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from dpsynth.errors import InputError
+from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.files import atomic, storage
-from dpsynth.files.atomic import locked, replaced
+from dpsynth.files.atomic import locked, read_json, replaced
 from dpsynth.files.storage import claimed
 
 
@@ -169,3 +169,41 @@ def test_a_lock_removed_by_its_holder_is_not_held(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(atomic, "_open", late)
     with atomic.locked(out):
         assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"epsilon": 3, "epsilon": 1}', "the key 'epsilon' is given twice"),
+        ('{"epsilon": NaN}', "NaN"),
+        ('{"epsilon": -Infinity}', "-Infinity"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"epsilon": ' + "9" * 5000 + "}", "4300 digits"),
+        ('{"epsilon": "\\ud800', "not JSON"),
+        ("\ufeff{}", "BOM"),
+    ],
+    ids=lambda text: text[:16],
+)
+def test_a_hostile_record_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+    """The second of two costs taken for the first, a number that is none, or a crash."""
+    path = tmp_path / "ledger.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=f"^cannot read the ledger .*{said}"):
+        read_json(path, "the ledger")
+
+
+def test_a_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
+    """A link that somebody put in place of a result, which makes us overwrite a file of theirs."""
+    other, link = tmp_path / "other.txt", tmp_path / "link.txt"
+    other.write_text("theirs")
+    link.symlink_to(other)
+    atomic.write_text(link, "ours")
+    assert (other.read_text(), link.read_text(), link.is_symlink()) == ("theirs", "ours", False)
+
+
+def test_an_error_can_be_printed_and_is_short() -> None:
+    """Halves of characters, which no terminal prints, or a message of 200 MB that quotes a file."""
+    assert str(DataError("name '\ud800'")).encode() == b"name '\\ud800'"
+    message = str(of_records("x" * 10**6))
+    assert len(message) < 5_000
+    assert message.endswith("(confidential)")

@@ -274,3 +274,19 @@ def test_a_refused_folder_tells_how_its_release_goes_on_counting(tmp_path: Path)
     (tmp_path / "ledger.json").write_text("{}")
     with pytest.raises(InputError, match=r"another folder \(with --ledger .*ledger\.json"):
         require_free_folder(tmp_path, force=False, mark="report.json")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_no_folder_to_write(tmp_path, there):
+    """Results written where a link leads, or a link replaced while its folder keeps the old results."""
+    other, link = tmp_path / "other", tmp_path / "run"
+    if there:
+        other.mkdir()
+        (other / "model.json").write_text("{}")
+    link.symlink_to(other)
+    with pytest.raises(InputError, match=r"run is a symbolic link\. Name the folder that it leads to"):
+        require_free_folder(link, force=True, mark="model.json")
+    with pytest.raises(InputError, match="symbolic link"):
+        storage.write_folder(link, fail_midway, replace=True)
+    assert link.is_symlink()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == (["other", "run"] if there else ["run"])

@@ -89,3 +89,41 @@ def test_read_text(tmp_path) -> None:
     (tmp_path / "x").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="not UTF-8"):
         read_text(tmp_path / "x", error=ConfigError)
+
+
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]\n" for i in range(9))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BOMB, "aliases"),
+        ("columns: &a [1, *a]", "aliases"),
+        ("a: &a {b: *a}", "aliases"),
+        ("a: " + "[" * 200_000 + "]" * 200_000, "nest"),
+        ("a: " + "[" * 900 + "]" * 900, "nested too deeply"),
+        ("a: !!python/object/apply:os.system [ls]", "tag"),
+        ("a: !!timestamp 9999-99-99", "tag"),
+        ("a: !!int x", "invalid literal"),
+        ("a: !!bool x", "'x'"),
+        ("a: " + "9" * 5000, "4300 digits"),
+        ("a: 1\na: 2", "the key 'a' is given twice"),
+        ("a: \0", "control characters"),
+    ],
+    ids=lambda text: re.sub(r"\W+", " ", text)[:20],
+)
+def test_a_hostile_text_is_one_sentence(text: str, said: str) -> None:
+    """A text of nine lines that stands for 400 million words, a crash, or an object of the computer."""
+    with pytest.raises(ConfigError, match=f"^c.yaml(, line 1|, line 2)?: not valid YAML: .*{said}") as found:
+        load_yaml(text, origin="c.yaml", error=ConfigError)
+    assert len(str(found.value)) < 300
+
+
+def test_aliases_serve_as_before() -> None:
+    """Aliases refused altogether: a list of categories may be written once for several columns."""
+    assert load_yaml("a: &words [x, y]\nb: *words") == {"a": ["x", "y"], "b": ["x", "y"]}
+
+
+def test_many_keys_are_read_in_one_pass() -> None:
+    """Each key compared with all before it: this took minutes."""
+    assert len(load_yaml("".join(f"k{i}: 1\n" for i in range(20_000)))) == 20_000

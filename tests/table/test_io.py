@@ -14,8 +14,10 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
+from dpsynth.table import io as table_io
 from dpsynth.table.csv_cells import csv_line
 from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.parquet import ParquetTable, Reader, read_part
 
 SCHEMA = Schema(
     columns=(
@@ -344,3 +346,85 @@ def test_values_outside_bounds_are_kept(tmp_path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("age,sex\n300,F\n")
     assert read_table(path, SCHEMA)["age"].tolist() == [300]
+
+
+def test_a_line_without_end_is_refused_before_it_is_in_memory(tmp_path):
+    """A compressed file of a few kilobytes, which stands for gigabytes without a line break."""
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'age,sex\n"')
+        for _ in range(40):
+            file.write(b"x" * 10**6)
+    with pytest.raises(DataError, match=r"line 2: longer than 16,777,216 characters.*\(confidential\)$"):
+        read_table(path, SCHEMA)
+
+
+@pytest.mark.slow
+def test_a_cell_of_100_mb(tmp_path):
+    """The whole field in memory several times, and in the message."""
+    path = tmp_path / "t.csv"
+    path.write_text("age,sex\n" + f'"{"x" * 10**6}\n' * 100 + '",F\n')
+    with pytest.raises(DataError, match="a cell of more than 131,072 characters") as found:
+        read_table(path, SCHEMA)
+    assert len(str(found.value)) < 1_000
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path):
+    """An error of the module zlib, which is none of ours."""
+    damaged = bytearray(gzip.compress(b"age,sex\n40,F\n" * 1000))
+    damaged[30] ^= 255
+    (tmp_path / "t.csv.gz").write_bytes(damaged)
+    with pytest.raises(DataError, match=r"t\.csv\.gz: cannot be read \(Error -3"):
+        read_table(tmp_path / "t.csv.gz")
+
+
+@pytest.mark.parametrize("encoding", ["zlib", "base64", "undefined", "utf-8\0"])
+def test_an_encoding_that_is_no_text_is_refused(encoding):
+    """Encodings of Python that turn bytes into bytes, found only when the file is read."""
+    with pytest.raises(InputError, match=re.escape(f"encoding {encoding!r} is not known")):
+        CsvFormat(encoding=encoding)
+
+
+def test_a_header_of_many_names_is_read_in_one_pass(tmp_path):
+    """Each name compared with all before it, or each column put into a growing table: this took minutes."""
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(f"c{i}" for i in range(30_000)) + "\n")
+    assert read_table(path).shape == (0, 30_000)
+
+
+@pytest.mark.slow
+def test_a_million_categories_and_words_that_are_none(tmp_path):
+    """Each word that is no category compared with every one: 100,000 of them would take hours."""
+    many = Schema(
+        columns=(Column(name="code", kind="categorical", categories=tuple(map("c{}".format, range(10**6)))),)
+    )
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"code": [f"d{i}" for i in range(100_000)]}).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"'d0' is not one of .* and 999,990 more \(100,000 such cells\)"):
+        read_table(path, many)
+
+
+@pytest.mark.skipif(not parquet_works(), reason="pyarrow does not import here")
+def test_a_parquet_file_that_does_not_fit_in_memory_is_refused(tmp_path, monkeypatch):
+    """A few kilobytes that stand for billions of cells: the process is killed without a word."""
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"age": [40] * 10**6}).to_parquet(path)
+    assert path.stat().st_size < 10**5
+    monkeypatch.setattr(table_io, "_memory", lambda: 7.9e6)
+    with pytest.raises(DataError, match=r"its 1,000,000 rows need .* Read it in parts.*\(confidential\)$"):
+        read_table(path)
+    monkeypatch.setattr(table_io, "_memory", lambda: 8e6)
+    assert len(read_table(path)) == 10**6
+
+
+@pytest.mark.skipif(not parquet_works(), reason="pyarrow does not import here")
+def test_text_of_a_parquet_file_that_is_not_utf_8(tmp_path):
+    """Bytes that only turn out to be no text where the column is looked at, far from the file's name."""
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"sex": ["Fxxxx"] * 3}).to_parquet(path, compression=None, use_dictionary=False)
+    path.write_bytes(path.read_bytes().replace(b"Fxxxx", b"\xffxxxx"))
+    with pytest.raises(DataError, match=r"t\.parquet: .*UTF-?8"):
+        read_table(path)
+    reader = Reader(SCHEMA.select(["sex"]))
+    with pytest.raises(DataError, match=r"t\.parquet: .*UTF-?8"):
+        list(read_part(ParquetTable(path).parts[0], reader))

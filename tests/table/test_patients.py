@@ -360,3 +360,11 @@ def test_rows_may_have_dates_as_an_order_that_is_no_column():
     frame = wards(5)
     dates = frame.assign(stay=pd.Timestamp("2010-01-01") + pd.to_timedelta(frame["stay"], unit="D"))
     pd.testing.assert_frame_equal(patient_table(dates, WARDS), patient_table(frame, WARDS))
+
+
+def test_keys_that_do_not_stand_there_are_refused():
+    """A number as a key, or a key in two places, which are errors of Python."""
+    with pytest.raises(SchemaError, match="every key must be text"):
+        PatientSchema.from_dict({**STAYS.to_dict(), 1: "a"})
+    with pytest.raises(SchemaError, match="most is no key of its own"):
+        PatientSchema.from_dict({**STAYS.to_dict(), "most": 3})

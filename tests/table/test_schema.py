@@ -453,3 +453,16 @@ def test_a_schema_prints_as_a_table() -> None:
     assert "<script>" in str(schema)
     assert not re.search("<script>|<b>|<i>", schema._repr_html_())
     assert "Confidential" not in str(SCHEMA) and "unreviewed" not in str(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kind": {"date": 1}, "lower": 0, "upper": 1}, "column 'a': kind must be "),
+        ({"kind": "continuous", "lower": -1.7e308, "upper": 1.7e308, "step": 1.0}, "too fine"),
+    ],
+)
+def test_fields_that_only_a_damaged_file_has(fields, said):
+    """An error of Python: a mapping looked up among the kinds, or infinity rounded to a whole number."""
+    with pytest.raises(SchemaError, match=said):
+        Schema.from_dict({"columns": [{"name": "a", **fields}]})

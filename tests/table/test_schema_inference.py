@@ -382,3 +382,11 @@ def test_a_largest_value_far_beyond_the_others_is_asked_about(slip):
     made = infer_schema(pd.DataFrame({"sbp": [*pressures, slip], "log": np.geomspace(1, 90, 301)}))
     asked = [(each.column, each.detail) for each in made.questions if "far beyond" in each.text]
     assert asked == ([("sbp", "13682, and 99 in 100 are at most 189")] if slip > 9999 else [])
+
+
+def test_a_column_of_lists_is_left_out():
+    """Cells of a Parquet file that have no hash, which is an error of Python."""
+    frame = pd.DataFrame({"age": [40, 51, 62], "codes": [["a"], None, ["a", "b"]]})
+    draft = infer_schema(frame)
+    assert draft.schema.ignored == ("codes",)
+    assert any("holds lists or records" in remark.text for remark in draft.remarks)

@@ -204,3 +204,18 @@ def test_a_frame_that_does_not_fit_is_named() -> None:
         Schema.from_sdv(SINGLE, frame().drop(columns="sex"))
     with pytest.raises(DataError, match="'visits': its values give no bounds"):
         Schema.from_sdv(SINGLE, frame().assign(visits=3))
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "said"),
+    [
+        ({"sdtype": "categorical"}, DataError, "column 'seen' holds dates"),
+        ({"sdtype": "datetime", "datetime_format": "%d%m%m%Y"}, SchemaError, "is not understood"),
+    ],
+)
+def test_metadata_that_do_not_fit_are_one_sentence(entry, error, said):
+    """Errors of Python: a date taken for a number, a part of a date given twice, or keys that are records."""
+    frame = pd.DataFrame({"seen": pd.date_range("2000-01-01", periods=30)})
+    metadata = {"columns": {"seen": entry}, "alternate_keys": [{"a": 1}]}
+    with pytest.raises(error, match=said):
+        Schema.from_sdv(metadata, frame)
