@@ -70,9 +70,10 @@ def placed(
             return
         rows = np.repeat(rows, min(max(_AT_ONCE // len(rows), 1), _EACH))
         pairs = orders[name].pairs(rows, width, rng)
-        now = {part: numbers[part][pairs] for part in set().union(*(read[j][1] for j in own))}
-        now[name] = now[name][::-1]
-        found = broken(own, now)
+        both = pairs.ravel()
+        now = {part: numbers[part][both] for part in set().union(*(read[j][1] for j in own))}
+        now[name] = numbers[name][pairs[::-1].ravel()]
+        found = broken(own, now).reshape(len(own), *pairs.shape)
         better = np.flatnonzero(found.sum(axis=(0, 1)) < wrong[own][:, pairs].sum(axis=(0, 1)))
         better = better[_apart(pairs[:, better], len(frame))]
         one, other = pairs[:, better]

@@ -17,6 +17,7 @@ import dpsynth
 from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.datasets import Table
 from dpsynth.errors import InputError
+from dpsynth.mechanism.noise import STEP
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table import Column, Schema
 
@@ -368,7 +369,7 @@ def test_the_generators_loss_is_nothing_at_the_released_numbers():
     base = model.base_model
     draws = base.sample(3000, rng)
     assert pairs is not None and histogram is not None
-    counts, sums = histogram.groups.counts(draws), histogram.features.total(draws)
+    counts, sums = histogram.groups.counts(draws), histogram.features.total(draws) * STEP
     exact = (
         dataclasses.replace(pairs, mean=pairs.features.mean_and_variance(draws)[0]),
         dataclasses.replace(histogram, counts=counts / 3000 * 400, fourier=sums / 3000 * 400),
