@@ -233,7 +233,8 @@ def _rounding(report: RunReport, holds: bool) -> Hazard:
         return Hazard(
             name,
             "open",
-            "Attacks on the rounding of WGAN critic steps (Mironov 2012) are not covered. Other noise is exact.",
+            "Attacks on the rounding of WGAN critic steps (Mironov 2012) are not covered. "
+            "Other noise is exact.",
         )
     return Hazard(
         name, "handled", "This version's noise on counts and sums is whole numbers of a public step."
