@@ -112,5 +112,5 @@ def test_numbers_without_sense_are_refused(call):
 def test_a_ledger_nested_without_end_is_refused(tmp_path):
     """Would catch a RecursionError from a hostile file."""
     (tmp_path / "ledger.json").write_text("[" * 100_000)
-    with pytest.raises(DataError, match="not JSON"):
+    with pytest.raises(DataError, match="nested too deeply"):
         Ledger.load(tmp_path / "ledger.json")
