@@ -24,6 +24,8 @@ from dpsynth.errors import DataError
 T = TypeVar("T")
 #: values that the aliases of a file may repeat
 MOST_REPEATED = 100_000
+#: lists and mappings within each other: some versions of the parser end the process where these are many
+_DEEPEST = 100
 _INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
 _FLOAT = re.compile(
     r"""^(?:[-+]?(?:0|[1-9][0-9]*)?\.[0-9]+(?:[eE][-+]?[0-9]+)?
@@ -125,6 +127,7 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
     {'answer': 'no', 'delta': 1e-05, 'code': '010'}
     """
     try:
+        _check_depth(text)
         if "*" in text:
             _check_aliases(yaml.compose(text, Loader=_Loader))
         return yaml.load(text, Loader=_Loader)
@@ -133,10 +136,16 @@ def load_yaml(text: str, *, origin: str = "YAML text", error: type[Exception] = 
         line = f", line {mark.line + 1}" if mark is not None else ""
         what = getattr(problem, "problem", None) or " ".join(str(problem).split())
         raise error(f"{origin}{line}: not valid YAML: {what}") from None
-    except RecursionError:
-        raise error(f"{origin}: not valid YAML: its lists and mappings are nested too deeply") from None
     except (ValueError, LookupError) as problem:  # such as of `!!int x`
         raise error(f"{origin}: not valid YAML: {problem}") from None
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise ValueError("its lists and mappings are nested too deeply")
 
 
 def _check_aliases(root: yaml.Node | None) -> None:
