@@ -412,8 +412,8 @@ def test_a_record_that_overflows_adds_nothing():
     point = point_of(frame, bound=0.3, cap=0.2)
     for tiny in (1e-300, 1e-308, 1e-160):
         far = replace(point, design=replace(point.design, scale=np.array([tiny, tiny, 1.0])))
-        assert np.isfinite(far.total_score(frame)[0]).all()
-        assert np.isfinite(far.total_information(frame)[0]).all()
+        for total in (far.total_score(frame)[0], far.total_information(frame)[0]):
+            assert np.abs(total * STEP).max() <= 50  # a whole number made of NaN is far beyond
 
 
 @pytest.mark.parametrize(("survival", "split"), [(False, SPLIT), (True, SURVIVAL_SPLIT)])
