@@ -18,7 +18,7 @@ import argparse
 import math
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -244,13 +244,21 @@ def markdown(found: pd.DataFrame) -> str:
     return "\n".join(rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def carry_through(
+    about: str | None,
+    work: Callable[[Round], dict[str, Any]],
+    page: str,
+    text: Callable[[list[dict[str, Any]]], str],
+    *,
+    version: int,
+    sizes: Sequence[int],
+    epsilons: Sequence[float],
+) -> None:
+    """Do the rounds that the command line asks for, and write a page of all rounds in the folder."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", nargs="+", choices=TABLES, default=list(TABLES), metavar="NAME")
-    parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES), metavar="N")
-    parser.add_argument("--epsilon", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(sizes), metavar="N")
+    parser.add_argument("--epsilon", nargs="+", type=float, default=list(epsilons))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
@@ -263,15 +271,27 @@ def main() -> None:
         if n <= _TRAIN * len(population(table)[0])
         for epsilon in given.epsilon
     }
-    carry_out(carried_out, tasks, folder=given.out, settings={"version": 2}, on_round=tell)
+    carry_out(work, tasks, folder=given.out, settings={"version": version}, on_round=_tell)
     records = [read_json(path) for path in sorted((given.out / ROUNDS).glob("*.json"))]
     records.sort(key=lambda record: (TABLES.index(record["table"]), record["n"], record["epsilon"]))
-    write_text(given.out / "parts.md", markdown(cells(records)) + "\n")
-    print(given.out / "parts.md")
+    write_text(given.out / page, text(records) + "\n")
+    print(given.out / page)
 
 
-def tell(done: int, total: int, label: str, seconds: float) -> None:
+def _tell(done: int, total: int, label: str, seconds: float) -> None:
     print(f"{done}/{total} {label}: {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    carry_through(
+        __doc__,
+        carried_out,
+        "parts.md",
+        lambda records: markdown(cells(records)),
+        version=2,
+        sizes=SIZES,
+        epsilons=EPSILONS,
+    )
 
 
 if __name__ == "__main__":

@@ -10,19 +10,14 @@ in scale alone until their models differ. DIR/private_count.md has all rounds in
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks import parts
-from benchmarks.parts import ALONE, BOTH, DRAWN, TABLES, Round, cut, figures, tell
+from benchmarks.parts import ALONE, BOTH, DRAWN, Round, cut, figures
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.rounds import ROUNDS, carry_out
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis.fit import fit_releases, plan_fit
 from dpsynth.synthesis.options import FitOptions
@@ -73,28 +68,15 @@ def markdown(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parts.carry_through(
+        __doc__,
+        carried_out,
+        "private_count.md",
+        markdown,
+        version=1,
+        sizes=(1000, 3000),
+        epsilons=(1.0,),
     )
-    parser.add_argument("--table", nargs="+", choices=TABLES, default=list(TABLES), metavar="NAME")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 3000], metavar="N")
-    parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    tasks = {
-        f"{table}-{n}-{epsilon:g}-{seed}": Round(table, n, epsilon, seed)
-        for seed in range(given.seeds)
-        for table in given.table
-        for n in given.sizes
-        for epsilon in given.epsilon
-    }
-    carry_out(carried_out, tasks, folder=given.out, settings={"version": 1}, on_round=tell)
-    records = [read_json(path) for path in sorted((given.out / ROUNDS).glob("*.json"))]
-    records.sort(key=lambda record: (TABLES.index(record["table"]), record["n"], record["epsilon"]))
-    write_text(given.out / "private_count.md", markdown(records) + "\n")
-    print(given.out / "private_count.md")
 
 
 if __name__ == "__main__":

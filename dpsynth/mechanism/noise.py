@@ -56,7 +56,7 @@ def with_noise(
 ) -> list[NDArray[np.float64]]:
     """Exact sums with discrete Gaussian noise of the step or of a finer one.
 
-    ``exact``: arrays of whole numbers of ``step``, a power of two. Fewer than 2^53.
+    ``exact``: one array or more of whole numbers of ``step``, a power of two. Fewer than 2^53.
     ``std``: standard deviation of the noise, 0 for none: **not private**. A millionth more is drawn.
 
     The noise is a multiple of a step of at most ``std / 2^30``. A noisy sum is then as likely as under
@@ -65,7 +65,7 @@ def with_noise(
 
     Raises PrivacyError if the sums are not whole numbers, or too many steps for an exact sum.
     """
-    flat = np.concatenate([array.ravel() for array in exact]) if len(exact) else np.zeros(0, np.int64)
+    flat = np.concatenate([array.ravel() for array in exact])
     if flat.dtype != np.int64:
         raise PrivacyError(f"exact sums must be whole numbers of a step, got {flat.dtype}")
     noisy = _noisy(flat, step, std, rng) if std else flat * step

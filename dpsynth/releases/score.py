@@ -118,14 +118,12 @@ class ScorePoint:
         with np.errstate(all="ignore"):
             x, y, weight = self.design.weighted(frame)
             rows, curvature = self.curvatures(x, y)
-        row, column = np.triu_indices(self.design.size)
-        factors = np.where(row == column, 1.0, np.sqrt(2.0)) / self.cap
-        total = np.zeros(len(row), np.int64)
+        total = np.zeros(self.design.size * (self.design.size + 1) // 2, np.int64)
         for start in range(0, len(x), _BLOCK):
             part = slice(start, start + _BLOCK)
             weighted = rows[part] * (curvature[part] * weight[part, None])[:, :, None]
-            own = np.einsum("kjd,kje->kde", weighted, rows[part])[:, row, column]
-            total += in_steps(own * factors).sum(axis=0)
+            own = triangle(np.einsum("kjd,kje->kde", weighted, rows[part]))
+            total += in_steps(own / self.cap).sum(axis=0)
         return [total]
 
 
@@ -146,9 +144,9 @@ def _finite(contributions: Floats) -> Floats:
 
 
 def triangle(matrix: Floats) -> Floats:
-    """A symmetric matrix (d, d) as a vector of the same norm, shape (d (d + 1) / 2,)."""
-    rows, columns = np.triu_indices(len(matrix))
-    return np.asarray(matrix[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
+    """Symmetric matrices (..., d, d) as vectors of the same norm, shape (..., d (d + 1) / 2)."""
+    rows, columns = np.triu_indices(matrix.shape[-1])
+    return np.asarray(matrix[..., rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
 
 
 def symmetric(vector: Floats) -> Floats:
