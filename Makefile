@@ -3,6 +3,7 @@
 # make test-numpy2   the quick tests in an environment without TensorFlow Privacy, as Python 3.12 and later have it
 # make docs   builds the site, site/index.html; a warning is an error
 # make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
+# make audit   asks PyPI about known vulnerabilities of what is installed (pip-audit)
 # make mutants   puts each known fault into a copy of the package and sees that its tests fail; keeps the table
 # make mutants-changed   the mutants of the rooms that have changed since that table
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, not by each of the many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-numpy2 docs wheel mutants mutants-changed check numpy2 clean
+.PHONY: demo test test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +61,11 @@ wheel: $(BIN)/python
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	$(VENV)-wheel/bin/python tests/installed_wheel.py
 
+audit: $(VENV)/.installed
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(VENV)-audit/bin/pip-audit --path $(VENV)/lib/python3.*/site-packages --skip-editable
+
 mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --keep
 
@@ -67,4 +73,4 @@ mutants-changed: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --changed
 
 clean:
-	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel build dist site runs *.egg-info
+	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel $(VENV)-audit build dist site runs *.egg-info

@@ -22,8 +22,9 @@ from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.critic import CriticRelease
+from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.check_inputs import conformed, record_provenance, records_of
+from dpsynth.synthesis.check_inputs import record_provenance, records_of
 from dpsynth.synthesis.fit import Training, fit_releases, plan_fit, trained_state
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
@@ -49,7 +50,7 @@ class CriticScore:
 
         from dpsynth.model.wgan.critic import Activation, critic_pass
 
-        records = conformed(self.model.encoder.schema, frame)
+        records = self.model.encoder.schema.conform_modelled(frame)
         # where a value lies in its cell is drawn; the same for every call
         points = self.model.encoder.transform(records, np.random.default_rng(0))
         centred = points - self.model.encoder.layout.center.astype(np.float32)
@@ -104,7 +105,7 @@ class CriticTrainer:
             raise InputError("no budget is left for WGAN critic steps. Give more epsilon or fewer statistics")
         training = Training(released, settings, np.random.default_rng([seed]), dict)
 
-        def train(own: pd.DataFrame, plan: Plan, noise: np.random.Generator) -> CriticScore:
+        def train(own: Records, plan: Plan, noise: np.random.Generator) -> CriticScore:
             state = trained_state(own, plan, noise, training)
             critic = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)
             whole = dataclasses.replace(released, weights=state.generator)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.accounting.contents import Stage
@@ -35,12 +34,12 @@ class CriticRelease(Generic[Trained]):
     while it runs (`dpsynth.model.wgan.sensitivity`). The step's noise is the plan's multiplier times it.
 
     ``sensitivity``: of a step, in words.
-    ``train``: ``train(records, plan, rng)`` makes the plan's steps on records in memory.
+    ``train``: ``train(records, plan, rng)`` makes the plan's steps.
     """
 
     plan: Plan
     sensitivity: str
-    train: Callable[[pd.DataFrame, Plan, np.random.Generator], Trained]
+    train: Callable[[Records, Plan, np.random.Generator], Trained]
     stage: Stage | None = None
     name: ClassVar[str] = "WGAN critic steps"
     adjacency: ClassVar[str] = ADD_REMOVE
@@ -59,7 +58,7 @@ class CriticRelease(Generic[Trained]):
 
     def __call__(self, records: Records, rng: np.random.Generator) -> Trained:
         """Train. A ledger calls it when the steps are posted."""
-        return self.train(records.frame(), self.plan, rng)
+        return self.train(records, self.plan, rng)
 
 
 Floats = NDArray[np.float64]

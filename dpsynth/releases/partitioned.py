@@ -13,7 +13,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import accumulate, chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +24,8 @@ from numpy.typing import NDArray
 
 from dpsynth.cluster import each
 from dpsynth.errors import InputError, of_records
-from dpsynth.releases.records import Records, Summing, added
-from dpsynth.table.parquet import ParquetTable, Part, Reader, read_part, units_in
+from dpsynth.releases.records import Records, Rowwise, Summing, added
+from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
 from dpsynth.table.patients import TableSchema
 
 if TYPE_CHECKING:
@@ -92,15 +94,25 @@ class PartitionedRecords(Records):
         parts = each(self._client, partial(_total_of_part, reader=self._reader, of=of), self._parts)
         return reduce(added, parts, of(self._empty))
 
-    def _frame(self) -> pd.DataFrame:
-        raise self.not_in_memory()
+    def _rows(self, of: Rowwise) -> NDArray:
+        if self._reader.whole_files:
+            raise InputError("a patient's place in a table of several rows is not known before it is read")
+        none = of(self._empty, 0)
+        groups = list(chain.from_iterable(self._parts))
+        firsts = accumulate((group.rows for group in groups), initial=0)
+        shape = (self.table.rows, *none.shape[1:])
+        if not self.table.rows:
+            return none
+        # Without a name, in the folder of TMPDIR: it ends with this process, however that ends.
+        with TemporaryFile() as file:
+            found = np.memmap(file, none.dtype, "w+", shape=shape)
+        parts = list(zip(firsts, groups, strict=False))
+        for first, rows in each(self._client, partial(_rows_of_group, reader=self._reader, of=of), parts):
+            found[first : first + len(rows)] = rows
+        return found
 
-    def not_in_memory(self) -> InputError:
-        """The error for a caller that needs the records in memory, as the critic's steps do."""
-        return InputError(
-            f"critic steps need records in memory, and {self.table.path} is a table in parts; give "
-            "training_steps=0 (--steps 0)"
-        )
+    def _frame(self) -> pd.DataFrame:
+        raise InputError(f"{self.table.path} is a table in parts, which cannot be read into memory here")
 
 
 #: A file, and hashes of the identifiers of its patients.
@@ -127,6 +139,15 @@ def _refuse_shared(units: list[Units]) -> None:
             f"{units[one][0]} and {units[other][0]} hold rows of one patient. Write all rows of each patient "
             "into one file"
         )
+
+
+def _rows_of_group(part: tuple[int, RowGroups], reader: Reader, of: Rowwise) -> tuple[int, NDArray]:
+    first, group = part
+    rows, start = [], first
+    for frame in read_part((group,), reader):
+        rows.append(of(frame, start))
+        start += len(frame)
+    return first, np.concatenate(rows)
 
 
 def _total_of_part(part: Part, reader: Reader, of: Summing) -> Sequence[NDArray]:

@@ -23,7 +23,9 @@ from dpsynth.releases.bins import Axis
 Axes = Sequence[Axis]
 #: Sums over the records of a frame.
 Summing = Callable[[pd.DataFrame], Sequence[NDArray]]
-#: Records of a frame that are summed at once, which bounds the memory of what each contributes.
+#: ``of(frame, first)``: numbers of each record of a frame, whose first is number ``first`` of the table.
+Rowwise = Callable[[pd.DataFrame, int], NDArray]
+#: Records of a frame that are read at once, which bounds the memory of what each contributes.
 _BLOCK = 20_000
 
 
@@ -77,8 +79,16 @@ class Records(ABC):
         self._check_open()
         return list(self._sums(of))
 
+    def rows(self, of: Rowwise) -> NDArray:
+        """Numbers of each record, in their order, as secret as the records. For a critic's steps.
+
+        Shape (n, ...). In a file if the records are in parts.
+        """
+        self._check_open()
+        return self._rows(of)
+
     def frame(self) -> pd.DataFrame:
-        """The records themselves, in memory, for a critic's steps."""
+        """The records themselves, in memory."""
         self._check_open()
         return self._frame()
 
@@ -100,6 +110,9 @@ class Records(ABC):
         """Arrays of the frame of all records, or their sums over frames that hold all records."""
 
     @abstractmethod
+    def _rows(self, of: Rowwise) -> NDArray: ...
+
+    @abstractmethod
     def _frame(self) -> pd.DataFrame: ...
 
 
@@ -118,6 +131,13 @@ class FrameRecords(Records):
 
     def _total(self, of: Summing) -> Sequence[NDArray]:
         return of(self._records)
+
+    def _rows(self, of: Rowwise) -> NDArray:
+        none = of(self._records.iloc[:0], 0)
+        found = np.empty((len(self._records), *none.shape[1:]), none.dtype)
+        for start in range(0, len(found), _BLOCK):
+            found[start : start + _BLOCK] = of(self._records.iloc[start : start + _BLOCK], start)
+        return found
 
     def _frame(self) -> pd.DataFrame:
         return self._records

@@ -34,7 +34,7 @@ from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import adam, adam_start
 from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.histories import Histories
 from dpsynth.table.patients import PatientSchema
@@ -187,12 +187,12 @@ class CriticFit:
         words = "proved from the critic's weights in each step, for a patient with all rows"
         return CriticRelease(plan=plan, sensitivity=words, train=self.train)
 
-    def train(self, patients: pd.DataFrame, plan: Plan, rng: np.random.Generator) -> PatientCritic:
+    def train(self, records: Records, plan: Plan, rng: np.random.Generator) -> PatientCritic:
         """The critic after the plan's steps, its weights averaged over the last of them."""
         tf.config.experimental.enable_tensor_float_32_execution(False)
         encoder = WindowEncoder.of(self.synthetic, self.schema, self.width)
         layout = encoder.encoder.layout
-        real, synthetic = encoder(patients), encoder(self.synthetic)
+        real, synthetic = encoder(records.frame()), encoder(self.synthetic)
         scales = Proved(layout, SETTINGS, plan.noise_shape, plan.centred)
         start = glorot(np.random.default_rng(0), (layout.dim, self.hidden, 1), output_bias=False)
         # A last layer near 0, so that all synthetic patients begin with nearly the same weight.

@@ -31,9 +31,18 @@ _N_TOLERANCE = 0.1
 _MOST_NOISE = 0.1
 
 
-def conformed(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
-    """The modelled part of a private table."""
-    return schema.conform_modelled(frame)
+def conformed(schema: Schema, frame: pd.DataFrame | PartitionedRecords) -> Records:
+    """The records of a private table, checked. Raises InputError for parts that have another schema."""
+    if isinstance(frame, pd.DataFrame):
+        return FrameRecords(schema.conform_modelled(frame))
+    _check_schema(frame, schema)
+    frame.check()
+    return frame
+
+
+def _check_schema(records: PartitionedRecords, schema: TableSchema) -> None:
+    if records.schema != schema:
+        raise InputError("schema is not the one that the records in parts were opened with")
 
 
 def records_of(
@@ -51,7 +60,7 @@ def records_of(
     With a PatientSchema, ``frame`` holds several rows for each patient. ``rng`` then chooses rows, where the
     schema asks for random ones, the same of a table in memory and in parts.
 
-    Raises InputError for no records, or for parts with critic steps or another schema. Raises DataError if
+    Raises InputError for no records, or for parts with another schema. Raises DataError if
     they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
     several = isinstance(schema, PatientSchema)
@@ -64,11 +73,8 @@ def records_of(
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
         )
-    elif options.steps:
-        raise frame.not_in_memory()
-    elif frame.schema != schema:
-        raise InputError("schema is not the one that the records in parts were opened with")
     else:
+        _check_schema(frame, schema)
         records = frame
         # the number of patients is not known before
         rows = frame.check(seed) if several else frame.table.rows

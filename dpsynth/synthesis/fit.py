@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.gaussian import analytic_sigma
@@ -244,7 +245,7 @@ class Training:
     def release(self, plan: Plan, *, stage: Stage | None = None, state: Any = None) -> CriticRelease[Trained]:
         """The critic steps as a release, continued from ``state``."""
 
-        def train(records: pd.DataFrame, plan: Plan, rng: np.random.Generator) -> Trained:
+        def train(records: Records, plan: Plan, rng: np.random.Generator) -> Trained:
             return train_generator(records, plan, rng, self, state)
 
         words = default_rules.describe_sensitivity(self.settings, plan.noise_shape)
@@ -256,7 +257,7 @@ Trained = tuple[GeneratorModel, list[dict[str, float]]]
 
 
 def train_generator(
-    records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+    records: Records, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> Trained:
     """The model with a generator or matched points, and its history. Arguments are `trained_state`'s."""
     if isinstance(training.settings, MatchingSettings):
@@ -265,12 +266,17 @@ def train_generator(
     return dataclasses.replace(training.model, weights=trained.generator), trained.history
 
 
-# Records encoded at once.
-_ENCODED = 50_000
+# Records whose gradients are summed at once.
+_BLOCK = 50_000
+
+
+def _encoded(records: Records, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Private points of the records, in a file if the records are in parts."""
+    return records.rows(partial(encoder.transform_rows, seed=int(rng.integers(2**63))))
 
 
 def _match(
-    records: pd.DataFrame,
+    records: Records,
     plan: Plan,
     rng: np.random.Generator,
     training: Training,
@@ -285,8 +291,8 @@ def _match(
     release = GradientRelease(
         critics, encoder.layout, coordinate_scale(encoder, settings.outcome_scale), plan
     )
-    starts = range(0, len(records), _ENCODED)
-    released = release((encoder.transform(records[i : i + _ENCODED], rng) for i in starts), rng)
+    points = _encoded(records, encoder, rng)
+    released = release((points[i : i + _BLOCK] for i in range(0, len(points), _BLOCK)), rng)
     history: list[dict[str, float]] = []
 
     def on_chunk(iterations: int, difference: float) -> None:
@@ -296,7 +302,7 @@ def _match(
             training.progress(Progress(done, plan.steps, history[-1]))
 
     try:
-        points, _ = matched(
+        found, _ = matched(
             released, encoder.layout, encoder.group_probabilities(), settings, public, on_chunk
         )
     except KeyboardInterrupt:
@@ -304,16 +310,16 @@ def _match(
             "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
             "kept, so the fit cannot go on. Another fit uses privacy budget again"
         ) from None
-    return dataclasses.replace(training.model, matched=points), history
+    return dataclasses.replace(training.model, matched=found), history
 
 
 def trained_state(
-    records: pd.DataFrame, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+    records: Records, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
 ) -> TrainingState:
     """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
     from dpsynth.model.wgan.checkpoint import write_checkpoint
-    from dpsynth.model.wgan.training import Trainer
+    from dpsynth.model.wgan.training import Trainer, initial_state
 
     model, settings = training.model, training.settings
     if isinstance(settings, MatchingSettings):
@@ -336,14 +342,13 @@ def trained_state(
             stored = storage.prefixed("model", arrays)
             write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, records)
 
-    trainer = Trainer(
-        model.encoder.transform(records, rng),
-        model.encoder.layout,
-        settings,
-        plan,
-        bank=bank,
-        with_base_model=model.base_model is not None,
-    )
-    return trainer.run(
-        rng, initial_rng=training.initial_rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt
-    )
+    layout, based = model.encoder.layout, model.base_model is not None
+    if state is None:
+        state = initial_state(layout, settings, with_base_model=based, rng=training.initial_rng)
+    try:
+        points = _encoded(records, model.encoder, rng)
+    except KeyboardInterrupt:
+        on_interrupt(state)
+        raise
+    trainer = Trainer(points, layout, settings, plan, bank=bank, with_base_model=based)
+    return trainer.run(rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt)

@@ -26,7 +26,7 @@ from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.progress import shown, training_bar
 from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.releases.records import FrameRecords
+from dpsynth.releases.records import Records
 from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.budget import Shares
@@ -259,8 +259,9 @@ class DPWGANGP(BaseEstimator):
         ----------
         frame : DataFrame (n, columns), or PartitionedRecords
             Private records. Numeric values outside the schema's bounds are clipped. Records in parts may be
-            larger than memory. They are counted and summed, without critic steps. Each file of a table in
-            parts has all rows of its patients.
+            larger than memory. They are counted and summed there. Critic steps read points of them from a
+            file that has no name, in the folder ``TMPDIR``. Each file of a table in parts has all rows of
+            its patients.
         y : None
             Ignored.
         schema : Schema or PatientSchema
@@ -357,7 +358,7 @@ class DPWGANGP(BaseEstimator):
     def resume(
         cls,
         checkpoint: str | Path,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | PartitionedRecords,
         *,
         progress: Callable[[Progress], None] | None = None,
     ) -> DPWGANGP:
@@ -369,7 +370,7 @@ class DPWGANGP(BaseEstimator):
         ----------
         checkpoint : path
             The folder that the interrupted ``fit`` wrote.
-        frame : DataFrame
+        frame : DataFrame or PartitionedRecords
             The same private table.
         progress : callable, optional
 
@@ -381,7 +382,7 @@ class DPWGANGP(BaseEstimator):
         load_tensorflow_quietly()
         from dpsynth.model.wgan.checkpoint import take_checkpoint
 
-        def conform(record: dict[str, Any]) -> pd.DataFrame:
+        def conform(record: dict[str, Any]) -> Records:
             return conformed(Schema.from_dict(record["model"]["schema"]), frame)
 
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
@@ -391,7 +392,7 @@ class DPWGANGP(BaseEstimator):
         with shown(progress, training_bar) as tell:
             training = Training(model, settings, self._public_generator(), self._record, checkpoint, tell)
             steps = training.release(plan, state=state)
-            trained = self.ledger_.resume(steps, FrameRecords(records), rng)
+            trained = self.ledger_.resume(steps, records, rng)
         return self._finish(*trained)
 
     def sample(

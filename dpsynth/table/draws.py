@@ -8,8 +8,40 @@ the sample stays closer to the released tables at no cost.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+
+class Uniforms(Protocol):
+    """Independent uniform numbers, as of a NumPy generator."""
+
+    def random(self, size: int, /) -> NDArray[np.float64]:
+        """Numbers in [0, 1), shape (size,)."""
+        ...
+
+
+class RowUniforms:
+    """Uniform numbers that belong to rows of a table: the same however the table is cut.
+
+    Each call of `random` gives one more number for each of the rows, at most ``columns`` times.
+
+    Examples
+    --------
+    >>> whole, part = RowUniforms(7, 0, 5, 2), RowUniforms(7, 3, 2, 2)
+    >>> bool((whole.random(5)[3:] == part.random(2)).all())
+    True
+    """
+
+    def __init__(self, seed: int, first: int, rows: int, columns: int) -> None:
+        stream = np.random.PCG64DXSM(seed)
+        stream.advance(first * columns)
+        self._numbers = iter(np.random.Generator(stream).random((rows, columns)).T)
+
+    def random(self, size: int, /) -> NDArray[np.float64]:
+        """The next number of each row. ``size`` is the number of rows."""
+        return next(self._numbers)
 
 
 def draw_conditional(

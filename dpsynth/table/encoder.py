@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, DataError, of_records
-from dpsynth.table.draws import draw_entry
+from dpsynth.table.draws import RowUniforms, Uniforms, draw_entry
 from dpsynth.table.layout import Layout, interval_ends, locate, put, put_gaussian
 from dpsynth.table.marginals import Marginals, make_grids
 from dpsynth.table.schema import Schema
@@ -86,7 +86,7 @@ class Encoder:
         ]
         self.coordinate, self.group, self.layout = self._place()
 
-    def transform(self, frame: pd.DataFrame, rng: np.random.Generator) -> NDArray[np.float32]:
+    def transform(self, frame: pd.DataFrame, rng: Uniforms) -> NDArray[np.float32]:
         """Encode conformed records as float32 points, shape (n, layout.dim), in [0, 1].
 
         ``rng`` draws places within cells of countable values and fillers of missing ones.
@@ -99,8 +99,16 @@ class Encoder:
             places[:, j] = grid.position(series, cells[:, j], rng)
         return self.points_of_cells(cells, places, rng)
 
+    def transform_rows(self, frame: pd.DataFrame, first: int, seed: int) -> NDArray[np.float32]:
+        """Encode the records of a table from number ``first`` on, the same however the table is cut.
+
+        ``seed`` is the table's, of what `transform` draws.
+        """
+        columns = len(self.grids) + self.layout.n_numeric
+        return self.transform(frame, RowUniforms(seed, first, len(frame), columns))
+
     def points_of_cells(
-        self, cells: NDArray[np.int64], places: NDArray[np.float64], rng: np.random.Generator
+        self, cells: NDArray[np.int64], places: NDArray[np.float64], rng: Uniforms
     ) -> NDArray[np.float32]:
         """Encode records given as fine grid cells and places within them, in [0, 1).
 

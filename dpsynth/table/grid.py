@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, of_records
 from dpsynth.table.column import Column
+from dpsynth.table.draws import Uniforms
 from dpsynth.table.values import cast, step_numbers, step_values, stored_numbers
 
 #: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
@@ -148,7 +149,7 @@ class Grid:
         return np.where(apart < 0, codes, self.present + apart)
 
     def position(
-        self, series: pd.Series, codes: NDArray[np.int64], rng: np.random.Generator | None
+        self, series: pd.Series, codes: NDArray[np.int64], rng: Uniforms | None
     ) -> NDArray[np.float64]:
         """Place of each value within its cell, shape (n,), in [0, 1).
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpsynth.errors import ConfigError
+from dpsynth.table.draws import Uniforms
 
 #: Least and most total mass spread over all cells of a column, so that each keeps an interval of its own.
 _FLOOR, _CEILING = 1e-4, 1e-3
@@ -124,9 +125,7 @@ def put(
     return np.where(inside >= high, np.nextafter(high.astype(np.float32), np.float32(-1.0)), inside)
 
 
-def put_gaussian(
-    ends: NDArray[np.float32], code: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.float32]:
+def put_gaussian(ends: NDArray[np.float32], code: NDArray[np.int64], rng: Uniforms) -> NDArray[np.float32]:
     """Draw from a Gaussian around each interval's middle, cut to the interval, shape (n,)."""
     left, right = ends[code], ends[code + 1]
     # Patki et al. (2016): standard deviation of a sixth of the interval, so the ends are at 3 sigma.

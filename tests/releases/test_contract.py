@@ -198,7 +198,7 @@ def life_table() -> LifeTableRelease:
 def critic() -> CriticRelease:
     plan = Plan(sampling_prob=0.1, expected_batch=30.0, steps=20, noise_multiplier=Z)
     return CriticRelease(
-        plan=plan, sensitivity="proved each step", train=lambda frame, plan, rng: (len(frame), plan)
+        plan=plan, sensitivity="proved each step", train=lambda records, plan, rng: (records.size(), plan)
     )
 
 

@@ -64,7 +64,7 @@ READINGS = [
 def test_nothing_is_read_before_it_is_posted(monkeypatch, unrefined):
     """Catches a reading that a crash, or a look at its result, could keep out of the ledger."""
     ledger, posted = Ledger(), []
-    for name in ("_size", "_counts", "_sums", "_frame"):
+    for name in ("_size", "_counts", "_sums", "_rows", "_frame"):
         read = getattr(FrameRecords, name)
 
         def watched(self, *args, read=read):
@@ -159,8 +159,9 @@ def test_no_record_is_a_public_point(monkeypatch, base_model):
 
     monkeypatch.setattr("dpsynth.model.wgan.training.Trainer", look)
     for records in (table(300), table(20)):
-        with pytest.raises(Stopped):
-            critic.trained_state(SCHEMA.conform(records).frame, plan, np.random.default_rng(1), training)
+        own = FrameRecords(SCHEMA.conform(records).frame)
+        with pytest.raises(Stopped), own.opened():
+            critic.trained_state(own, plan, np.random.default_rng(1), training)
     (points, bank), (others, again) = given
     assert len(points) == 300 and len(others) == 20  # another table, and the same public points
     np.testing.assert_array_equal(bank, again)

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.files import storage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.training import TrainingState
+from dpsynth.releases.records import Records
 
 _NAME, _USED = "checkpoint.json", "checkpoint.used.json"
 _NOTE = "PRIVATE: this folder holds the state of an unfinished run. Keep it with the data; do not share it.\n"
@@ -33,17 +35,21 @@ def check_target(path: str | Path) -> None:
         raise InputError(f"checkpoint {path} holds other files: name a new folder")
 
 
-def table_digest(records: pd.DataFrame, salt: str) -> str:
-    """Salted SHA-256 of conformed records, to recognise the table of a private checkpoint.
+def table_digest(records: Records, salt: str) -> str:
+    """Salted SHA-256 of records that are open, to recognise the table of a private checkpoint.
 
     Examples
     --------
-    >>> frame = pd.DataFrame({"a": [1, 2]})
-    >>> table_digest(frame, "x") == table_digest(frame.copy(), "x"), len(table_digest(frame, "y"))
+    >>> from dpsynth.releases.records import FrameRecords
+    >>> with (records := FrameRecords(pd.DataFrame({"a": [1, 2]}))).opened():
+    ...     table_digest(records, "x") == table_digest(records, "x"), len(table_digest(records, "y"))
     (True, 64)
     """
-    rows = pd.util.hash_pandas_object(records, index=False).to_numpy().tobytes()
-    return hashlib.sha256(salt.encode() + rows).hexdigest()
+    return hashlib.sha256(salt.encode() + records.rows(_hashes).tobytes()).hexdigest()
+
+
+def _hashes(frame: pd.DataFrame, first: int) -> NDArray[np.uint64]:
+    return np.asarray(pd.util.hash_pandas_object(frame, index=False), np.uint64)
 
 
 def write_checkpoint(
@@ -53,7 +59,7 @@ def write_checkpoint(
     state: TrainingState,
     plan: Plan,
     settings: TrainingSettings,
-    records: pd.DataFrame,
+    records: Records,
 ) -> None:
     """Write everything that `take_checkpoint` gives back, atomically."""
     flat = [np.asarray(a) for a in tf.nest.flatten(state.arrays)]
@@ -78,8 +84,8 @@ def write_checkpoint(
 
 
 def take_checkpoint(
-    path: str | Path, conform: Callable[[dict[str, Any]], pd.DataFrame]
-) -> tuple[dict[str, Any], dict[str, np.ndarray], pd.DataFrame, TrainingState, Plan, TrainingSettings]:
+    path: str | Path, conform: Callable[[dict[str, Any]], Records]
+) -> tuple[dict[str, Any], dict[str, np.ndarray], Records, TrainingState, Plan, TrainingSettings]:
     """Read a checkpoint, see that it is of this table, and mark it as used.
 
     ``conform`` gives the conformed records from the checkpoint's record. An error in it leaves the checkpoint
@@ -101,7 +107,9 @@ def take_checkpoint(
     except (KeyError, TypeError, IndexError, ValueError) as problem:
         raise storage.damaged(path, "checkpoint", problem) from None
     records = conform(record)
-    if table_digest(records, record["table"]["salt"]) != record["table"]["digest"]:
+    with records.opened():  # compared with what is as private
+        digest = table_digest(records, record["table"]["salt"])
+    if digest != record["table"]["digest"]:
         raise DataError(
             f"{path} was left by a run on another table: resume with the same records in their order"
         )

@@ -20,12 +20,14 @@ from dpsynth.errors import RunError
 from dpsynth.mechanism.noise import NoiseStream
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.networks import Weights, flatten, glorot, unflatten
-from dpsynth.model.wgan.randomness import DrawShapes, GraphDraws, HostDraws
+from dpsynth.model.wgan.randomness import Chunk, DrawShapes, GraphDraws, HostDraws
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS, State, Step, adam_start
 from dpsynth.table.layout import Layout
 
+# Bytes of points that the program holds. Of more, each chunk has those that it samples.
+_HELD = 1 << 30
 # Floats drawn for one chunk (16 MiB; the first chunk is waited for, so not many), and generator steps at
 # most, so that progress is visible.
 _CHUNK_FLOATS = 1 << 22
@@ -136,7 +138,7 @@ class Trainer:
 
     Adjacency and sensitivity are the plan's. Its event is the cost of a run, whether or not it ends early.
 
-    ``points``: encoded private records in the unit cube.
+    ``points``: encoded private records in the unit cube, shape (n, dim), in memory or in a file.
     ``plan``: sampler, noise and event. ``plan.steps`` critic steps are made.
     ``bank``: samples of the base model (``with_base_model``) or points made without private records, for
         ``penalty='public'``.
@@ -173,12 +175,10 @@ class Trainer:
             n_steps=self.n_steps,
         )
         self._loop = compile_loop(self.step)
-        centre = layout.center.astype(np.float32)
+        self._points = points
         # An empty table is sampled from nowhere, but a tensor needs a row.
-        rows = (
-            np.asarray(points, np.float32) - centre if len(points) else np.zeros((1, layout.dim), np.float32)
-        )
-        self._data = tf.constant(rows)
+        whole = points if len(points) else np.zeros((1, layout.dim), np.float32) + layout.center
+        self._data = tf.constant(self._centred(whole)) if whole.nbytes <= _HELD else None
         self._bank = tf.constant(np.zeros((1, layout.dim), np.float32) if bank is None else bank, tf.float32)
 
     def run(
@@ -207,12 +207,13 @@ class Trainer:
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
         try:
-            with NoiseStream(self.step.draws.draw, rng) as stream:
+            with NoiseStream(self._drawn, rng) as stream:
                 while state.step < self.n_steps:
                     limit = min(self.step.draws.shapes.steps, self.n_steps - state.step)
                     chunk = {name: tf.constant(a) for name, a in next(stream).items()}
                     chunk["noise_multiplier"] = tf.constant(self.noise_multiplier, tf.float32)
-                    arrays, metrics = self._loop(arrays, self._data, self._bank, chunk, tf.constant(limit))
+                    data = chunk.pop("data", self._data)
+                    arrays, metrics = self._loop(arrays, data, self._bank, chunk, tf.constant(limit))
                     state = self._advance(state, arrays, metrics[:limit].numpy().mean(axis=0), limit)
                     if on_chunk is not None:
                         on_chunk(state, self.n_steps)
@@ -224,6 +225,21 @@ class Trainer:
                 on_interrupt(state)
             raise KeyboardInterrupt from None
         return TrainingState(tf.nest.map_structure(lambda t: t.numpy(), arrays), state.step, state.history)
+
+    def _drawn(self, rng: np.random.Generator) -> Chunk:
+        """Random numbers of a chunk, with the points that it samples if the program does not hold all."""
+        chunk = self.step.draws.draw(rng)
+        if self._data is None:
+            index = chunk["records"]
+            sampled = index >= 0
+            places = np.arange(index.size).reshape(index.shape)
+            chunk["data"] = np.zeros((index.size, self.layout.dim), np.float32)
+            chunk["data"][places[sampled]] = self._centred(self._points[index[sampled]])
+            chunk["records"] = np.where(sampled, places, -1).astype(np.int32)
+        return chunk
+
+    def _centred(self, points: np.ndarray) -> np.ndarray:
+        return np.asarray(points, np.float32) - self.layout.center.astype(np.float32)
 
     def _advance(self, state: TrainingState, arrays: State, means: np.ndarray, limit: int) -> TrainingState:
         done = state.step + limit

@@ -55,8 +55,8 @@ def fit(
 ) -> None:
     """Fit a model to a private table. The model's folder may be shared under the guarantee.
 
-    A folder of Parquet files is a table in parts. It is never in memory as a whole, and the WGAN critic
-    cannot be trained on it. If patients have several rows, each file must hold all rows of its patients.
+    A folder of Parquet files is a table in parts. It is never in memory as a whole. If patients have several
+    rows, each file must hold all rows of its patients.
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")

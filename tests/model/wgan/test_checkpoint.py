@@ -13,6 +13,7 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.checkpoint import check_target, take_checkpoint, write_checkpoint
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.training import TrainingState, initial_state
+from dpsynth.releases.records import FrameRecords
 from dpsynth.table.layout import Layout
 
 TABLE = pd.DataFrame({"age": [31, 58, 44], "died": ["no", "yes", "no"]})
@@ -25,19 +26,21 @@ def left(tmp_path):
     """The folder that an interrupted run has left."""
     state = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0))
     state = TrainingState(state.arrays, 7, [{"step": 14}])
-    write_checkpoint(tmp_path / "c", {"ledger": 1}, {"model/a": np.ones(2)}, state, PLAN, SETTINGS, TABLE)
+    with (records := FrameRecords(TABLE)).opened():
+        stored = {"model/a": np.ones(2)}
+        write_checkpoint(tmp_path / "c", {"ledger": 1}, stored, state, PLAN, SETTINGS, records)
     return tmp_path / "c"
 
 
 def take(folder, table=TABLE):
-    return take_checkpoint(folder, lambda record: table)
+    return take_checkpoint(folder, lambda record: FrameRecords(table))
 
 
 def test_what_was_written_comes_back(left):
     """Catches a run that goes on from other weights, moments, steps or under another plan."""
     record, arrays, records, state, plan, settings = take(left)
     start = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0)).arrays
-    assert record["ledger"] == 1 and arrays["model/a"].tolist() == [1.0, 1.0] and records is TABLE
+    assert record["ledger"] == 1 and arrays["model/a"].tolist() == [1.0, 1.0] and records._frame() is TABLE
     assert (state.step, state.history, plan, settings) == (7, [{"step": 14}], PLAN, SETTINGS)
     for name in ("critic", "generator", "average"):
         assert all(np.array_equal(a, b) for a, b in zip(state.arrays[name], start[name], strict=True))
@@ -79,9 +82,10 @@ def test_a_damaged_checkpoint_is_refused_and_not_used_up(left, name):
 def test_the_digest_cannot_be_looked_up(tmp_path):
     """Catches a digest without a salt of its own: the same table would give the same one everywhere."""
     state = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0))
-    told = []
+    told, records = [], FrameRecords(TABLE)
     for name in ("a", "b"):
-        write_checkpoint(tmp_path / name, {}, {}, state, PLAN, SETTINGS, TABLE)
+        with records.opened():
+            write_checkpoint(tmp_path / name, {}, {}, state, PLAN, SETTINGS, records)
         told.append(json.loads((tmp_path / name / "checkpoint.json").read_text())["table"])
     assert told[0]["digest"] != told[1]["digest"] and told[0]["salt"] != told[1]["salt"]
 

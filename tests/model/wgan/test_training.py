@@ -69,6 +69,19 @@ def test_a_wider_batch_is_not_cut():
     assert (chunk["records"] >= 0).sum(axis=2).tolist() == [[80, 80], [80, 80]]
 
 
+def test_points_in_a_file_are_sampled_as_those_that_are_held(monkeypatch, tmp_path):
+    """Catches other records, or zeros as records, in the steps on a table larger than memory."""
+    held = make(steps=12).run(np.random.default_rng(1), initial_rng=np.random.default_rng(2))
+    monkeypatch.setattr("dpsynth.model.wgan.training._HELD", 0)
+    np.save(tmp_path / "points.npy", points())
+    monkeypatch.setitem(globals(), "points", lambda n: np.load(tmp_path / "points.npy", mmap_mode="r"))
+    trainer = make(steps=12)
+    assert trainer._data is None
+    filed = trainer.run(np.random.default_rng(1), initial_rng=np.random.default_rng(2))
+    for a, b in zip(tf.nest.flatten(held.arrays), tf.nest.flatten(filed.arrays), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def watched(trainer):
     """What a run hands to its program, chunk by chunk, with a program that does nothing."""
     seen = []
