@@ -28,6 +28,7 @@ from dpsynth.model.wgan.networks import Weights, flatten, generator_pass, unflat
 from dpsynth.model.wgan.randomness import HostDraws
 from dpsynth.model.wgan.sensitivity import NoiseScales, starting_from
 from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.model.wgan.workers import Workers
 from dpsynth.table.layout import Layout
 
 State = dict[str, Any]
@@ -91,6 +92,7 @@ class Step:
     ``noise_scales``: centre and unit std of the released sum for given critic weights. None adds no noise.
     ``expected_batch``: public B = q * n.
     ``with_base_model``: whether the bank holds draws of a base model that the generator corrects.
+    ``workers``: those that share the sampled records, None where one process works alone.
     """
 
     layout: Layout
@@ -99,6 +101,7 @@ class Step:
     noise_scales: NoiseScales | None
     expected_batch: float
     with_base_model: bool
+    workers: Workers | None = None
 
     @property
     def activation(self) -> Activation:
@@ -111,12 +114,16 @@ class Step:
         """State after one iteration and its `METRICS` (released quantities only), shape (3,)."""
 
         started = self.starting_from(state)
+        n_critic = self.settings.critic_steps
+        if self.workers is not None:  # no total over workers may stand in a loop
+            for j in range(n_critic):
+                state, metrics = started._critic_update(state, data, bank, chunk, step, j)
+            return self.updated_generator(state, bank, chunk, step), metrics
 
         # A loop rather than n_c copies: the program compiles in a fraction of the time and runs as fast.
         def critic_loop(j: Any, state: State, _: Any) -> Any:
             return j + 1, *started._critic_update(state, data, bank, chunk, step, j)
 
-        n_critic = self.settings.critic_steps
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
         _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
         return self.updated_generator(state, bank, chunk, step), metrics
@@ -162,8 +169,10 @@ class Step:
         if settings.penalty == "data":
             penalty = self._data_penalty(state, weights, real, sampled, bank, chunk, step, j)
             gradient = [g + p / batch for g, p in zip(gradient, penalty, strict=True)]
+        count = tf.reduce_sum(sampled)
+        if self.workers is not None:
+            *gradient, count = self.workers.total([*gradient, count])
         if self.noise_scales is not None:
-            count = tf.reduce_sum(sampled)
             noise = self.draws.noise(chunk, step, j)
             centers, stds = self.noise_scales(weights)
             z = chunk["noise_multiplier"]
@@ -191,10 +200,13 @@ class Step:
     def coefficients(self, weights: Weights, inputs: list[Any], deltas: list[Any], sampled: Any) -> Any:
         """Coefficient of each row's gradient: -1 / B for a sampled record, 1 / n for a generated point.
 
+        All workers have the same generated points, so each takes its share of them.
+
         Clipping shortens both kinds alike. The critic of equal distributions then stays where it is.
         """
         n_fake = inputs[0].shape[0] - sampled.shape[0]
-        generated = tf.fill([n_fake], np.float32(1.0 / n_fake))
+        shared = 1 if self.workers is None else self.workers.count
+        generated = tf.fill([n_fake], np.float32(1.0 / (n_fake * shared)))
         plain = tf.concat([-sampled / self.expected_batch, generated], axis=0)
         if self.settings.clip_norm is None:
             return plain
