@@ -57,7 +57,8 @@ def journalled(
                 earlier = _read(path)
             except DpsynthError as problem:
                 raise type(problem)(
-                    f"{problem}. Correct the file, or add --forget-earlier to continue without it"
+                    f"{problem}. Correct the file, or add --forget-earlier to continue without any earlier "
+                    "ledger of the folder"
                 ) from None
             new = ledger.join(earlier)
             if new:

@@ -146,14 +146,28 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(6)}.tmp{target.suffix}")
     try:
         yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
+        through(temporary)
         os.replace(temporary, target)
+        through(target.parent)
     except OSError as problem:
         raise named(problem, target, temporary) from None
     finally:
         with contextlib.suppress(OSError):  # of a folder that has become read-only: the problem is known
             temporary.unlink(missing_ok=True)
+
+
+def through(path: Path) -> None:
+    """Write a file, or the names in a folder, through to the disk, so that they outlast a loss of power."""
+    if not path.is_dir():
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+        return
+    with contextlib.suppress(OSError):  # some file systems cannot, and some systems open no folder
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 _DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))

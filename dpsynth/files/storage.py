@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import RESTORE, locked, named, parse_json, read_json, sealed, unsealed
+from dpsynth.files.atomic import RESTORE, locked, named, parse_json, read_json, sealed, through, unsealed
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
 _KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
@@ -50,6 +50,8 @@ def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
     try:
         fill(fresh)
         fresh.chmod(0o700 if private else 0o755)
+        for written in (*fresh.rglob("*"), fresh):
+            through(written)
         if path.exists():
             aside = _temporary(path, "old")
             try:
@@ -61,6 +63,7 @@ def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
                 shutil.rmtree(aside)
         else:
             os.replace(fresh, path)
+        through(path.parent)
     except OSError as problem:
         raise named(problem, path, fresh) from None
     finally:

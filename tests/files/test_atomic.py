@@ -201,6 +201,32 @@ def test_a_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
     assert (other.read_text(), link.read_text(), link.is_symlink()) == ("theirs", "ours", False)
 
 
+def test_what_has_its_final_name_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a ledger or model that a loss of power empties, or that has its old contents again.
+
+    A file is written through before it is renamed, and its folder after that, which holds the name.
+    """
+    done: list[Path] = []
+    sync, replace = os.fsync, os.replace
+
+    def fsync(handle: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+        sync(handle)
+
+    def renamed(old: Path, new: Path) -> None:
+        parts = [old, *old.rglob("*")] if old.is_dir() else [old]
+        assert set(parts) <= set(done)
+        done.clear()
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", renamed)
+    atomic.write_text(tmp_path / "ledger.json", "{}")
+    assert done == [tmp_path]
+    storage.write_folder(tmp_path / "model", lambda folder: storage.write_state(folder, "model", {}, {}))
+    assert done == [tmp_path]
+
+
 def test_an_error_can_be_printed_and_is_short() -> None:
     """Halves of characters, which no terminal prints, or a message of 200 MB that quotes a file."""
     assert str(DataError("name '\ud800'")).encode() == b"name '\\ud800'"

@@ -184,11 +184,12 @@ def _known(
 
 def _write(out: Path, report: RunReport, *, force: bool) -> None:
     from dpsynth.files import storage
+    from dpsynth.files.atomic import dump_json, finite, sealed, write_text
     from dpsynth.runs.run_folder import RunFolder
 
     def fill(path: Path) -> None:
         folder = RunFolder(path)
-        folder.evaluation_json.write_text(report.measured.to_json() + "\n", encoding="utf-8")
+        write_text(folder.evaluation_json, dump_json(sealed(finite(report.measured.to_dict()))) + "\n")
         folder.evaluation_md.write_text(_markdown(report.measured), encoding="utf-8")
         if report.ledger is not None:
             report.ledger.save(folder.ledger)
