@@ -128,10 +128,8 @@ def test_linked_files_are_not_read_in_parts(hospital, capsys):
 
 
 @pytest.mark.slow
-def test_steps_and_wrong_records_cost_nothing(folder, capsys):
+def test_a_wrong_record_costs_nothing(folder, capsys):
     """Catches a folder whose ledger says that something was spent on a fit that never read a count."""
-    assert main(f"{FIT} --data parts --out m --steps 10".split()) == 2
-    assert "parts is a table in parts; give training_steps=0" in capsys.readouterr().err
     pd.DataFrame({"age": [30], "crea": [1.0], "died": [7]}).to_parquet("parts/c.parquet")
     assert main(f"{FIT} --data parts --out m".split()) == 2
     message = capsys.readouterr().err
