@@ -9,13 +9,15 @@ the table's owner.
 
 from __future__ import annotations
 
+import math
+import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import accumulate, chain
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.cluster import each
-from dpsynth.errors import InputError, of_records
+from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.releases.records import Records, Rowwise, Summing, added
 from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
 from dpsynth.table.patients import TableSchema
@@ -100,12 +102,7 @@ class PartitionedRecords(Records):
         none = of(self._empty, 0)
         groups = list(chain.from_iterable(self._parts))
         firsts = accumulate((group.rows for group in groups), initial=0)
-        shape = (self.table.rows, *none.shape[1:])
-        if not self.table.rows:
-            return none
-        # Without a name, in the folder of TMPDIR: it ends with this process, however that ends.
-        with TemporaryFile() as file:
-            found = np.memmap(file, none.dtype, "w+", shape=shape)
+        found = _room(none.dtype, (self.table.rows, *none.shape[1:]))
         parts = list(zip(firsts, groups, strict=False))
         for first, rows in each(self._client, partial(_rows_of_group, reader=self._reader, of=of), parts):
             found[first : first + len(rows)] = rows
@@ -115,6 +112,8 @@ class PartitionedRecords(Records):
         raise InputError(f"{self.table.path} is a table in parts, which cannot be read into memory here")
 
 
+#: Bytes of numbers of all records that this process holds. More are in a file.
+_IN_MEMORY = 1 << 28
 #: A file, and hashes of the identifiers of its patients.
 Units = tuple[Path, NDArray[np.uint64]]
 
@@ -139,6 +138,29 @@ def _refuse_shared(units: list[Units]) -> None:
             f"{units[one][0]} and {units[other][0]} hold rows of one patient. Write all rows of each patient "
             "into one file"
         )
+
+
+def _room(dtype: np.dtype, shape: tuple[int, ...]) -> NDArray:
+    """Room for numbers in memory, or else in a file in the folder TMPDIR.
+
+    The file has no name, so it ends with this process, however that ends. It has its whole size from the
+    start: on a disk that is full later, a write to memory would end the process.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if size <= _IN_MEMORY:
+        return np.empty(shape, dtype)
+    with TemporaryFile() as file:
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                os.truncate(file.fileno(), size)
+        except OSError as problem:
+            raise RunError(
+                f"numbers of all records need {size / 1e9:.1f} GB in {gettempdir()}: {problem.strerror}. Set "
+                "TMPDIR to a folder with room"
+            ) from None
+        return np.memmap(file, dtype, "r+", shape=shape)
 
 
 def _rows_of_group(part: tuple[int, RowGroups], reader: Reader, of: Rowwise) -> tuple[int, NDArray]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shutil
 import warnings
+from tempfile import gettempdir
 
 import numpy as np
 import pandas as pd
@@ -13,12 +15,14 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.model.base_model.rule_factors import check_possible
+from dpsynth.model.wgan.workers import Workers
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.studies import check_studies
+from dpsynth.table.encoder import Encoder
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.parquet import Reader
@@ -60,8 +64,8 @@ def records_of(
     With a PatientSchema, ``frame`` holds several rows for each patient. ``rng`` then chooses rows, where the
     schema asks for random ones, the same of a table in memory and in parts.
 
-    Raises InputError for no records, or for parts with another schema. Raises DataError if
-    they do not fit the schema or are fewer than two. Warns of a person with several rows.
+    Raises InputError for no records, for parts with another schema, or without room for encoded ones. Raises
+    DataError if they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
     several = isinstance(schema, PatientSchema)
     seed = int((rng or secure_generator()).integers(2**63)) if several else 0
@@ -83,7 +87,27 @@ def records_of(
         warn_of_repeated_persons(frame if isinstance(frame, pd.DataFrame) else frame.table.persons())
         if isinstance(frame, PartitionedRecords):
             frame.check()
+            _check_room(rows, schema, options)
+    workers = Workers.present()
+    if workers is not None:
+        from dpsynth.model.wgan.checkpoint import table_digest
+
+        with records.opened():
+            workers.check_same(table_digest(records, ""))
     return records, rows
+
+
+def _check_room(rows: int, schema: TableSchema, options: FitOptions) -> None:
+    """Refuse critic steps on a table in parts if there is no room for the file of its encoded records."""
+    if not options.steps:
+        return
+    size = 4 * rows * Encoder(schema.levels, None, "minmax").layout.dim
+    place = gettempdir()
+    if (free := shutil.disk_usage(place).free) < size:
+        raise InputError(
+            f"WGAN critic steps keep the encoded records in a file of {size / 1e9:.1f} GB, and {place} has "
+            f"room for {free / 1e9:.1f} GB. Set TMPDIR to a folder with room"
+        )
 
 
 def check_options(schema: TableSchema, options: FitOptions) -> None:

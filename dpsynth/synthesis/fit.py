@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.errors import InputError
+from dpsynth.errors import InputError, RunError
 from dpsynth.files import storage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.base_model.network import BayesianNetwork
@@ -347,7 +347,7 @@ def trained_state(
         state = initial_state(layout, settings, with_base_model=based, rng=training.initial_rng)
     try:
         points = _encoded(records, model.encoder, rng)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RunError):
         on_interrupt(state)
         raise
     trainer = Trainer(points, layout, settings, plan, bank=bank, with_base_model=based)

@@ -10,6 +10,7 @@ import pandas as pd
 import tensorflow as tf
 
 import dpsynth
+from dpsynth.errors import DataError
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.table.schema import Column, Schema
 
@@ -24,7 +25,7 @@ SCHEMA = Schema(
 SMALL = TrainingSettings(critic_hidden=(8,), generator_hidden=(8,), latent=3)
 
 
-def fitted(seed: int | None, steps: int) -> dpsynth.DPWGANGP:
+def fitted(seed: int | None, steps: int, *, reverse: bool = False) -> dpsynth.DPWGANGP:
     rng = np.random.default_rng(0)
     age = rng.integers(18, 91, 400)
     frame = pd.DataFrame(
@@ -37,11 +38,16 @@ def fitted(seed: int | None, steps: int) -> dpsynth.DPWGANGP:
     model = dpsynth.DPWGANGP(
         1.0, 1e-5, training_steps=steps, training=SMALL, pairwise_statistics=False, random_state=seed
     )
-    return model.fit(frame, schema=SCHEMA)
+    return model.fit(frame[::-1] if reverse else frame, schema=SCHEMA)
 
 
 if __name__ == "__main__":
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    rank = strategy.cluster_resolver.task_id
     with strategy.scope():
         for name, seed, steps in (("seeded", 5, 40), ("secret", None, 0)):
-            fitted(seed, steps).save(Path(sys.argv[1]) / f"{name}-{strategy.cluster_resolver.task_id}")
+            fitted(seed, steps).save(Path(sys.argv[1]) / f"{name}-{rank}")
+        try:
+            fitted(5, 0, reverse=rank == 1)
+        except DataError as problem:
+            (Path(sys.argv[1]) / f"refused-{rank}.txt").write_text(str(problem))

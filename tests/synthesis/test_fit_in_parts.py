@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +16,7 @@ from visits import VISITS, visits
 
 import dpsynth
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError
+from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError, RunError
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.synthesis.check_inputs import records_of
@@ -142,6 +145,7 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
     options = {"training_steps": 20, "training": SMALL}
     memory = estimator(**options).fit(frame, schema=SCHEMA)
     monkeypatch.setattr("dpsynth.model.wgan.training._HELD", 0)
+    monkeypatch.setattr("dpsynth.releases.partitioned._IN_MEMORY", 0)
     parts = estimator(**options).fit(opened(folder, client), schema=SCHEMA)
     for own, other in zip(memory.model_.weights, parts.model_.weights, strict=True):
         np.testing.assert_array_equal(own[0], other[0])
@@ -160,6 +164,26 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
     assert [entry.event for entry in again.ledger_.entries] == [
         entry.event for entry in parts.ledger_.entries
     ]
+
+
+def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch):
+    """Catches a disk that is full after the budget is spent, or that ends the process."""
+    monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=600 * 4 * 8 - 1))
+    ledger = Ledger()
+    with pytest.raises(InputError, match=r"file of 0\.0 GB, and .* Set TMPDIR to a folder with room"):
+        estimator(training_steps=20).fit(opened(folder, client), schema=SCHEMA, ledger=ledger)
+    assert not ledger.entries
+
+    def full(file, start, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr("dpsynth.releases.partitioned._IN_MEMORY", 600 * 8)  # for the checkpoint's hashes
+    with pytest.raises(RunError, match=r"need 0\.0 GB in .*: No space left"):
+        model = estimator(training_steps=20)
+        model.fit(opened(folder, client), schema=SCHEMA, checkpoint=tmp_path / "c")
+    assert json.loads((tmp_path / "c/checkpoint.json").read_text())["training"]["step"] == 0
 
 
 @pytest.mark.slow

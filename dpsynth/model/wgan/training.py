@@ -195,10 +195,10 @@ class Trainer:
             n_steps=self.n_steps,
         )
         self._loop = compile_loop(self.step)
-        self._points = points
         # An empty table is sampled from nowhere, but a tensor needs a row.
         whole = points if len(points) else np.zeros((1, layout.dim), np.float32) + layout.center
         self._data = tf.constant(self._centred(whole)) if whole.nbytes <= _HELD else None
+        self._points = points if self._data is None else None
         self._bank = tf.constant(np.zeros((1, layout.dim), np.float32) if bank is None else bank, tf.float32)
 
     def run(
@@ -260,7 +260,7 @@ class Trainer:
         chunk = self.step.draws.draw(rng)
         if self.step.workers is not None:
             chunk["records"] = self.step.workers.own(chunk["records"])
-        if self._data is None:
+        if self._points is not None:
             index = chunk["records"]
             sampled = index >= 0
             places = np.arange(index.size).reshape(index.shape)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
+from dpsynth.errors import DataError, InputError
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,24 @@ class Workers:
         """Places of sampled records, with -1 for those that other workers sum."""
         return np.where(index % self.count == self.rank, index, -1).astype(np.int32)
 
+    def check_same(self, digest: str) -> None:
+        """Raise DataError if a worker has another digest. A record at two places might be summed twice."""
+        import tensorflow as tf
+
+        own = np.frombuffer(bytes.fromhex(digest), np.uint32).astype(np.int64)
+        if (self._summed(tf.constant(own)) != self.count * own).any():
+            raise DataError("the workers of the strategy have different tables: give all the same rows")
+
+    def _summed(self, own: Any) -> NDArray[np.int64]:
+        """A sum over all workers outside a step."""
+        import tensorflow as tf
+
+        @tf.function(autograph=False)
+        def program(own: Any) -> Any:
+            return self.run(lambda one: self.total([tf.identity(one)]), own)
+
+        return program(own)[0].numpy()
+
     def total(self, arrays: list[Any]) -> list[Any]:
         """Sums over all workers. Called in `run`, and in no loop of the program."""
         import tensorflow as tf
@@ -75,10 +93,4 @@ def shared_key() -> int | None:
     import tensorflow as tf
 
     drawn = tf.constant([secrets.randbits(32) for _ in range(4)], tf.int64)
-
-    @tf.function(autograph=False)
-    def program(own: Any) -> Any:
-        return workers.run(lambda one: workers.total([tf.identity(one)]), own)
-
-    (total,) = program(drawn)
-    return sum((int(part) % 2**32) << (32 * i) for i, part in enumerate(total.numpy()))
+    return sum((int(part) % 2**32) << (32 * i) for i, part in enumerate(workers._summed(drawn)))
