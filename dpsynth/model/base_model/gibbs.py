@@ -10,6 +10,7 @@ released numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ Floats = NDArray[np.float32]
 
 #: Records that are swept together at most, so that their arrays stay in cache.
 _BLOCK = 8192
+#: Columns whose products are made together.
+_TOGETHER = 10
 #: A product with no more rows is faster row by row: with more, BLAS first copies the other matrix.
 _FEW_ROWS = 8
 
@@ -147,18 +150,6 @@ class _Energies:
                 )
             )
 
-    def slopes(self, j: int, values: Floats) -> tuple[Floats, Floats]:
-        """How the energy grows with column j's rows, given the other columns, shapes (rows, n).
-
-        ``values``, shape (size, n): of all rows.
-
-        The second is per number of the outcome. It is empty if that multiplies nothing.
-        """
-        column, size = self.columns[j], len(self.plain)
-        both = _times(column.pairs, values[:size])
-        plain, thirds = np.split(both, [self.features.ends[j + 1] - self.features.ends[j]])
-        return plain, np.vstack([thirds, _times(column.halved, values[size:])])
-
 
 class _Sweeper:
     """Records in a sweep, one in each column of the arrays, which is faster."""
@@ -186,15 +177,38 @@ class _Sweeper:
 
     def run(self, times: int) -> None:
         for _ in range(times):
-            for column in self.rng.permutation(len(self.bath.last)):
-                self.draw(int(column))
+            order = self.rng.permutation(len(self.bath.last)).tolist()
+            for start in range(0, len(order), _TOGETHER):
+                self.draw(order[start : start + _TOGETHER])
         self.draws[:] = self.columns.T
 
-    def draw(self, j: int) -> None:
-        """Draw column j of every record given the others, with energies linear in its numbers."""
+    def draw(self, group: Sequence[int]) -> None:
+        """Draw columns of every record, one after the other, each given all others.
+
+        Their products with all numbers are made together. Those with columns drawn meanwhile are corrected.
+        """
+        ends, numbers = self.energies.features.ends, self.values[: self.energies.features.size]
+        pairs = [self.energies.columns[j].pairs for j in group]
+        products = np.split(np.vstack(pairs) @ numbers, np.cumsum([len(by) for by in pairs]))
+        rows = np.concatenate([np.arange(ends[j], ends[j + 1]) for j in group])
+        moved, done = numbers[rows], 0
+        for j, by, slopes in zip(group, pairs, products, strict=False):
+            slopes -= _times(by[:, rows[:done]], moved[:done])
+            self._draw(j, slopes)
+            now = slice(done, done + ends[j + 1] - ends[j])
+            moved[now] -= numbers[rows[now]]
+            done = now.stop
+
+    def _draw(self, j: int, slopes: Floats) -> None:
+        """Draw column j given the others, with energies linear in its numbers.
+
+        ``slopes``, shape (rows of its pairs, n): how the energy grows with its numbers.
+        """
         energies, features, total, products = self.energies, self.energies.features, self.total, self.products
         column, squares = energies.columns[j], features.squares[j]
-        own, (slopes, thirds) = self.values[column.rows], energies.slopes(j, self.values)
+        own = self.values[column.rows]
+        slopes, thirds = np.split(slopes, [features.ends[j + 1] - features.ends[j]])
+        thirds = np.vstack([thirds, _times(column.halved, self.values[features.size :])])
         if j == features.outcome:
             slopes += self.per_outcome
         else:
@@ -287,10 +301,9 @@ def draw_logits(logits: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """
     logits -= logits.max(axis=0)
     np.exp(logits, out=logits)
-    left = rng.random(logits.shape[1], dtype=np.float32) * logits.sum(axis=0)
+    for below, own in pairwise(logits):  # NumPy's sums along the first axis are many times slower
+        own += below
+    passed = logits[:-1] <= rng.random(logits.shape[1], dtype=np.float32) * logits[-1]
     # bins are counted in bytes where they can be, which is several times faster
-    drawn = np.zeros(len(left), dtype=np.uint8 if len(logits) <= 256 else np.int64)
-    for entry in logits[:-1]:
-        left -= entry
-        np.add(drawn, (left >= 0).view(np.uint8), out=drawn)
-    return drawn.astype(np.int64)
+    dtype = np.uint8 if len(logits) <= 256 else np.int64
+    return passed.view(np.uint8).sum(axis=0, dtype=dtype).astype(np.int64)
