@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from os import cpu_count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 #: Blocks come in this number of equally long ones, for as many cores.
 _ALIKE = 2
 _thread = threading.local()
+T = TypeVar("T")
 
 
 def in_blocks(
@@ -40,18 +41,20 @@ def in_blocks(
     """
     size = max(math.ceil(n / (_ALIKE * max(math.ceil(n / (_ALIKE * most)), 1))), 1)
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    streams = [np.random.Generator(np.random.SFC64(seed)) for seed in rng.integers(2**63, size=len(parts))]
+    in_turn(lambda k, own: work(parts[k], own), len(parts), rng)
+
+
+def in_turn(work: Callable[[int, np.random.Generator], T], n: int, rng: np.random.Generator) -> list[T]:
+    """What ``work(k, rng)`` returns for k from 0 to n - 1."""
+    streams = [np.random.Generator(np.random.SFC64(seed)) for seed in rng.integers(2**63, size=n)]
     if getattr(_thread, "works", False):
-        for part, stream in zip(parts, streams, strict=True):
-            work(part, stream)
-        return
+        return [work(k, stream) for k, stream in enumerate(streams)]
     # threads of BLAS would wait for each other's small products, at full load
     with (
         _libraries().limit(limits=1, user_api="blas"),
         ThreadPoolExecutor(cpu_count(), initializer=setattr, initargs=(_thread, "works", True)) as pool,
     ):
-        for _ in pool.map(work, parts, streams):
-            pass
+        return list(pool.map(work, range(n), streams))
 
 
 @cache

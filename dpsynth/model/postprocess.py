@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import DataError
 from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.model.blocks import in_turn
 from dpsynth.table.draws import draw_entry, grouped
 from dpsynth.table.encoder import Encoder
 
@@ -207,9 +208,12 @@ def matched_draws(
     Returns codes, places : lists of arrays, shape (n,): one a column. Counts of categories and of missing
     values differ from n times the released probability by less than 1.
     """
-    bins = np.zeros((n, len(encoder.grids)), np.int64) if base_model is None else base_model.sample(n, rng)
-    columns, coupled = [], []
-    for j, (grid, drawn) in enumerate(zip(encoder.grids, bins.T, strict=True)):
+    grids = encoder.grids
+    bins = np.zeros((n, len(grids)), np.int64) if base_model is None else base_model.sample(n, rng)
+
+    def labelled(j: int, rng: np.random.Generator) -> tuple[Codes, Codes, int, Codes]:
+        """Bins or categories, what is apart, the number of bins or categories, and bins."""
+        grid, drawn = grids[j], bins.T[j]
         if base_model is None:
             labels = np.zeros(grid.size, np.int64)
         elif grid.ordered:
@@ -221,25 +225,28 @@ def matched_draws(
             drawn = exact_labels(drawn, encoder.released(j), rng)
         elif encoder.group[j] is not None:
             drawn, apart = _apart(encoder, j, drawn, labels, rng)
-        columns.append((drawn, apart, len(labels)))
-        coupled.append(drawn if grid.ordered or base_model is None else base_model.binnings[j].labels[drawn])
-    scores = {}
+        coupled = drawn if grid.ordered or base_model is None else base_model.binnings[j].labels[drawn]
+        return drawn, apart, len(labels), coupled
+
+    columns, scores = in_turn(labelled, len(grids), rng), {}
     if base_model is not None and base_model.copula is not None:
         known = [columns[j][1] == 0 for j in base_model.copula.columns]
-        scores = base_model.copula.scores(coupled, known, rng)
-    codes, places = [], []
-    for j, (drawn, apart, size) in enumerate(columns):
+        scores = base_model.copula.scores([column[3] for column in columns], known, rng)
+
+    def spread(j: int, rng: np.random.Generator) -> tuple[Codes, Places]:
+        drawn, apart, size, _ = columns[j]
         code, place = drawn, np.zeros(n)
         if encoder.coordinate[j] is not None:
-            code, present = encoder.grids[j].present - 1 + apart, np.flatnonzero(apart == 0)
+            code, present = grids[j].present - 1 + apart, np.flatnonzero(apart == 0)
             if j in scores:
                 rows = present[np.argsort(scores[j][present])]
             else:
                 rows = present[grouped(drawn[present], size, rng)]
             code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
-        codes.append(code)
-        places.append(place)
-    return codes, places
+        return code, place
+
+    found = in_turn(spread, len(grids), rng)
+    return [code for code, _ in found], [place for _, place in found]
 
 
 def _apart(

@@ -257,7 +257,8 @@ def halves_of(bins: Bins, tables: Sequence[NDArray[np.float32]]) -> tuple[NDArra
 
 def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -> NDArray[np.float32]:
     """The numbers of each record, shape (m, numbers of all columns)."""
-    return np.hstack([table[draws[:, j]] for j, table in enumerate(tables)])
+    # each number of all records after another, which is several times faster
+    return np.vstack([table.T.take(draws[:, j], axis=1) for j, table in enumerate(tables)]).T
 
 
 def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:

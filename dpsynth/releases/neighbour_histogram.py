@@ -169,8 +169,8 @@ class Groups:
             label[start : start + _BLOCK] = nearness.argmax(axis=1)
         return label
 
-    def nearest(self, values: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Group of each sample, shape (m,), by its numbers, shape (m, numbers of all columns).
+    def nearest(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Group of each sample, shape (m,), by its bins.
 
         A matrix product is twice as fast as `labels`. Its rounding depends on the other samples, so private
         records have `labels`.
@@ -179,13 +179,13 @@ class Groups:
         --------
         >>> rank = np.array([[-1.0], [0.0], [1.0]], dtype=np.float32)
         >>> groups = Groups((rank, rank), np.array([[-1, -1], [1, 1]], dtype=np.float32))
-        >>> groups.nearest(np.array([[-1, 0], [1, 1]], dtype=np.float32))
+        >>> groups.nearest(np.array([[0, 1], [2, 2]]))
         array([0, 1])
         """
-        label = np.empty(len(values), dtype=np.int64)
-        for start in range(0, len(values), _BLOCK):
-            nearness = values[start : start + _BLOCK] @ self.centres.T
-            nearness -= (self.centres**2).sum(axis=1) / 2
+        label, squares = np.empty(len(draws), dtype=np.int64), (self.centres**2).sum(axis=1) / 2
+        for start in range(0, len(draws), _BLOCK):
+            nearness = values_of(self.tables, draws[start : start + _BLOCK]) @ self.centres.T
+            nearness -= squares
             label[start : start + _BLOCK] = np.argmax(nearness, axis=1)
         return label
 

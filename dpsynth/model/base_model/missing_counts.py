@@ -269,6 +269,9 @@ class _Forest:
             """How many of the missing values below a column fall to each of its branches."""
             for branch, rest in zip(self.branches[column], self.rests[column][1:], strict=False):
                 message = self.messages[branch]
+                if message.shape[2] == 1:  # no column of the panel is in it
+                    numbers[branch] = everyone
+                    continue
                 sizes = (*message.shape[:2], message.shape[2] + rest.shape[2] - 1)
                 (c, q, k), group = _groups((classes, at, left), sizes)
                 others = k[:, None] - np.arange(message.shape[2])
@@ -285,7 +288,9 @@ class _Forest:
             number, lot = numbers.pop(column), self.lots[column]
             (c, q, k), group = _groups((classes, at, number), (*law.shape[:2], lot.shape[2]))
             bins[:, column] = draw_conditional(law[c, q] * lot[c, :, k], group, rng)
-            share_out(column, bins[:, column], number - (bins[:, column] == self.panel.get(column)))
+            if column in self.panel:
+                number = number - (bins[:, column] == self.panel[column])
+            share_out(column, bins[:, column], number)
         return bins
 
 

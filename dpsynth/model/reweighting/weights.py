@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.model.reweighting.reweighting import numbered
-from dpsynth.releases.features import FourierFeatures, values_of
+from dpsynth.releases.features import FourierFeatures
 from dpsynth.releases.neighbour_histogram import Groups
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class Weighting:
         ``draws``, shape (m, columns): Bins.
         ``missing``, shape (m,): number of missing values of each among the panel's columns.
         """
-        label = self.groups.nearest(values_of(self.groups.tables, draws))
+        label = self.groups.nearest(draws)
         weights = self.weights[label] * self.missing[missing]
         for j, factors in enumerate(self.columns):
             weights *= factors[draws[:, j]]

@@ -81,7 +81,7 @@ def test_a_record_is_of_the_group_whose_centre_is_nearest() -> None:
     distance, _ = NearestNeighbors(n_neighbors=1).fit(of.centres).kneighbors(values)
     own = np.linalg.norm(values - of.centres[of.labels(draws)], axis=1)
     np.testing.assert_allclose(own, distance[:, 0], atol=1e-4)
-    near = np.linalg.norm(values - of.centres[of.nearest(values)], axis=1)
+    near = np.linalg.norm(values - of.centres[of.nearest(draws)], axis=1)
     np.testing.assert_allclose(near, distance[:, 0], atol=1e-4)
     np.testing.assert_array_equal(of.counts(draws), np.bincount(of.labels(draws), minlength=of.size))
 
