@@ -2,11 +2,11 @@
 
     python benchmarks/sampling.py --out FOLDER --before CHECKOUT [--rows 10000 100000 1000000]
 
-Fits the default to the made-up tables of `growth.py`, with 50 columns, and keeps the models in FOLDER. Then
-each model writes as many rows as it was fitted to. The largest model also writes fewer. Both versions take
-turns, each in a process of its own. CHECKOUT is a folder of the earlier version. Processor seconds are those
-of all threads. Peak memory is VmHWM of the process, with the packages that it loads. Writes
-benchmarks/results/sampling.md.
+Each version fits the default to the made-up tables of `growth.py`, with 50 columns, and keeps its models in
+FOLDER. Then each model writes as many rows as it was fitted to. The largest model also writes fewer. Both
+versions take turns, each in a process of its own. CHECKOUT is a folder of the earlier version. Processor
+seconds are those of all threads. Peak memory is VmHWM of the process, with the packages that it loads.
+Writes benchmarks/results/sampling.md.
 """
 
 from __future__ import annotations
@@ -49,15 +49,12 @@ second version of the same code. Blocks of fewer than 8,192 records lose more by
 REPEATED, TIMES = 1_000_000, 3
 
 
-def fitted(folder: Path, n: int) -> Path:
-    """The folder of the model fitted to n rows."""
+def fit(home: str, n: int) -> None:
+    """Fit a model to n rows and save it in this folder."""
     import dpsynth
 
-    home = folder / f"model-{n}"
-    if not home.exists():
-        train, schema = made_up(n, COLUMNS)
-        dpsynth.DPWGANGP(3.0, random_state=0).fit(train, schema=schema).save(home)
-    return home
+    train, schema = made_up(n, COLUMNS)
+    dpsynth.DPWGANGP(3.0, random_state=0).fit(train, schema=schema).save(home)
 
 
 def measure(model: str, n: int, out: str) -> dict[str, float]:
@@ -88,14 +85,13 @@ def measure(model: str, n: int, out: str) -> dict[str, float]:
     return {"wall_s": spent[0], "cpu_s": spent[1], "write_s": used - spent[1], "peak_gb": peak}
 
 
-def in_own_process(checkout: Path, threads: str, *cell: object) -> dict[str, float]:
+def in_own_process(checkout: Path, threads: str, *arguments: object) -> str:
     environment = dict(os.environ, PYTHONPATH=str(checkout))
     environment.pop("OMP_NUM_THREADS", None)
     if threads == "1":
         environment["OMP_NUM_THREADS"] = "1"
-    command = [sys.executable, __file__, "--cell", *map(str, cell)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, __file__, *map(str, arguments)]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True).stdout
 
 
 def page(records: list[dict]) -> str:
@@ -136,8 +132,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of models and of what was measured")
     parser.add_argument("--before", type=Path, help="checkout of the earlier version")
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--fit", nargs=2, help="fit this model only")
     parser.add_argument("--cell", nargs=3, help="measure this one only, and print it")
     given = parser.parse_args()
+    if given.fit:
+        fit(given.fit[0], int(given.fit[1]))
+        return
     if given.cell:
         model, n, out = given.cell
         print(json.dumps(measure(model, int(n), out)))
@@ -152,19 +152,21 @@ def main() -> None:
     cells = [(n, n, ".parquet", "1") for n in given.rows]
     cells += [(most, n, ".parquet", "1") for n in given.rows if n < most]
     cells += [(middle, middle, ".parquet", "default"), (most, most, ".csv", "1")]
-    for fit, rows, suffix, threads in cells:
-        model = fitted(given.out, fit)
+    for size, rows, suffix, threads in cells:
         for turn in range(TIMES if rows < REPEATED else 1):
             for version, checkout in versions.items():
-                key = {"fitted": fit, "rows": rows, "suffix": suffix, "threads": threads, "version": version}
+                key = {"fitted": size, "rows": rows, "suffix": suffix, "threads": threads, "version": version}
                 if any(
                     key | {"turn": turn} == {name: past[name] for name in [*key, "turn"]} for past in done
                 ):
                     continue
                 if suffix == ".csv" and version == "before":
                     continue
-                out = given.out / f"sample{suffix}"
-                record = key | {"turn": turn} | in_own_process(checkout, threads, model, rows, out)
+                model, out = given.out / version / f"model-{size}", given.out / f"sample{suffix}"
+                if not model.exists():
+                    in_own_process(checkout, "1", "--fit", model, size)
+                printed = in_own_process(checkout, threads, "--cell", model, rows, out)
+                record = key | {"turn": turn} | json.loads(printed.splitlines()[-1])
                 print(record, flush=True)
                 done.append(record)
                 with kept.open("a") as file:

@@ -83,6 +83,13 @@ def weighted(
         counted = counted * fourier.of(draws)
         weights, counted = weights / counted.mean(), counted / counted.mean()
     columns, missing, of = _kept_marginals(bare, draws, counted)
+    if bare.reweighting is not None and not (bare.missing_law is not None and bare.counted.loose.any()):
+        # sweeps draw with the factors of columns: there is less to choose by, and so fewer samples are needed
+        raked = np.divide(of, counted, out=np.ones_like(of), where=counted > 0)
+        mean = of.sum() / raked.sum()
+        weights, of = weights / mean, counted / mean
+        bare = replace(bare, reweighting=bare.reweighting.times(columns, missing))
+        columns, missing = tuple(map(np.ones_like, columns)), np.ones_like(missing)
     asked, most = (float(np.quantile(by, 1 - _ABOVE)) for by in (counted, of))
     most = float(np.clip(most, 1.0, np.clip(asked, _MOST_RAKED, _MOST)))
     weighting = Weighting(histogram.groups, weights, columns, missing, most, histogram.noise_std, fourier)

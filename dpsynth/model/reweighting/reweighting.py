@@ -14,7 +14,7 @@ geometry"). The terms h and m keep single-column counts and the distribution of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,12 @@ class Reweighting:
         missing = np.zeros(len(panel) + 1, np.float32)
         nothing = np.zeros((0, 0), np.float32)
         return cls(features, nothing, columns, missing, nothing, 0.0)
+
+    def times(self, columns: Sequence[NDArray], missing: NDArray) -> Reweighting:
+        """The same with further factors of columns' bins and of numbers of missing values, above 0."""
+        both = zip(self.columns, columns, strict=True)
+        own = tuple((column + np.log(factors)).astype(np.float32) for column, factors in both)
+        return replace(self, columns=own, missing=(self.missing + np.log(missing)).astype(np.float32))
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""

@@ -16,6 +16,7 @@ from dpsynth.model.base_model import network as network
 from dpsynth.model.base_model.missing_counts import choose
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.reweighting.fit_weights import group_weights, weighted
+from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import Binning, Bins
 from dpsynth.releases.features import FourierFeatures, values_of
 from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogram, group_count
@@ -181,12 +182,21 @@ def test_draws_have_what_only_votes_tell() -> None:
     assert np.abs(shares - wanted).sum() < 0.4 * np.abs(before - wanted).sum()
 
 
-def test_marginals_and_missing_values_stay_as_released() -> None:
-    """Weights that move one-way shares, or the number of missing values."""
+@pytest.mark.parametrize("swept", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_marginals_and_missing_values_stay_as_released(swept: bool) -> None:
+    """Weights that move one-way shares, or the number of missing values, also where sweeps keep these."""
     made = base_model()
+    if swept:
+        made = replace(made, reweighting=Reweighting.of_columns(made.binnings, made.panel))
     # records that the marginals do not describe: the nearest-neighbour histogram pull against them
     records = np.vstack([real(made), np.zeros((N // 2, len(SIZES)), dtype=np.int64)])
     by = weighted(made, neighbour_histogram(made, records, 4.0), RNG(0))
+    # factors of columns are not left to the choice among samples where sweeps can draw with them
+    assert swept is all((factors == 1.0).all() for factors in (*by.weighting.columns, by.weighting.missing))
+    if swept:
+        candidates = replace(by, weighting=None).sample(20_000, RNG(4))
+        weights = by.weighting.of(candidates, by.missing(candidates))
+        assert weights.mean() == pytest.approx(1.0, abs=0.02)
     drawn = by.sample(60_000, RNG(5))
     assert parity(drawn) > 0.3
     for j, binning in enumerate(made.binnings):
