@@ -41,11 +41,11 @@ def in_blocks(
     """
     size = max(math.ceil(n / (_ALIKE * max(math.ceil(n / (_ALIKE * most)), 1))), 1)
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    in_turn(lambda k, own: work(parts[k], own), len(parts), rng)
+    on_all_cores(lambda k, own: work(parts[k], own), len(parts), rng)
 
 
-def in_turn(work: Callable[[int, np.random.Generator], T], n: int, rng: np.random.Generator) -> list[T]:
-    """What ``work(k, rng)`` returns for k from 0 to n - 1."""
+def on_all_cores(work: Callable[[int, np.random.Generator], T], n: int, rng: np.random.Generator) -> list[T]:
+    """Call ``work(k, rng)`` for k from 0 to n - 1, and return the results in this order."""
     streams = [np.random.Generator(np.random.SFC64(seed)) for seed in rng.integers(2**63, size=n)]
     if getattr(_thread, "works", False):
         return [work(k, stream) for k, stream in enumerate(streams)]

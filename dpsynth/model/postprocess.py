@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import DataError
 from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.model.blocks import in_turn
+from dpsynth.model.blocks import on_all_cores
 from dpsynth.table.draws import draw_entry, grouped
 from dpsynth.table.encoder import Encoder
 
@@ -228,7 +228,7 @@ def matched_draws(
         coupled = drawn if grid.ordered or base_model is None else base_model.binnings[j].labels[drawn]
         return drawn, apart, len(labels), coupled
 
-    columns, scores = in_turn(labelled, len(grids), rng), {}
+    columns, scores = on_all_cores(labelled, len(grids), rng), {}
     if base_model is not None and base_model.copula is not None:
         known = [columns[j][1] == 0 for j in base_model.copula.columns]
         scores = base_model.copula.scores([column[3] for column in columns], known, rng)
@@ -245,7 +245,7 @@ def matched_draws(
             code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
         return code, place
 
-    found = in_turn(spread, len(grids), rng)
+    found = on_all_cores(spread, len(grids), rng)
     return [code for code, _ in found], [place for _, place in found]
 
 

@@ -2,8 +2,9 @@
 
 A sample x has the weight w_g(x) of the group that it lies in, times exp(f(x)) over its mean. It also has a
 factor for each column's bin and one for its number of missing values. These keep single-column counts and the
-distribution of missing values as they were released. Samples are chosen among more of them than are needed,
-at most `most` times as many.
+distribution of missing values as they were released. If sweeps draw with these factors, they are 1 here
+(`dpsynth.model.reweighting.fit_weights`). Samples are chosen among more of them than are needed, at most
+`most` times as many.
 
 f(x) = T'(phi(x) - mu), with phi the features and mu their mean over the samples. Weights of samples count
 everywhere. If the entries of T have variance t, f is a Gaussian process (Rasmussen and Williams 2006, chapter
