@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from os import cpu_count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 #: Blocks come in this number of equally long ones, for as many cores.
 _ALIKE = 2
 _thread = threading.local()
-T = TypeVar("T")
 
 
 def in_blocks(
@@ -41,20 +40,18 @@ def in_blocks(
     """
     size = max(math.ceil(n / (_ALIKE * max(math.ceil(n / (_ALIKE * most)), 1))), 1)
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    on_all_cores(lambda k, own: work(parts[k], own), len(parts), rng)
-
-
-def on_all_cores(work: Callable[[int, np.random.Generator], T], n: int, rng: np.random.Generator) -> list[T]:
-    """Call ``work(k, rng)`` for k from 0 to n - 1, and return the results in this order."""
-    streams = [np.random.Generator(np.random.SFC64(seed)) for seed in rng.integers(2**63, size=n)]
+    streams = [np.random.Generator(np.random.SFC64(seed)) for seed in rng.integers(2**63, size=len(parts))]
     if getattr(_thread, "works", False):
-        return [work(k, stream) for k, stream in enumerate(streams)]
+        for part, stream in zip(parts, streams, strict=True):
+            work(part, stream)
+        return
     # threads of BLAS would wait for each other's small products, at full load
     with (
         _libraries().limit(limits=1, user_api="blas"),
         ThreadPoolExecutor(cpu_count(), initializer=setattr, initargs=(_thread, "works", True)) as pool,
     ):
-        return list(pool.map(work, range(n), streams))
+        for _ in pool.map(work, parts, streams):
+            pass
 
 
 @cache

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import DataError
 from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.model.blocks import on_all_cores
+from dpsynth.model.blocks import in_blocks
 from dpsynth.table.draws import draw_entry, grouped
 from dpsynth.table.encoder import Encoder
 
@@ -30,6 +30,8 @@ Places = NDArray[np.float64]
 _SMALLEST = 1e-6
 #: Re-weighting is fitted on at most this many rows.
 _FIT_ROWS = 20_000
+#: Columns that a core takes at once, at most.
+_COLUMNS = 8
 
 
 def calibrate(
@@ -210,43 +212,47 @@ def matched_draws(
     """
     grids = encoder.grids
     bins = np.zeros((n, len(grids)), np.int64) if base_model is None else base_model.sample(n, rng)
+    coupled, codes, places = list(bins.T), list(bins.T), [np.zeros(n) for _ in grids]
+    #: bins or categories, what is apart, and the number of bins or categories
+    columns = [(drawn, np.zeros(n, np.int64), 0) for drawn in bins.T]
 
-    def labelled(j: int, rng: np.random.Generator) -> tuple[Codes, Codes, int, Codes]:
-        """Bins or categories, what is apart, the number of bins or categories, and bins."""
-        grid, drawn = grids[j], bins.T[j]
-        if base_model is None:
-            labels = np.zeros(grid.size, np.int64)
-        elif grid.ordered:
-            labels = base_model.binnings[j].labels
-        else:
-            drawn, labels = base_model.column_cells(j, drawn, rng), np.arange(grid.size)
-        apart = np.zeros(n, np.int64)
-        if encoder.coordinate[j] is None:
-            drawn = exact_labels(drawn, encoder.released(j), rng)
-        elif encoder.group[j] is not None:
-            drawn, apart = _apart(encoder, j, drawn, labels, rng)
-        coupled = drawn if grid.ordered or base_model is None else base_model.binnings[j].labels[drawn]
-        return drawn, apart, len(labels), coupled
+    def label(part: slice, rng: np.random.Generator) -> None:
+        for j, grid in list(enumerate(grids))[part]:
+            drawn, apart, _ = columns[j]
+            if base_model is None:
+                labels = np.zeros(grid.size, np.int64)
+            elif grid.ordered:
+                labels = base_model.binnings[j].labels
+            else:
+                drawn, labels = base_model.column_cells(j, drawn, rng), np.arange(grid.size)
+            if encoder.coordinate[j] is None:
+                drawn = exact_labels(drawn, encoder.released(j), rng)
+            elif encoder.group[j] is not None:
+                drawn, apart = _apart(encoder, j, drawn, labels, rng)
+            columns[j], coupled[j] = (drawn, apart, len(labels)), drawn
+            if base_model is not None and not grid.ordered:
+                coupled[j] = base_model.binnings[j].labels[drawn]
 
-    columns, scores = on_all_cores(labelled, len(grids), rng), {}
+    in_blocks(label, len(grids), _COLUMNS, rng)
+    scores = {}
     if base_model is not None and base_model.copula is not None:
         known = [columns[j][1] == 0 for j in base_model.copula.columns]
-        scores = base_model.copula.scores([column[3] for column in columns], known, rng)
+        scores = base_model.copula.scores(coupled, known, rng)
 
-    def spread(j: int, rng: np.random.Generator) -> tuple[Codes, Places]:
-        drawn, apart, size, _ = columns[j]
-        code, place = drawn, np.zeros(n)
-        if encoder.coordinate[j] is not None:
-            code, present = grids[j].present - 1 + apart, np.flatnonzero(apart == 0)
+    def spread(part: slice, rng: np.random.Generator) -> None:
+        for j, (drawn, apart, size) in list(enumerate(columns))[part]:
+            codes[j] = drawn
+            if encoder.coordinate[j] is None:
+                continue
+            codes[j], present = grids[j].present - 1 + apart, np.flatnonzero(apart == 0)
             if j in scores:
                 rows = present[np.argsort(scores[j][present])]
             else:
                 rows = present[grouped(drawn[present], size, rng)]
-            code[rows], place[rows] = evenly_spread(encoder, j, len(rows), rng)
-        return code, place
+            codes[j][rows], places[j][rows] = evenly_spread(encoder, j, len(rows), rng)
 
-    found = on_all_cores(spread, len(grids), rng)
-    return [code for code, _ in found], [place for _, place in found]
+    in_blocks(spread, len(grids), _COLUMNS, rng)
+    return codes, places
 
 
 def _apart(

@@ -8,8 +8,8 @@ with ``r_ij(x) = a_i(x_i)' (T_ij + w y U_ij) a_j(x_j) + w y b_i(x_i) V_ij b_j(x_
 model, a_j the numbers of a column's bin and b_j its half. The outcome has number y and weight w. The scaling
 s is that of `dpsynth.releases.features`, and k is the number of missing values. Among all distributions with
 its mean features it is nearest to the base model in Kullback-Leibler divergence (Csiszar 1975, "I-divergence
-geometry"). The terms h and m keep single-column counts and the distribution of missing values as released, also if
-samples are weighted by a nearest-neighbour histogram.
+geometry"). The terms h and m keep single-column counts and the distribution of missing values as released. If
+samples are chosen by a nearest-neighbour histogram, those chosen have them.
 """
 
 from __future__ import annotations
