@@ -86,7 +86,7 @@ def weighted(
     if bare.reweighting is not None and not (bare.missing_law is not None and bare.counted.loose.any()):
         # sweeps draw with the factors of columns: there is less to choose by, and so fewer samples are needed
         raked = np.divide(of, counted, out=np.ones_like(of), where=counted > 0)
-        mean = of.sum() / raked.sum()
+        mean = max(of.sum() / raked.sum(), 1e-300)
         weights, of = weights / mean, counted / mean
         bare = replace(bare, reweighting=bare.reweighting.times(columns, missing))
         columns, missing = tuple(map(np.ones_like, columns)), np.ones_like(missing)
