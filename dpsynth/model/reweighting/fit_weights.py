@@ -83,16 +83,19 @@ def weighted(
         counted = counted * fourier.of(draws)
         weights, counted = weights / counted.mean(), counted / counted.mean()
     columns, missing, of = _kept_marginals(bare, draws, counted)
-    if bare.reweighting is not None and not (bare.missing_law is not None and bare.counted.loose.any()):
-        # sweeps draw with the factors of columns: there is less to choose by, and so fewer samples are needed
+    swept = np.full(missing.shape, bare.reweighting is not None)
+    if bare.reweighting is not None:
+        # sweeps draw with the factors: there is less to choose by, and so fewer samples are needed
+        swept &= True if bare.missing_law is None else ~bare.counted.loose
+        bare = replace(bare, reweighting=bare.reweighting.times(columns, np.where(swept, missing, 1.0)))
+        among = swept[bare.missing(draws)]
         raked = np.divide(of, counted, out=np.ones_like(of), where=counted > 0)
-        mean = max(of.sum() / raked.sum(), 1e-300)
-        weights, of = weights / mean, counted / mean
-        bare = replace(bare, reweighting=bare.reweighting.times(columns, missing))
-        columns, missing = tuple(map(np.ones_like, columns)), np.ones_like(missing)
+        mean = raked[among].mean() if among.any() else 1.0
+        missing, of = np.where(swept, mean, missing), np.where(among, mean * counted, of)
     asked, most = (float(np.quantile(by, 1 - _ABOVE)) for by in (counted, of))
     most = float(np.clip(most, 1.0, np.clip(asked, _MOST_RAKED, _MOST)))
-    weighting = Weighting(histogram.groups, weights, columns, missing, most, histogram.noise_std, fourier)
+    groups, noise_std = histogram.groups, histogram.noise_std
+    weighting = Weighting(groups, weights, columns, missing, swept, most, noise_std, fourier)
     return replace(bare, weighting=weighting)
 
 

@@ -2,9 +2,8 @@
 
 A sample x has the weight w_g(x) of the group that it lies in, times exp(f(x)) over its mean. It also has a
 factor for each column's bin and one for its number of missing values. These keep single-column counts and the
-distribution of missing values as they were released. If sweeps draw with these factors, they are 1 here
-(`dpsynth.model.reweighting.fit_weights`). Samples are chosen among more of them than are needed, at most
-`most` times as many.
+distribution of missing values as they were released. Sweeps draw with these factors already, where there
+are sweeps. Samples are chosen among more of them than are needed, at most `most` times as many.
 
 f(x) = T'(phi(x) - mu), with phi the features and mu their mean over the samples. Weights of samples count
 everywhere. If the entries of T have variance t, f is a Gaussian process (Rasmussen and Williams 2006, chapter
@@ -41,6 +40,8 @@ class Weighting:
     ``weights``, shape (groups.size,): not negative.
     ``columns``, shapes (bins,): factor of each bin.
     ``missing``, shape (panel + 1,): factor of the number of missing values.
+    ``swept``, shape (panel + 1,): numbers of missing values of samples that were drawn with the factors of
+        bins already.
     ``most``: greatest weight that counts, at least 1: so many samples are made for each one that is kept.
     ``noise_std``: of the nearest-neighbour histogram that it was fitted to.
     ``fourier``: None where they were nothing but noise.
@@ -50,6 +51,7 @@ class Weighting:
     weights: Floats
     columns: tuple[Floats, ...]
     missing: Floats
+    swept: NDArray[np.bool_]
     most: float
     noise_std: float
     fourier: FourierReweighting | None = None
@@ -62,8 +64,9 @@ class Weighting:
         """
         label = self.groups.nearest(draws)
         weights = self.weights[label] * self.missing[missing]
+        rows = np.flatnonzero(~self.swept[missing])
         for j, factors in enumerate(self.columns):
-            weights *= factors[draws[:, j]]
+            weights[rows] *= factors[draws[rows, j]]
         if self.fourier is not None:
             weights *= self.fourier.of(draws)
         return np.minimum(weights, self.most)
@@ -71,7 +74,8 @@ class Weighting:
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """JSON-able description and arrays."""
         of = self.groups
-        arrays: dict[str, NDArray] = {"centres": of.centres, "weights": self.weights, "missing": self.missing}
+        names = ("weights", "missing", "swept")
+        arrays: dict[str, NDArray] = {"centres": of.centres, **{name: getattr(self, name) for name in names}}
         for j, (table, column) in enumerate(zip(of.tables, self.columns, strict=True)):
             arrays |= {f"table_{j}": table, f"column_{j}": column}
         meta = {"most": self.most, "noise_std": self.noise_std}
@@ -89,7 +93,9 @@ class Weighting:
             features = FourierFeatures(tables, arrays["frequencies"])
             fourier = FourierReweighting(features, arrays["coefficients"], float(meta["offset"]))
         groups, weights, missing = Groups(tables, arrays["centres"]), arrays["weights"], arrays["missing"]
-        return cls(groups, weights, columns, missing, float(meta["most"]), float(meta["noise_std"]), fourier)
+        swept = arrays.get("swept", np.zeros(len(missing), bool))  # models of before have none
+        most, noise_std = float(meta["most"]), float(meta["noise_std"])
+        return cls(groups, weights, columns, missing, swept, most, noise_std, fourier)
 
 
 #: Least gain in log likelihood for which there is a reweighting.
