@@ -27,6 +27,10 @@ RESULTS = Path(__file__).parent / "results" / "sampling.md"
 COLUMNS = 50
 #: Kept beside the numbers: what was tried, on the same machine.
 NOTES = """
+Not all is measured in turns. Both versions of the models of 10,000 and 100,000 rows ran ten minutes apart.
+Those of before were fitted by an earlier version still. CSV and more threads of BLAS were not run again. Of
+the version before, writing 1,000,000 rows as CSV took 22.7 s. The wall on idle cores was not measured here.
+
 ## Where the time goes
 
 The model of 1,000,000 rows drew 2.9 records for each that it kept. Factors that keep the single-column counts
