@@ -139,7 +139,7 @@ def figures(
     """AUC of models of synthetic records, error of correlations, and AUC of telling both apart."""
     return {
         "AUC": mean_auc(made, test, schema, seed),
-        "correlation error": correlation_errors(test, [made], schema)[0],
+        "correlation error": correlation_errors(test, [made], schema)[0].value,
         "discriminator": discriminator(test, made, schema, _APART, rng),
     }
 

@@ -102,7 +102,7 @@ def measure(frame: pd.DataFrame, ground: Ground, *, seed: int = 0, parts: int = 
     if schema.outcome is not None:
         figures |= _utility(made, test, schema, schema.outcome, rng)
     figures["discriminator"] = discriminator(test, made, schema, parts, rng)
-    figures["correlation error"] = correlation_errors(test, [made], schema)[0]
+    figures["correlation error"] = correlation_errors(test, [made], schema)[0].value
     gaps = {c.name: _distance(*cell_counts(test[c.name], made[c.name], c)) for c in schema.columns}
     figures["TVD"] = float(np.mean(list(gaps.values())))
     if schema.outcome is not None:

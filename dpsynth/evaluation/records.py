@@ -113,7 +113,7 @@ class Detail(Generic[Data_co]):
 
 @dataclass(frozen=True)
 class Part:
-    """A random part of the records that a step of an evaluation read.
+    """A random part of the records, or of another ``unit``, that a step of an evaluation read.
 
     ``error`` is the greatest standard error that this adds to a measure, named ``measure``. It is None if no
     measure has an interval.
@@ -124,11 +124,12 @@ class Part:
     total: int
     error: float | None = None
     measure: str = ""
+    unit: str = "records"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Results of one evaluator: numbers, details behind them, and which records it read if not all."""
+    """Results of one evaluator: numbers, details behind them, and what it read a part of."""
 
     measures: tuple[Measure, ...] = ()
     details: tuple[Detail, ...] = ()

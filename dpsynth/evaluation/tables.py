@@ -266,7 +266,7 @@ def _added(measure: Measure, share: float, level: float) -> float | None:
 
 
 def sampled(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return a sentence for each step that read a random part of the records. Confidential.
+    """Return a sentence for each step that read a random part of the records or pairs. Confidential.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def sampled(evaluation: Evaluation) -> tuple[str, ...]:
     lines = []
     for detail in evaluation.of_kind("parts"):
         for part in (Part(**row) for row in detail.data["rows"]):
-            line = f"{part.what.capitalize()} used a random {part.used:,} of {part.total:,} records."
+            line = f"{part.what.capitalize()} used a random {part.used:,} of {part.total:,} {part.unit}."
             if part.error is not None:
                 line += f" This adds a standard error of at most {shown(part.error)} ({part.measure})."
             lines.append(line)

@@ -144,19 +144,25 @@ def enough_complete(
         known[table] = frame[always].notna().all(axis=1).to_numpy()
         missing[table] = frame[names].isna().to_numpy()
 
-    def complete(kept: list[int]) -> float:
-        """Smallest share of records, of those with a known outcome, that have all these predictors."""
-        shares = [
-            float((~missing[table][known[table]][:, kept].any(axis=1)).mean())
-            for table in frames
-            if known[table].any()
-        ]
-        return min(shares, default=1.0)
+    def complete(kept: list[int]) -> tuple[float, NDArray[np.float64]]:
+        """Smallest share of records, of those with a known outcome, that have all these predictors.
+
+        And the smallest share that have all but one, for each one.
+        """
+        shares = [np.ones(1 + len(kept))]
+        for table in frames:
+            absent = missing[table][known[table]][:, kept]
+            if len(absent):
+                count = absent.sum(axis=1)
+                gained = absent[count == 1].sum(axis=0)
+                shares.append((np.append(0, gained) + (count == 0).sum()) / len(absent))
+        least = np.min(shares, axis=0)
+        return float(least[0]), least[1:]
 
     kept, left_out = list(range(len(names))), []
-    while complete(kept) < COMPLETE and len(kept) > 1:
-        worst = max(kept, key=lambda k: complete([other for other in kept if other != k]))
-        if complete([other for other in kept if other != worst]) == complete(kept):
+    while (now := complete(kept))[0] < COMPLETE and len(kept) > 1:
+        worst = kept[int(now[1].argmax())]
+        if now[1].max() == now[0]:
             # no single column helps, as where two are missing in the same records: take the emptiest
             worst = max(kept, key=lambda k: max(float(missing[t][:, k].mean()) for t in frames))
         kept.remove(worst)

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 
 from dpsynth.evaluation.details import Associations, Table
 from dpsynth.evaluation.features import unit_values
-from dpsynth.evaluation.records import Detail, Findings, Measure
-from dpsynth.table.schema import Schema
+from dpsynth.evaluation.records import Detail, Findings, Measure, Part, shown
+from dpsynth.evaluation.similarity.pairs import Block, PairMean, pair_mean, pairs_of
+from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import category_codes
 
 Floats = NDArray[np.float64]
@@ -51,20 +52,18 @@ class Association:
     signs: Floats
 
 
-def association(frame: pd.DataFrame, schema: Schema) -> Association:
-    """Measure the association of every pair of columns of a conformed frame.
+def association(frame: pd.DataFrame, columns: Sequence[Column]) -> Association:
+    """Measure the association of every pair of these columns of a conformed frame.
 
     Time grows with ``n p**2``: matrix products for ordered columns, one count of ``n`` cells for each pair of
     columns of categories.
     """
-    ordered = [i for i, column in enumerate(schema.columns) if not column.is_categorical]
-    labels = [i for i, column in enumerate(schema.columns) if column.is_categorical]
-    p = len(schema)
+    ordered = [i for i, column in enumerate(columns) if not column.is_categorical]
+    labels = [i for i, column in enumerate(columns) if column.is_categorical]
+    p = len(columns)
     matrix, signs = np.full((p, p), np.nan), np.ones((p, p))
     if ordered:
-        values = np.column_stack(
-            [unit_values(schema.columns[i], frame[schema.columns[i].name]) for i in ordered]
-        )
+        values = np.column_stack([unit_values(columns[i], frame[columns[i].name]) for i in ordered])
         present = ~np.isnan(values)
         # Centred by column, the sums of squares below lose no digits.
         means = np.where(present, values, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
@@ -72,8 +71,8 @@ def association(frame: pd.DataFrame, schema: Schema) -> Association:
         pearson = _pearson(values, mask)
         matrix[np.ix_(ordered, ordered)] = np.abs(pearson)
         signs[np.ix_(ordered, ordered)] = np.where(pearson < 0.0, -1.0, 1.0)
-    codes = {i: category_codes(schema.columns[i], frame[schema.columns[i].name]) for i in labels}
-    sizes = {i: len(schema.columns[i].categories) for i in labels}
+    codes = {i: category_codes(columns[i], frame[columns[i].name]) for i in labels}
+    sizes = {i: len(columns[i].categories) for i in labels}
     for i in labels:
         if ordered:
             ratio = _correlation_ratio(codes[i], sizes[i], values, mask)
@@ -84,7 +83,7 @@ def association(frame: pd.DataFrame, schema: Schema) -> Association:
         table = np.bincount(cells, minlength=sizes[i] * sizes[j]).reshape(sizes[i], sizes[j])
         matrix[i, j] = matrix[j, i] = cramers_v(table)
     np.fill_diagonal(matrix, 1.0)
-    return Association(schema.names, matrix, signs)
+    return Association(tuple(column.name for column in columns), matrix, signs)
 
 
 def cramers_v(table: NDArray[np.int64]) -> float:
@@ -139,20 +138,22 @@ def _correlation_ratio(codes: NDArray[np.int64], size: int, values: Floats, mask
     return np.where(defined, np.sqrt(np.clip(eta2, 0.0, 1.0)), np.nan)
 
 
-def association_error(real: Association, synthetic: Association) -> float | None:
+def association_error(
+    real: Sequence[Association], synthetic: Sequence[Association], pairs: int
+) -> PairMean | None:
     """Mean absolute difference of associations over all pairs of different columns.
 
-    An association that is not defined (a constant column) counts as 0: such a column gives no information
-    about any other. None for a single column.
+    Each table has one entry a block. ``pairs`` are those of all columns. An association that is not defined
+    (a constant column) counts as 0: such a column gives no information about any other. None for a single
+    column.
     """
-    upper = np.triu_indices(len(real.columns), k=1)
-    if not len(upper[0]):
-        return None
-    gap = np.nan_to_num(real.matrix, nan=0.0) - np.nan_to_num(synthetic.matrix, nan=0.0)
-    return float(np.abs(gap[upper]).mean())
+    r, s = _strengths(real), _strengths(synthetic)
+    return pair_mean(np.abs(r - s), np.ones(len(r)), pairs)
 
 
-def association_lost(real: Association, synthetic: Association) -> float | None:
+def association_lost(
+    real: Sequence[Association], synthetic: Sequence[Association], pairs: int
+) -> PairMean | None:
     """Part of the strength of the real associations that is lost: about 0 if none is, 1 if all is.
 
     It is ``sum min(max(r - s, 0), r) r / sum r^2`` over pairs with real association r and synthetic one s. An
@@ -160,38 +161,77 @@ def association_lost(real: Association, synthetic: Association) -> float | None:
     columns have 1 except for chance, for any real associations. None if no pair of real columns is
     associated.
     """
-    upper = np.triu_indices(len(real.columns), k=1)
-    r, s = (np.nan_to_num(found.matrix, nan=0.0)[upper] for found in (real, synthetic))
-    s = s * real.signs[upper] * synthetic.signs[upper]
-    total = float((r**2).sum())
-    return float((np.clip(r - s, 0.0, r) * r).sum()) / total if total > 0.0 else None
+    r, s = _strengths(real), _strengths(synthetic)
+    s = s * np.concatenate([_above(a.signs * b.signs) for a, b in zip(real, synthetic, strict=True)])
+    return pair_mean(np.clip(r - s, 0.0, r) * r, r**2, pairs)
+
+
+def _strengths(found: Sequence[Association]) -> Floats:
+    """The associations of all scored pairs, 0 where they are not defined."""
+    return np.nan_to_num(np.concatenate([_above(entry.matrix) for entry in found]), nan=0.0)
+
+
+def _above(matrix: Floats) -> Floats:
+    return matrix[np.triu_indices(len(matrix), k=1)]
 
 
 def association_findings(
-    synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, schema: Schema, *, group: str
+    synthetic: pd.DataFrame,
+    train: pd.DataFrame,
+    test: pd.DataFrame | None,
+    schema: Schema,
+    scored: Sequence[Block] | None = None,
+    *,
+    group: str,
 ) -> Findings:
     """Compare the associations of a synthetic and a real table, and of held-out records for the baseline.
 
-    Gives both matrices. All tables are conformed.
+    Pairs within the blocks ``scored`` represent all pairs, by default all in one. Gives both matrices of the
+    first block. All tables are conformed.
     """
-    made, real = association(synthetic, schema), association(train, schema)
-    fresh = None if test is None or len(schema) < 2 else association(test, schema)
+    within, pairs = _columns(schema, scored), pairs_of(len(schema))
+    used = sum(pairs_of(len(columns)) for columns in within)
+    held_out = "the same between training and held-out records"
+    measures: list[Measure] = []
+    errors: dict[str, float] = {}
+
+    def add(name: str, mean: PairMean | None, what: str) -> None:
+        value = None if mean is None else mean.value
+        if mean is not None and mean.error is not None:
+            errors[name] = mean.error
+            adds = f"which adds a standard error of {shown(mean.error)}"
+            what = f"{what}, on a random {used:,} of {pairs:,} pairs of columns, {adds}"
+        measures.append(Measure(group, name, value, True, what))
+
+    encoded = correlation_errors(train, [synthetic] if test is None else [synthetic, test], schema, scored)
+    add("correlation_error", encoded[0], "mean |difference| of encoded correlations")
+    if test is not None:
+        add("correlation_error_baseline", encoded[1], held_out)
     error = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
     lost = "part of the strength of associations that is lost or reversed, 1 for independent columns"
-    held_out = "the same between training and held-out records"
-    named = (
+    scores = (
         ("association_error", association_error, error, "a single column"),
         ("association_lost", association_lost, lost, "not defined: nothing is associated"),
     )
-    measures = []
-    for suffix, other in (("", made), ("_baseline", fresh)):
-        if other is None:
-            continue
-        for name, of, what, why in named:
-            value = of(real, other)
-            told = why if value is None else held_out if suffix else what
-            measures.append(Measure(group, name + suffix, value, True, told))
-    return Findings(tuple(measures), (_matrix(made, "synthetic"), _matrix(real, "train")))
+    made, real = ([association(frame, columns) for columns in within] for frame in (synthetic, train))
+    compared = [("", made)]
+    if test is not None and pairs:
+        compared.append(("_baseline", [association(test, columns) for columns in within]))
+    for suffix, other in compared:
+        for name, score, what, why in scores:
+            mean = score(real, other, pairs)
+            add(name + suffix, mean, why if mean is None else held_out if suffix else what)
+    details = (_matrix(made[0], "synthetic"), _matrix(real[0], "train"))
+    if used == pairs:
+        return Findings(tuple(measures), details)
+    worst = max(errors, key=lambda name: errors[name])
+    part = Part("comparing associations", used, pairs, errors[worst], worst, "pairs of columns")
+    return Findings(tuple(measures), details, (part,))
+
+
+def _columns(schema: Schema, scored: Sequence[Block] | None) -> list[list[Column]]:
+    """The columns of each block, of all in one without blocks."""
+    return [[schema.columns[i] for i in block] for block in scored or [np.arange(len(schema))]]
 
 
 def _matrix(found: Association, table: Table) -> Detail:
@@ -205,26 +245,52 @@ def _number(value: float) -> float | None:
 
 
 def correlation_errors(
-    real: pd.DataFrame, others: Sequence[pd.DataFrame], schema: Schema
-) -> tuple[float, ...]:
+    real: pd.DataFrame, others: Sequence[pd.DataFrame], schema: Schema, scored: Sequence[Block] | None = None
+) -> tuple[PairMean, ...]:
     """Mean absolute difference of Pearson correlations over all pairs of encoded columns, in [0, 2].
 
     There is one for each of ``others`` against ``real``. The columns are those of
     :func:`~dpsynth.evaluation.features.distance_features`. A column that is constant in a table has
-    correlation 0 with every other one there. The result is 0 if there is only one encoded column.
+    correlation 0 with every other one there. The result is 0 if there is only one encoded column. Pairs of
+    different columns within the blocks ``scored`` represent all pairs. By default all are scored.
     """
-    first = _correlations(real, schema)
-    upper = np.triu_indices(len(first), k=1)
-    found = []
-    for other in others:
-        differences = np.abs(first - _correlations(other, schema))[upper]
-        found.append(float(differences.mean()) if len(differences) else 0.0)
-    return tuple(found)
+    within = _columns(schema, scored)
+    widths = np.array([_width(column) for column in schema.columns])
+    own, both = float((widths * (widths - 1)).sum()) / 2, float(widths.sum() ** 2 - (widths**2).sum()) / 2
+    gaps: list[list[tuple[Floats, Floats, Floats]]] = [[] for _ in others]
+    for columns in within:
+        first = _correlations(real, columns)
+        for found, other in zip(gaps, others, strict=True):
+            found.append(_by_pair(np.abs(first - _correlations(other, columns)), columns))
+    means = []
+    for found in gaps:
+        same, top, count = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        between = pair_mean(top, count, pairs_of(len(schema))) or PairMean(0.0)
+        value = (float(same.sum()) + between.value * both) / max(own + both, 1.0)
+        error = None if between.error is None else between.error * both / (own + both)
+        means.append(PairMean(value, error))
+    return tuple(means)
 
 
-def _correlations(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
+def _by_pair(gaps: Floats, columns: Sequence[Column]) -> tuple[Floats, Floats, Floats]:
+    """Sum gaps of encoded columns: of pairs of one column, of pairs of two, and how many the latter are."""
+    widths = np.array([_width(column) for column in columns])
+    starts = np.cumsum(widths) - widths
+    np.fill_diagonal(gaps, 0.0)
+    sums = np.add.reduceat(np.add.reduceat(gaps, starts, axis=0), starts, axis=1)
+    return sums.diagonal() / 2, _above(sums), _above(np.outer(widths, widths).astype(np.float64))
+
+
+def _width(column: Column) -> int:
+    """Encoded columns of a column."""
+    if column.is_categorical:
+        return len(column.categories) + column.missing
+    return 3 if column.incomplete else 1
+
+
+def _correlations(frame: pd.DataFrame, columns: Sequence[Column]) -> NDArray[np.float64]:
     """Correlations of the encoded columns, from a sparse table: a record has one number a column, or two."""
-    points = _sparse(frame, schema)
+    points = _sparse(frame, columns)
     products = (points.T @ points).toarray()
     sums = np.asarray(points.sum(axis=0)).ravel()
     scatter = products - np.outer(sums, sums) / len(frame)
@@ -237,13 +303,13 @@ def _correlations(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
     return np.asarray(scatter)
 
 
-def _sparse(frame: pd.DataFrame, schema: Schema) -> Any:
+def _sparse(frame: pd.DataFrame, columns: Sequence[Column]) -> Any:
     """The columns of ``distance_features``, numbers less their mean, which keeps the digits of products."""
     from scipy.sparse import csr_matrix, hstack
 
     ones, rows = np.ones(len(frame)), np.arange(len(frame))
     blocks = []
-    for column in schema.columns:
+    for column in columns:
         if column.is_categorical:
             codes = category_codes(column, frame[column.name])
             size = len(column.categories)

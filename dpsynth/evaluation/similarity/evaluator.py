@@ -17,7 +17,7 @@ import pandas as pd
 from dpsynth.evaluation.details import Table
 from dpsynth.evaluation.records import Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.association_errors import association_findings, correlation_errors
+from dpsynth.evaluation.similarity.association_errors import association_findings
 from dpsynth.evaluation.similarity.broken_rules import violations
 from dpsynth.evaluation.similarity.columns import (
     ColumnDifference,
@@ -28,6 +28,7 @@ from dpsynth.evaluation.similarity.columns import (
 )
 from dpsynth.evaluation.similarity.conformity import conformity_measures
 from dpsynth.evaluation.similarity.discriminator import FOLDS, Discrimination, discriminate
+from dpsynth.evaluation.similarity.pairs import blocks
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 from dpsynth.table.rule_counts import count_rules
 from dpsynth.table.schema import Schema
@@ -46,7 +47,8 @@ def similarity(
     """Compare a synthetic table with the real one it stands for.
 
     Values outside the schema are counted in the synthetic table as it came. The real-versus-synthetic
-    classifier uses a random part of each table, everything else whole tables.
+    classifier uses a random part of each table, everything else whole tables. More than 200 columns are
+    compared by a random part of their pairs, unless all records are asked for.
     """
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, COMPARED)
@@ -59,11 +61,8 @@ def similarity(
     baseline = None if test is None else against(test)
     progress(0.15)
     measures = [*_means(columns, baseline)]
-    error, *held_out = correlation_errors(train, [synthetic] if test is None else [synthetic, test], schema)
-    what = "mean |difference| of encoded correlations"
-    measures.append(Measure(GROUP, "correlation_error", error, True, what))
-    measures += [Measure(GROUP, "correlation_error_baseline", value, True, _HELD_OUT) for value in held_out]
-    pairs = association_findings(synthetic, train, test, schema, group=GROUP)
+    scored = None if settings.records == "all" else blocks(len(schema), rng)
+    pairs = association_findings(synthetic, train, test, schema, scored, group=GROUP)
     measures += pairs.measures
     progress(0.3)
     apart = None
@@ -87,7 +86,7 @@ def similarity(
     frames |= {} if test is None else {"test": test}
     details = [*pairs.details]
     details += [marginal(frame, column, name) for column in schema.columns for name, frame in frames.items()]
-    return Findings(tuple(measures), tuple(details), told.parts)
+    return Findings(tuple(measures), tuple(details), (*pairs.parts, *told.parts))
 
 
 def _means(columns: list[ColumnDifference], baseline: list[ColumnDifference] | None) -> Iterator[Measure]:

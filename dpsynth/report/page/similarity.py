@@ -245,15 +245,15 @@ def _associations(evaluation: Evaluation) -> list[Block]:
             what = "Difference of the associations, synthetic minus real"
             caption = "Difference: synthetic minus real"
             plots.append(_heat_map(_difference(synthetic, real), what, caption, internal=True, signed=True))
-    blocks: list[Block] = [
-        Heading("Associations"),
-        paragraph(
-            "Between 0 (none) and 1: |Pearson| of two numbers, Cramér's V of two categories, correlation "
-            "ratio of one of each. Undefined values are grey."
-        ),
-        Plots(tuple(plots)),
-    ]
     columns = next(iter(details.values())).data.columns
+    all_columns = len({detail.data.column for detail in evaluation.of(Marginal)})
+    text = (
+        "Between 0 (none) and 1: |Pearson| of two numbers, Cramér's V of two categories, correlation "
+        "ratio of one of each. Undefined values are grey."
+    )
+    if len(columns) < all_columns:
+        text += f" The heat maps show {len(columns)} of {all_columns} columns, chosen at random."
+    blocks: list[Block] = [Heading("Associations"), paragraph(text), Plots(tuple(plots))]
     if len(columns) > MOST_NAMES:
         key = tuple((Cell(str(place)), Cell(name)) for place, name in enumerate(columns, start=1))
         blocks.append(Grid("Columns of the heat maps by number", ("number", "column"), key, folded=True))

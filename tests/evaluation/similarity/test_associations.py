@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from dpsynth.evaluation.similarity.association_errors import (
     correlation_errors,
     cramers_v,
 )
+from dpsynth.evaluation.similarity.pairs import PairMean, blocks, pairs_of
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -49,6 +51,13 @@ def table(n: int, seed: int) -> pd.DataFrame:
     return SCHEMA.conform(frame).frame
 
 
+def whole(score: Callable[..., PairMean | None], real: Association, synthetic: Association) -> float:
+    """A score of all pairs."""
+    found = score([real], [synthetic], pairs_of(len(real.columns)))
+    assert found is not None and found.error is None
+    return found.value
+
+
 def naive_eta(labels: pd.Series, values: pd.Series) -> float:
     both = labels.notna() & values.notna()
     groups = values[both].astype(float).groupby(labels[both].astype(object))
@@ -72,7 +81,7 @@ def bergsma(counts: np.ndarray) -> float:
 def test_every_measure_equals_its_definition_on_complete_pairs() -> None:
     """Would catch missing values taken for numbers, sums over the wrong records, or ranks of labels."""
     frame = table(400, 0)
-    found = association(frame, SCHEMA)
+    found = association(frame, SCHEMA.columns)
     entry = dict(zip(found.columns, found.matrix, strict=True))
     place = {name: i for i, name in enumerate(found.columns)}
     rank = frame["grade"].map({"lo": 0, "mid": 1, "hi": 2}).astype(float)
@@ -94,7 +103,7 @@ def test_corrected_ratio_is_the_adjusted_r_squared_of_regression() -> None:
     for weight in (0.0, 1.0):
         values = (frame["x"] + weight * dummies.sum(axis=1)).clip(-9, 9)
         fitted = sm.OLS(values.to_numpy(), sm.add_constant(dummies.to_numpy())).fit()
-        matrix = association(frame.assign(x=values), schema).matrix
+        matrix = association(frame.assign(x=values), schema.columns).matrix
         assert matrix[0, 3] == pytest.approx(np.sqrt(max(fitted.rsquared_adj, 0.0)), abs=1e-9)
 
 
@@ -126,7 +135,7 @@ def test_corrections_take_chance_away() -> None:
         frame = pd.DataFrame(
             {"a": rng.integers(0, 12, 120), "b": rng.integers(0, 12, 120), "x": rng.normal(size=120)}
         )
-        matrix = association(frame, schema).matrix
+        matrix = association(frame, schema.columns).matrix
         found.append([matrix[0, 1], matrix[0, 2]])
     assert (np.mean(found, axis=0) < 0.12).all()  # about 0.3 without a correction
     # unbiased before negative values are cut off: about half of them are 0
@@ -144,7 +153,7 @@ def test_perfect_association_stays_one_after_correction() -> None:
         )
     )
     frame = pd.DataFrame({"a": labels, "b": 2 - labels, "x": labels * 3})
-    assert association(frame, schema).matrix == pytest.approx(np.ones((3, 3)))
+    assert association(frame, schema.columns).matrix == pytest.approx(np.ones((3, 3)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -153,10 +162,10 @@ def test_small_constant_and_missing_columns(n: int) -> None:
     frame = table(30, 2).iloc[:n].copy()
     frame["x"], frame["site"], frame["sex"] = np.nan, None, 1
     frame["site"] = frame["site"].astype(table(3, 0)["site"].dtype)
-    found = association(frame, SCHEMA)
+    found = association(frame, SCHEMA.columns)
     off = ~np.eye(5, dtype=bool)
     assert np.isnan(found.matrix[[0, 1, 3]][:, [0, 1, 3]][off[:3, :3]]).all()
-    assert association_error(found, found) == 0.0
+    assert whole(association_error, found, found) == 0.0
 
 
 def test_findings_split_tables() -> None:
@@ -176,7 +185,9 @@ def test_a_single_column_has_no_pair() -> None:
     schema = SCHEMA.select(["sex"])
     frame = table(9, 5)[["sex"]]
     found = association_findings(frame, frame, frame, schema, group="G")
-    assert found.measures[0].value is None and "single column" in found.measures[0].detail
+    by_name = {measure.name: measure for measure in found.measures}
+    error = by_name["association_error"]
+    assert error.value is None and "single column" in error.detail and by_name["correlation_error"].value == 0
 
 
 def test_independent_columns_lose_all_associations() -> None:
@@ -189,9 +200,10 @@ def test_independent_columns_lose_all_associations() -> None:
             columns=tuple(Column(name=name, kind="continuous", lower=-50, upper=50) for name in "abc")
         )
         shuffled = pd.DataFrame({name: rng.permutation(frame[name]) for name in frame})
-        real = association(frame, schema)
-        assert association_lost(real, real) == 0.0
-        assert 0.9 < association_lost(real, association(shuffled, schema)) <= 1.0
+        real = association(frame, schema.columns)
+        assert whole(association_lost, real, real) == 0.0
+        made = association(shuffled, schema.columns)
+        assert 0.9 < whole(association_lost, real, made) <= 1.0
 
 
 def test_only_what_is_lost_or_reversed_is_lost() -> None:
@@ -201,14 +213,46 @@ def test_only_what_is_lost_or_reversed_is_lost() -> None:
         matrix, signs = (np.array([[1.0, value], [value, 1.0]]) for value in (r, sign))
         return Association(("x", "y"), matrix, signs)
 
-    assert association_lost(of(0.4), of(0.9)) == 0.0
-    assert association_lost(of(0.4), of(0.4, -1.0)) == 1.0
-    assert association_lost(of(0.4), of(0.1)) == pytest.approx(0.75)
+    assert whole(association_lost, of(0.4), of(0.9)) == 0.0
+    assert whole(association_lost, of(0.4), of(0.4, -1.0)) == 1.0
+    assert whole(association_lost, of(0.4), of(0.1)) == pytest.approx(0.75)
     rng = np.random.default_rng(0)
     x = rng.normal(size=500)
     schema = Schema(columns=tuple(Column(name=name, kind="continuous", lower=-9, upper=9) for name in "ab"))
-    real = association(pd.DataFrame({"a": x, "b": x}), schema)
-    assert association_lost(real, association(pd.DataFrame({"a": x, "b": -x}), schema)) == pytest.approx(1.0)
+    real = association(pd.DataFrame({"a": x, "b": x}), schema.columns)
+    reversed_ = association(pd.DataFrame({"a": x, "b": -x}), schema.columns)
+    assert whole(association_lost, real, reversed_) == pytest.approx(1.0)
+
+
+def test_a_part_of_the_pairs_is_near_all_of_them() -> None:
+    """Would catch pairs of one column scaled up, a matrix of all columns, or a missing sentence."""
+    kinds = [dict(kind="continuous", lower=-9, upper=9, missing=True)] * 2
+    kinds += [dict(kind="categorical", categories=("a", "b", "c"), missing=True)]
+    columns = tuple(Column(name=f"c{i}", **kinds[i % 3]) for i in range(230))
+    schema = Schema(columns=columns)
+
+    def drawn(seed: int, weight: float) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        base = rng.normal(size=(120, 230)) + weight * rng.normal(size=(120, 1))
+        base[rng.random(base.shape) < 0.05] = np.nan
+        words = np.array(["a", "b", "c", None], dtype=object)
+        data = {}
+        for column, values in zip(columns, base.T, strict=True):
+            coded = np.where(np.isnan(values), 3, np.digitize(values, [-1, 1]))
+            data[column.name] = values if column.is_numeric else words[coded]
+        return schema.conform(pd.DataFrame(data)).frame
+
+    tables = (drawn(0, 0.3), drawn(1, 0.9), drawn(2, 0.9))
+    every = association_findings(*tables, schema, group="G")
+    part = association_findings(*tables, schema, blocks(230, np.random.default_rng(3)), group="G")
+    assert not every.parts and len(every.measures) == len(part.measures) == 6
+    (told,) = part.parts
+    assert (told.used, told.total) == (2 * pairs_of(77) + pairs_of(76), pairs_of(230))
+    for one, other in zip(every.measures, part.measures, strict=True):
+        error = float(other.detail.rpartition("standard error of ")[2])
+        assert one.name == other.name and 0 < abs(one.value - other.value) < 4 * error < 0.1 * one.value
+        assert error <= told.error * 1.001
+    assert [len(detail.data.columns) for detail in part.details] == [77, 77]
 
 
 GRADE = Column(name="grade", kind="categorical", categories=("a", "b", "c"), missing=True)
@@ -232,8 +276,8 @@ def test_correlation_error_equals_numpy() -> None:
     made = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("xyz")).assign(sex=rng.integers(0, 2, 150))
     a, b = (np.corrcoef(distance_features(frame, schema).T) for frame in (real, made))
     off = ~np.eye(len(a), dtype=bool)
-    assert correlation_errors(real, [made], schema)[0] == pytest.approx(np.abs(a - b)[off].mean())
-    assert correlation_errors(real, [real], schema)[0] == 0.0
+    assert correlation_errors(real, [made], schema)[0].value == pytest.approx(np.abs(a - b)[off].mean())
+    assert correlation_errors(real, [real], schema)[0].value == 0.0
 
 
 def test_constant_columns_have_no_correlation() -> None:
@@ -241,8 +285,8 @@ def test_constant_columns_have_no_correlation() -> None:
     schema = Schema(columns=tuple(Column(name=name, kind="continuous", lower=0, upper=3) for name in "xy"))
     constant = pd.DataFrame({"x": [0.1] * 7, "y": np.linspace(0, 1, 7)})
     tied = pd.DataFrame({"x": np.linspace(0, 1, 7), "y": np.linspace(0, 1, 7)})
-    assert correlation_errors(constant, [constant], schema)[0] == 0.0
-    assert correlation_errors(tied, [constant], schema)[0] == pytest.approx(1.0)
+    assert correlation_errors(constant, [constant], schema)[0].value == 0.0
+    assert correlation_errors(tied, [constant], schema)[0].value == pytest.approx(1.0)
 
 
 def test_correlations_of_a_large_table_are_numpys_in_little_memory() -> None:
@@ -256,7 +300,7 @@ def test_correlations_of_a_large_table_are_numpys_in_little_memory() -> None:
     values = distance_features(frame, schema)
     varies = values.std(axis=0) > 1e-12
     tracemalloc.start()
-    found = _correlations(frame, schema)
+    found = _correlations(frame, schema.columns)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.allclose(found[varies][:, varies], np.corrcoef(values[:, varies], rowvar=False))

@@ -10,12 +10,15 @@ import pytest
 from compared import conformed
 
 import dpsynth.evaluation.similarity.discriminator as discriminator
+import dpsynth.evaluation.similarity.pairs as pairs
 from dpsynth.errors import InputError
-from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.association_errors import correlation_errors
 from dpsynth.evaluation.similarity.columns import cell_counts
 from dpsynth.evaluation.similarity.evaluator import similarity
+from dpsynth.evaluation.tables import sampled
+from dpsynth.report.page.similarity import _associations
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -80,8 +83,8 @@ def test_numbers_so_far_are_kept_and_baselines_stand_beside() -> None:
         }
         return {name: 0.5 * float(np.abs(p - q).sum()) for name, (p, q) in shares.items()}
 
-    assert found["correlation_error"].value == correlation_errors(train, [made], SCHEMA)[0]
-    assert found["correlation_error_baseline"].value == correlation_errors(train, [test], SCHEMA)[0]
+    assert found["correlation_error"].value == correlation_errors(train, [made], SCHEMA)[0].value
+    assert found["correlation_error_baseline"].value == correlation_errors(train, [test], SCHEMA)[0].value
     for name, value in distances(made).items():
         assert found[f"tvd[{name}]"].value == pytest.approx(value)
     assert found["tvd_mean"].value == pytest.approx(np.mean(list(distances(made).values())))
@@ -198,3 +201,20 @@ def test_the_schemas_own_rules_and_formulas_are_checked() -> None:
         "constraint_violations_synthetic[y = 2 * x]": (0.25, False),
         "constraint_violations_train[y = 2 * x]": (0.0, True),
     }
+
+
+def test_many_columns_are_compared_by_a_part_of_their_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch an evaluation that scores all pairs of any table, or a part where all were asked for."""
+    monkeypatch.setattr(pairs, "ALL_PAIRS", 4)
+    monkeypatch.setattr(pairs, "_MOST", 3)
+    rng = np.random.default_rng(0)
+    made, train = table(rng, 200), table(rng, 200)
+    found = compared(made, train, None, rng=rng)
+    assert [(part.used, part.total, part.unit) for part in found.parts] == [(4, 10, "pairs of columns")]
+    assert "a random 4 of 10 pairs of columns" in named(found)["association_error"].detail
+    assert not compared(made, train, None, rng=rng, records="all").parts
+    detail = Detail("parts", "parts", True, {"rows": [vars(part) for part in found.parts]})
+    (sentence,) = sampled(Evaluation((), details=(detail,)))
+    assert sentence.startswith("Comparing associations used a random 4 of 10 pairs of columns. This adds a")
+    page = "".join(str(block) for block in _associations(Evaluation((), details=found.details)))
+    assert "The heat maps show 3 of 5 columns, chosen at random." in page
