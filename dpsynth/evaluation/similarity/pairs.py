@@ -67,7 +67,7 @@ def pair_mean(top: Floats, bottom: Floats, pairs: int) -> PairMean | None:
     --------
     >>> pair_mean(np.array([0.1, 0.3]), np.ones(2), 2)
     PairMean(value=0.2, error=None)
-    >>> pair_mean(np.array([0.1, 0.3]), np.ones(2), 4).error.round(3)
+    >>> round(pair_mean(np.array([0.1, 0.3]), np.ones(2), 4).error, 3)
     0.071
     """
     total = float(bottom.sum())
