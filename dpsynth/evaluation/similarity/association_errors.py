@@ -288,38 +288,49 @@ def _width(column: Column) -> int:
     return 3 if column.incomplete else 1
 
 
-def _correlations(frame: pd.DataFrame, columns: Sequence[Column]) -> NDArray[np.float64]:
-    """Correlations of the encoded columns, from a sparse table: a record has one number a column, or two."""
-    points = _sparse(frame, columns)
-    products = (points.T @ points).toarray()
-    sums = np.asarray(points.sum(axis=0)).ravel()
-    scatter = products - np.outer(sums, sums) / len(frame)
+def _correlations(frame: pd.DataFrame, columns: Sequence[Column]) -> Floats:
+    """Correlations of the encoded columns: numbers in a dense table, ones of categories in a sparse one."""
+    numbers, ones, places = _encoded(frame, columns)
+    mixed = np.asarray(ones.T @ numbers)
+    products = np.block([[numbers.T @ numbers, mixed.T], [mixed, (ones.T @ ones).toarray()]])
+    sums = np.append(numbers.sum(axis=0), np.asarray(ones.sum(axis=0)).ravel())
+    scatter = np.empty_like(products)
+    scatter[np.ix_(places, places)] = products - np.outer(sums, sums) / len(frame)
     norms = np.sqrt(np.maximum(scatter.diagonal(), 0.0))
     # Rounding leaves a constant column with a norm of a few ulp instead of 0.
     varies = norms > 1e-9 * np.sqrt(len(frame))
     scale = np.where(varies, norms, np.inf)
     scatter /= scale[:, None]
     scatter /= scale
-    return np.asarray(scatter)
+    return scatter
 
 
-def _sparse(frame: pd.DataFrame, columns: Sequence[Column]) -> Any:
-    """The columns of ``distance_features``, numbers less their mean, which keeps the digits of products."""
-    from scipy.sparse import csr_matrix, hstack
+def _encoded(frame: pd.DataFrame, columns: Sequence[Column]) -> tuple[Floats, Any, NDArray[np.intp]]:
+    """The columns of ``distance_features``: numbers less their mean, ones, and the places of both.
 
-    ones, rows = np.ones(len(frame)), np.arange(len(frame))
-    blocks = []
+    The mean is taken away to keep the digits of products.
+    """
+    from scipy.sparse import csr_matrix
+
+    numbers, codes = [], []  # each code is the column of a one
+    places: tuple[list[int], list[int]] = ([], [])
     for column in columns:
         if column.is_categorical:
-            codes = category_codes(column, frame[column.name])
-            size = len(column.categories)
-            cells = rows, np.where(codes < 0, size, codes)
-            blocks.append(csr_matrix((ones, cells), shape=(len(frame), size + column.missing)))
-            continue
-        unit = unit_values(column, frame[column.name])
-        absent = np.isnan(unit)
-        unit = np.where(absent, 0.5, unit)
-        blocks.append(csr_matrix((unit - unit.mean())[:, None]))
-        if column.incomplete:
-            blocks.append(csr_matrix((ones, (rows, absent)), shape=(len(frame), 2)))
-    return hstack(blocks, format="csr")
+            labels = category_codes(column, frame[column.name])
+            own, size = np.where(labels < 0, len(column.categories), labels), _width(column)
+        else:
+            unit = unit_values(column, frame[column.name])
+            absent = np.isnan(unit)
+            unit = np.where(absent, 0.5, unit)
+            numbers.append(unit - unit.mean())
+            places[0].append(len(places[0]) + len(places[1]))
+            own, size = absent, _width(column) - 1
+        if size:
+            codes.append((own + len(places[1])).astype(np.int32))
+            start = len(places[0]) + len(places[1])
+            places[1].extend(range(start, start + size))
+    n, width = len(frame), len(places[1])
+    cells = np.stack(codes, axis=1).ravel() if codes else np.empty(0, np.int32)
+    ones = csr_matrix((np.ones(len(cells)), cells, np.arange(n + 1) * len(codes)), shape=(n, width))
+    dense = np.stack(numbers, axis=1) if numbers else np.empty((n, 0))
+    return dense, ones, np.array(places[0] + places[1])
