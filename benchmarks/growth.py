@@ -1,15 +1,17 @@
-"""How the time of a fit, a sample and an evaluation grows with rows and columns.
+"""How time and memory of a fit, a sample and an evaluation grow with rows and columns, beside MST and AIM.
 
-    python benchmarks/growth.py --out FOLDER [--rows 10000 100000] [--columns 10 50] [--limit 1800]
+    python benchmarks/growth.py --out FOLDER [--rows 100000 1000000] [--columns 10 50] [--peers PYTHON]
 
-Every cell (rows, columns) is a process of its own: a made-up table of that size (half numbers, a fifth
-categories, the rest whole numbers and stages, a tenth of the columns with missing values, a binary
-outcome), a fit at epsilon 3 of the base model alone, of the default and of base model and 200 critic steps, a
-sample of as many rows from each, and an evaluation against rows that were not fitted. Finished cells are kept
-in FOLDER, and the same command carries out what is missing; a cell that the limit stopped counts as finished
-until its file is removed. Times are processor seconds of all threads, which a loaded machine moves less than
-seconds on the wall; both are kept. Writes benchmarks/results/growth.md with exponents (slopes of log time by
-least squares) of all cells in FOLDER.
+Every cell is a process of its own with one thread of BLAS. It makes a table of n rows and d columns: half
+numbers, a fifth categories, the rest whole numbers and stages, and a binary outcome. A tenth of the columns
+has missing values. Then come a fit at epsilon 3 and a sample of n rows, by the base model alone and by the
+default, and an evaluation against n / 4 other rows. MST and AIM are those of dpmm, in the Python that
+``--peers`` names (pins: benchmarks/peers/environments/dpmm.txt). Each is a process of its own that fits and
+samples. Larger tables are left out once it has not ended.
+
+``--limit`` is in seconds of processor time for a process, and ``--memory`` in GB of its address space. A cell
+that has reached one is kept with what it finished, until its file is removed. The same command carries out
+what is missing in FOLDER, and writes benchmarks/results/growth.md from all that FOLDER holds.
 """
 
 from __future__ import annotations
@@ -17,24 +19,29 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
+import resource
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import dpsynth
+from benchmarks.peers.processes import run
+from benchmarks.peers.tables import as_numbers, public_facts
 from dpsynth.files.rounds import ROUNDS, carry_out
+from dpsynth.synthesis.default_rules import MOST_NUMBERS, numbers_of
 from dpsynth.table import Column, Schema
 
 RESULTS = Path(__file__).parent / "results" / "growth.md"
-ARMS: dict[str, dict[str, object]] = {
-    "base model alone": {"pairwise_statistics": False, "training_steps": 0},
-    "default": {},
-    "200 steps": {"pairwise_statistics": False, "training_steps": 200},
-}
+FITS = Path(__file__).parent / "peers" / "fits"
+EPSILON = 3.0
+ARMS: dict[str, dict[str, object]] = {"base model alone": {"pairwise_statistics": False}, "default": {}}
+PEERS = {"MST": "mst", "AIM": "aim"}
 STAGES = (*(f"{stage}, {arm}" for arm in ARMS for stage in ("fit", "sample")), "evaluate")
 SITES = tuple(f"site {i}" for i in range(8))
 
@@ -66,54 +73,69 @@ def made_up(n: int, d: int, seed: int = 0) -> tuple[pd.DataFrame, Schema]:
     return pd.DataFrame(data), schema
 
 
-def cell(n: int, d: int) -> dict[str, dict[str, float]]:
-    """Times of all stages for one size."""
+def cell(n: int, d: int) -> None:
+    """Print seconds and peak memory of each stage for one size, a line of JSON each."""
     train, schema = made_up(n, d, seed=0)
     test, _ = made_up(max(n // 4, 1000), d, seed=1)
-    found: dict[str, dict[str, float]] = {}
 
-    def timed(name: str, work):
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         start, used = time.perf_counter(), time.process_time()
         answer = work()
-        found[name] = {"wall_s": time.perf_counter() - start, "cpu_s": time.process_time() - used}
-        print(json.dumps({name: found[name]}), file=sys.stderr, flush=True)
+        seconds = {"wall_s": time.perf_counter() - start, "cpu_s": time.process_time() - used}
+        peak = peak_of(Path("/proc/self/status").read_text())
+        print(json.dumps({name: seconds | {"peak_gb": peak}}), flush=True)
         return answer
 
     for name, options in ARMS.items():
-        model = dpsynth.DPWGANGP(3.0, **options, random_state=0)
+        if name == "default" and sum(numbers_of(schema)) > MOST_NUMBERS:
+            continue  # the default is then the base model alone
+        model = dpsynth.DPWGANGP(EPSILON, **options, random_state=0)
         timed(f"fit, {name}", lambda model=model: model.fit(train, schema=schema))
         drawn = timed(f"sample, {name}", lambda model=model: model.sample(n, random_state=0))
     timed("evaluate", lambda: dpsynth.evaluate(drawn, train=train, test=test, schema=schema, seed=0))
-    return found
 
 
 def peak_of(text: str) -> float:
     return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024 / 1e9  # type: ignore[index]
 
 
-def in_own_process(task: tuple[int, int, float]) -> dict[str, object]:
-    """A cell in a process of its own; what is not done when the limit has passed is left out."""
-    n, d, limit = task
-    command = [sys.executable, __file__, "--cell", str(n), str(d)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-    except subprocess.TimeoutExpired as late:
-        said = late.stderr if isinstance(late.stderr, str) else (late.stderr or b"").decode()
-        return {"n": n, "d": d, "stages": stages_in(said), "stopped": f"after {limit:.0f} s"}
-    record: dict[str, object] = {"n": n, "d": d, "stages": stages_in(done.stderr)}
-    if done.returncode:
-        record["stopped"] = done.stderr.strip().splitlines()[-1][:200]
-    else:
-        record["peak_gb"] = float(done.stdout.split()[-1])
-    return record
+def ours(task: tuple[int, int, float, float]) -> dict[str, object]:
+    """A cell in a process of its own. What is not done when it is stopped is left out."""
+    n, d, limit, memory = task
+    command = [sys.executable, __file__, "--cell", str(n), str(d), "--memory", str(memory)]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        ended = run(command, folder=folder, limit=limit, python_path=str(Path(__file__).parents[1]))
+        lines = (folder / "stdout.txt").read_text().splitlines()
+    stages: dict[str, Any] = {}
+    for line in lines:
+        stages |= json.loads(line)
+    return _record(n, d, "ours", stages, ended.failed)
 
 
-def stages_in(text: str) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for line in text.splitlines():
-        if line.startswith('{"'):
-            found |= json.loads(line)
-    return found
+def peer(task: tuple[int, int, float, str, str]) -> dict[str, object]:
+    """Fit and sample by MST or AIM, on public cells' facts as in the comparison of peers."""
+    n, d, limit, name, python = task
+    frame, schema = made_up(n, d, seed=0)
+    told = {"epsilon": EPSILON, "delta": n**-1.5, "n": n, "rows": n, "seed": 0}
+    told |= {"options": {"method": PEERS[name]}, "columns": public_facts(schema), "outcome": None}
+    stages = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        as_numbers(frame, schema).to_csv(folder / "train.csv", index=False)
+        (folder / "task.json").write_text(json.dumps(told))
+        ended = run([python, str(FITS / "fit_dpmm.py"), place], folder=folder, limit=limit)
+        if ended.failed is None:
+            found = json.loads((folder / "result.json").read_text())
+            peak = found["peak_mib"] * 2**20 / 1e9
+            stages[name] = {"wall_s": found["seconds"], "cpu_s": found["cpu_seconds"], "peak_gb": peak}
+    return _record(n, d, name, stages, ended.failed)
+
+
+def _record(n: int, d: int, who: str, stages: dict[str, Any], stopped: str | None) -> dict[str, object]:
+    record = {"n": n, "d": d, "who": who, "stages": stages, "version": dpsynth.__version__}
+    return record if stopped is None else record | {"stopped": stopped}
 
 
 def slope(sizes: list[int], times: list[float]) -> str:
@@ -123,76 +145,91 @@ def slope(sizes: list[int], times: list[float]) -> str:
     return f"{np.polyfit(np.log(sizes), np.log(times), 1)[0]:.2f}"
 
 
-def page(records: list[dict]) -> str:
+def page(records: list[dict[str, Any]]) -> str:
     """The Markdown page of all cells."""
-    rows, columns = sorted({r["n"] for r in records}), sorted({r["d"] for r in records})
-    by_size = {(r["n"], r["d"]): r for r in records}
-
-    def seconds(stage: str, n: int, d: int) -> float | None:
-        return by_size.get((n, d), {}).get("stages", {}).get(stage, {}).get("cpu_s")
-
+    versions = ", ".join(sorted({record["version"] for record in records}))
     lines = [
-        "# Growth of time with rows and columns",
+        "# Growth of time and memory with rows and columns",
         "",
-        "Made by `python benchmarks/growth.py` (one process a cell; processor seconds of all threads, and",
-        "seconds on the wall in brackets; the machine was shared, so the former are the ones to compare).",
-        "Exponents are slopes of log processor time by least squares; a fit's fixed part (compiling the",
-        "program, choosing noise) makes them small where tables are small.",
+        f"Made by `python benchmarks/growth.py` (dpsynth {versions}, epsilon {EPSILON:g}, one thread of",
+        "BLAS). Entries are seconds of processor time and the stage's peak memory in GB, tables included.",
+        "Other work shared the machine, so time on the wall is left out. Exponents are slopes of log time by",
+        "least squares. Fixed parts, such as choosing the noise, make them small where tables are small.",
+        "",
+        f"The default equals the base model alone if columns have more than {MOST_NUMBERS} numbers together.",
+        "The table of 200 columns has. Slow steps of an evaluation read a random part of a large table.",
     ]
     for stage in STAGES:
-        lines += ["", f"## {stage}", ""]
-        lines.append("| columns | " + " | ".join(f"n = {n:,}" for n in rows) + " | exponent in n |")
-        lines.append("|---:|" + "---:|" * (len(rows) + 1))
-        for d in columns:
-            cells, sizes, times = [], [], []
-            for n in rows:
-                used = seconds(stage, n, d)
-                if used is None:
-                    cells.append(by_size.get((n, d), {}).get("stopped", "not run"))
-                    continue
-                cells.append(f"{used:.1f} ({by_size[n, d]['stages'][stage]['wall_s']:.1f})")
-                sizes.append(n)
-                times.append(used)
-            lines.append(f"| {d} | " + " | ".join(cells) + f" | {slope(sizes, times)} |")
-        across = []
-        for n in rows:
-            pairs = [(d, used) for d in columns if (used := seconds(stage, n, d)) is not None]
-            across.append(slope([d for d, _ in pairs], [used for _, used in pairs]))
-        lines.append("| exponent in columns | " + " | ".join(across) + " | |")
-    peaks = [f"n = {r['n']:,}, d = {r['d']}: {r['peak_gb']:.1f} GB" for r in records if "peak_gb" in r]
-    lines += ["", f"Peak memory of the process: {'; '.join(peaks)}."]
+        lines += ["", f"## {stage}", "", *_table(stage, [r for r in records if r["who"] == "ours"])]
+    lines += ["", "## Peers: fit and sample together", ""]
+    lines += ["MST and AIM of dpmm, on the same tables."]
+    for name in PEERS:
+        lines += ["", f"### {name}", "", *_table(name, [r for r in records if r["who"] == name])]
     return "\n".join(lines) + "\n"
+
+
+def _table(stage: str, records: list[dict[str, Any]]) -> Iterator[str]:
+    rows, columns = sorted({r["n"] for r in records}), sorted({r["d"] for r in records})
+    found = {(r["n"], r["d"]): r for r in records}
+    times = {size: r["stages"][stage]["cpu_s"] for size, r in found.items() if stage in r["stages"]}
+
+    def entry(n: int, d: int) -> str:
+        if (n, d) not in found:
+            return "not run"
+        if (n, d) in times:
+            return f"{times[n, d]:,.1f} s, {found[n, d]['stages'][stage]['peak_gb']:.1f} GB"
+        return str(found[n, d].get("stopped", "–"))
+
+    yield "| columns | " + " | ".join(f"n = {n:,}" for n in rows) + " | exponent in n |"
+    yield "|---:|" + "---:|" * (len(rows) + 1)
+    for d in columns:
+        known = [n for n in rows if (n, d) in times]
+        exponent = slope(known, [times[n, d] for n in known])
+        yield f"| {d} | " + " | ".join(entry(n, d) for n in rows) + f" | {exponent} |"
+    across = []
+    for n in rows:
+        known = [d for d in columns if (n, d) in times]
+        across.append(slope(known, [times[n, d] for d in known]))
+    yield "| exponent in columns | " + " | ".join(across) + " | |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="folder of finished cells")
-    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--columns", type=int, nargs="+", default=[10, 50, 200])
-    parser.add_argument("--limit", type=float, default=3600, help="seconds a cell may take")
+    parser.add_argument("--peers", help="Python of an environment with dpmm; without it, no peers")
+    parser.add_argument("--limit", type=float, default=3600, help="processor seconds a process may take")
+    parser.add_argument("--memory", type=float, default=16, help="GB of address space of one of our cells")
     parser.add_argument("--cell", type=int, nargs=2, help="measure this one only, and print it")
-    parser.add_argument("--no-write", action="store_true", help="print the page only")
     given = parser.parse_args()
     if given.cell:
+        most = int(given.memory * 1e9)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         cell(*given.cell)
-        print(peak_of(Path("/proc/self/status").read_text()))
         return
     if given.out is None:
         parser.error("--out must name a folder for finished cells")
     sizes = sorted(((n, d) for n in given.rows for d in given.columns), key=lambda size: size[0] * size[1])
-    tasks = {f"{n}x{d}": (n, d, given.limit) for n, d in sizes}
-    carry_out(
-        in_own_process,
-        tasks,
-        folder=given.out,
-        settings={"benchmark": "growth"},
-        on_round=lambda done, total, label, took: print(f"{done}/{total} {label} {took:.0f} s", flush=True),
-    )
-    kept = sorted((given.out / ROUNDS).glob("*.json"))
-    text = page([json.loads(path.read_text()) for path in kept])
+    for n, d in sizes:
+        _carried(given.out, ours, f"ours-{n}x{d}", (n, d, given.limit, given.memory))
+        for name in PEERS if given.peers else ():
+            if not any(r["who"] == name and "stopped" in r for r in _kept(given.out)):
+                _carried(given.out, peer, f"{name}-{n}x{d}", (n, d, given.limit, name, given.peers))
+    text = page(_kept(given.out))
     print(text)
-    if not given.no_write:
-        RESULTS.write_text(text, encoding="utf-8")
+    RESULTS.write_text(text, encoding="utf-8")
+
+
+def _carried(out: Path, work: Callable[[Any], dict[str, object]], label: str, task: Any) -> None:
+    def told(done: int, total: int, label: str, took: float) -> None:
+        print(f"{label} {took:.0f} s", flush=True)
+
+    carry_out(work, {label: task}, folder=out, settings={"benchmark": "growth"}, on_round=told)
+
+
+def _kept(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((out / ROUNDS).glob("*.json"))]
 
 
 if __name__ == "__main__":
