@@ -53,6 +53,8 @@ def similarity(
     schema, level = tables.schema, settings.level
     limit = settings.most(schema, COMPARED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
+    # First of all draws: those below are as many as real records make them, and a heat map names the columns.
+    scored = None if settings.records == "all" else blocks(len(schema), rng)
 
     def against(other: pd.DataFrame) -> list[ColumnDifference]:
         return [compare_column(train[c.name], other[c.name], c, rng=rng, level=level) for c in schema.columns]
@@ -61,7 +63,6 @@ def similarity(
     baseline = None if test is None else against(test)
     progress(0.15)
     measures = [*_means(columns, baseline)]
-    scored = None if settings.records == "all" else blocks(len(schema), rng)
     pairs = association_findings(synthetic, train, test, schema, scored, group=GROUP)
     measures += pairs.measures
     progress(0.3)
