@@ -207,7 +207,7 @@ def association_findings(
     add("correlation_error", encoded[0], "mean |difference| of encoded correlations")
     if test is not None:
         add("correlation_error_baseline", encoded[1], held_out)
-    error = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio), all pairs of columns"
+    error = "mean |difference| of associations (Pearson, Cramér's V, correlation ratio) of pairs of columns"
     lost = "part of the strength of associations that is lost or reversed, 1 for independent columns"
     scores = (
         ("association_error", association_error, error, "a single column"),
