@@ -31,6 +31,8 @@ from dpsynth.table.schema import Schema
 
 # Share of n_public by which the number of rows may differ from it.
 _N_TOLERANCE = 0.1
+# Sums of more records may not be exact: of fractions in steps of 2^-24, or of products in steps of 2^-34.
+_MOST_ROWS = 400_000_000
 # Noise of a count, as a share of all records, from which on little of a table is left.
 _MOST_NOISE = 0.1
 
@@ -144,7 +146,7 @@ def tell_few_records(
 
 
 def check_rows(rows: int, schema: TableSchema, *, accept: bool, of: str = "rows") -> None:
-    """Refuse fewer than two rows, or a number far from ``n_public``, before any budget is used.
+    """Refuse too few or too many rows, or a number far from ``n_public``, before any budget is used.
 
     Everything is scaled to ``n_public``. A part drawn record by record differs from its expected number n by
     at most 4 sqrt(n), except in 1 case of 10,000. A tenth allows for a registry that grows. The whole table's
@@ -153,6 +155,11 @@ def check_rows(rows: int, schema: TableSchema, *, accept: bool, of: str = "rows"
     """
     if rows < 2:
         raise DataError(f"the table to fit must have at least 2 {of}, got {rows} (confidential)")
+    if rows > _MOST_ROWS:
+        raise DataError(
+            f"the table to fit has {rows:,} {of} (confidential), and sums are exact for at most "
+            f"{_MOST_ROWS:,}: fit a random part of them"
+        )
     if schema.n_public is None:
         return
     n = schema.n_public

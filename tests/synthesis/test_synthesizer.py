@@ -17,11 +17,13 @@ from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
 from dpsynth.files import storage
-from dpsynth.mechanism.noise import secure_generator
+from dpsynth.mechanism.noise import STEP, secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.training import initial_state
+from dpsynth.releases.features import PRODUCT_STEP
 from dpsynth.synthesis import fit
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
+from dpsynth.synthesis.check_inputs import check_rows
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.column import TEXT_DTYPE
 
@@ -266,6 +268,14 @@ def test_a_table_of_fewer_than_two_rows_is_refused_before_anything_is_spent(rows
     with pytest.raises(DataError, match=rf"at least 2 rows, got {rows} \(confidential"):
         model.fit(table(rows), schema=SCHEMA.with_n_public(n_public), accept_n_public=True)
     assert not hasattr(model, "ledger_")
+
+
+def test_more_rows_than_exact_sums_hold_are_refused():
+    """Catches a budget spent on a table whose sums of fractions or of products are too large to be exact."""
+    check_rows(400_000_000, SCHEMA.with_n_public(400_000_000), accept=False)
+    with pytest.raises(DataError, match=r"400,000,001 rows \(confidential\), and sums are exact"):
+        check_rows(400_000_001, SCHEMA.with_n_public(400_000_000), accept=True)
+    assert 400_000_000 / STEP < 2**53 and 400_000_000 / PRODUCT_STEP < 2**63
 
 
 @pytest.mark.parametrize("n_public", [None, 30])
