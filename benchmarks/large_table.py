@@ -1,47 +1,63 @@
-"""A table larger than memory: fitted by its base model and sampled again, on Dask workers of little memory.
+"""Fit and sample a table larger than a worker's memory: 10^7 records x 20 columns on two workers of 2 GB.
 
-    python benchmarks/large_table.py --rows 10000000 --workers 2 --memory 2GB --folder /tmp/large
-    python benchmarks/large_table.py --patients 100000 --workers 2 --memory 2GB --folder /tmp/large
+    python benchmarks/large_table.py --folder /tmp/large
+    python benchmarks/large_table.py --folder /tmp/large --patients 100000
 
-Makes a table of 20 mixed columns (numbers with and without steps, counts, stages, codes, an outcome, missing
-values that hang together) in Parquet files, fits it at epsilon 1 without critic steps and samples as
-many records into parts. Prints times and peak memory (VmHWM of each process, so that what was held for a
-pairwise statistic counts). One file is counted in memory as well: every count must be the same. Writes
-benchmarks/results/large_table.md.
+The table is made up, part by part, and kept in the folder. The fit is the default one, with studies. In the
+middle of a pass over the records one worker is ended by SIGKILL, and one in the middle of the sample. A process
+of its own then reads the whole table into memory and makes the same fit with the same noise. The two saved
+models must be equal, but for keys that are drawn at random. It also draws the parts of the sample that the
+ended worker was at: the files must be equal. Writes benchmarks/results/large_table.md.
 
 With --patients, the table holds 1 to 19 rows of each patient, 10 in the mean, in files of 10,000 patients.
-The same fit is also made in memory, by a process of its own. Writes benchmarks/results/large_patients.md.
+Writes benchmarks/results/large_patients.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import shutil
+import signal
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import psutil
 
 import dpsynth
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.cluster import connected, each
 from dpsynth.releases import PartitionedRecords
-from dpsynth.releases.bins import GridAxis
-from dpsynth.releases.marginals import make_grids
-from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis.partitioned import Part, draw_part, plan_parts
 from dpsynth.table import Column, Schema
-from dpsynth.table.parquet import ParquetTable, Reader
+from dpsynth.table.parquet import ParquetTable
 from dpsynth.table.patients import PatientSchema, TableSchema
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 RESULTS = Path(__file__).parent / "results"
 ROWS_A_FILE, ROW_GROUP = 250_000, 125_000
 PATIENTS_A_FILE, MOST_ROWS = 10_000, 20
+#: of the noise of both fits, and the statistic during which a worker is ended
+SEED, KILLED = 11, "pairwise statistics"
+STUDIES = [
+    "logistic: died ~ age + sex + log(creatinine)",
+    "linear: sodium ~ age + albumin + diabetes",
+    {"name": "survival", "model": "cox: (days, died) ~ age + log(crp) + smoker"},
+]
+PATIENT_STUDIES = ["linear: systolic ~ age + hdl", "logistic: smoker ~ age + sex"]
 LABS = {
     "sodium": (100, 180, 0, 138, 5),
     "potassium": (1, 9, 1, 4.1, 0.5),
@@ -184,34 +200,101 @@ def make_table(folder: Path, n: int, patients: bool, workers: int) -> int:
     return files
 
 
-def fit_in_memory(folder: Path, schema: TableSchema) -> tuple[float, float, float]:
-    """Seconds by the clock and of a processor, and the peak of memory, of the same fit without workers."""
-    start, used = time.perf_counter(), time.process_time()
-    dpsynth.DPWGANGP(1.0, training_steps=0).fit(pd.read_parquet(folder), schema=schema)
-    return time.perf_counter() - start, time.process_time() - used, peak()
+@dataclass(frozen=True)
+class Used:
+    """What a process used until now: seconds of a processor, and the most memory that it has held, in GB."""
+
+    seconds: float
+    peak: float
+
+    @classmethod
+    def by(cls, process: int) -> Used:
+        times = psutil.Process(process).cpu_times()
+        status = Path(f"/proc/{process}/status").read_text()
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024 / 1e9  # type: ignore[index]
+        return cls(times.user + times.system, peak)
 
 
-def peak() -> float:
-    """The most memory that this process has held, in GB."""
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024 / 1e9  # type: ignore[index]
+class Workers:
+    """The workers of a client, what they have used, and those that were ended."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.ended: list[Used] = []
+        self.start, self.seconds = time.perf_counter(), self.all_seconds()
+
+    def used(self) -> list[Used]:
+        return [*map(Used.by, self.client.run(os.getpid).values()), *self.ended]
+
+    def all_seconds(self) -> float:
+        return sum(used.seconds for used in [*self.used(), Used.by(os.getpid())])
+
+    def lap(self, name: str) -> str:
+        """A line about what was done since the last one."""
+        peaks = ", ".join(f"{used.peak:.2f} GB" for used in self.used())
+        line = (
+            f"| {name} | {time.perf_counter() - self.start:.0f} s | {self.all_seconds() - self.seconds:.0f} s "
+            f"| {peaks} | {Used.by(os.getpid()).peak:.2f} GB |"
+        )
+        print(line, file=sys.stderr)
+        self.start, self.seconds = time.perf_counter(), self.all_seconds()
+        return line
+
+    def end_one(self, parts: int, ready: Callable[[], bool]) -> tuple[str, list[int]]:
+        """End a worker when it is ``ready`` and half of the parts are done. Says when, and at which parts."""
+        while self.client.status == "running":
+            time.sleep(0.02)
+            states = [state.status for key, state in [*self.client.futures.items()] if _is_part(key)]
+            if not ready() or not 0 < states.count("pending") <= (parts + 1) // 2:
+                continue
+            at = {where: [*filter(_is_part, keys)] for where, keys in self.client.processing().items()}
+            where = next((where for where, keys in at.items() if keys), None)
+            if where is None:
+                continue
+            process = self.client.run(os.getpid, workers=[where])[where]
+            self.ended.append(Used.by(process))
+            os.kill(process, signal.SIGKILL)
+            told = f"after {time.perf_counter() - self.start:.0f} s, with {states.count('pending')} of {parts} parts left"
+            print("ended", process, told, file=sys.stderr)
+            return told, [int(key.rsplit("-", 1)[1]) for key in at[where]]
+        raise CancelledError
 
 
-def same_counts(folder: Path, schema: TableSchema, client: object) -> tuple[int, int]:
-    """Tables and cells of one file that were compared with the counts of the same file in memory."""
-    file = sorted(folder.glob("*.parquet"))[0]
-    axes = [GridAxis(grid) for grid in make_grids(schema.levels)]
-    tables = [*((axis,) for axis in axes), *combinations(axes[:6], 2)]
-    answers = []
-    for records in (
-        PartitionedRecords(ParquetTable(file), schema, client),
-        FrameRecords(Reader(schema).records(pd.read_parquet(file))),
-    ):
-        with records.opened():
-            answers.append(records.counts(tables))
-    for one, other in zip(*answers, strict=True):
-        assert np.array_equal(one, other)
-    return len(tables), sum(table.size for table in answers[0])
+def _is_part(key: object) -> bool:
+    return str(key).startswith("_apply-")
+
+
+def in_memory(
+    folder: Path, schema: TableSchema, model: Path, sample: Path, at: list[Part]
+) -> tuple[float, Used]:
+    """Fit and save the same model without workers, and draw parts of its sample. Seconds, and what it used."""
+    start = time.perf_counter()
+    fitted = estimator(schema).fit(pd.read_parquet(folder), schema=schema)
+    took = time.perf_counter() - start, Used.by(os.getpid())
+    fitted.save(model, replace=True)
+    sample.mkdir(exist_ok=True)
+    for part in at:
+        draw_part(part, fitted.model_, sample, None)
+    return took
+
+
+def estimator(schema: TableSchema) -> dpsynth.DPWGANGP:
+    studies = PATIENT_STUDIES if isinstance(schema, PatientSchema) else STUDIES
+    return dpsynth.DPWGANGP(1.0, studies=studies, random_state=SEED)
+
+
+def equal_models(one: Path, other: Path) -> str:
+    """How much of two saved models was compared. Raises AssertionError if they differ."""
+    texts = [(folder / "model.json").read_text() for folder in (one, other)]
+    # keys are drawn at random, and the record's checksum is of them too
+    without = [re.sub(r'"[0-9a-f]{16}"|"sha256": "[0-9a-f]{64}"', "", text) for text in texts]
+    assert without[0] == without[1], "the models' records differ"
+    with np.load(one / "model.npz") as arrays, np.load(other / "model.npz") as others:
+        assert arrays.files == others.files
+        assert all(arrays[name].tobytes() == others[name].tobytes() for name in arrays.files)
+        numbers = sum(arrays[name].size for name in arrays.files)
+        entries = len(json.loads(texts[0])["ledger"]["entries"])
+        return f"{len(arrays.files)} arrays of {numbers:,} numbers, {entries} ledger entries and all settings"
 
 
 def size_of(folder: Path) -> float:
@@ -224,66 +307,58 @@ def main() -> None:
     parser.add_argument("--patients", type=int, help="patients with several rows, in place of --rows")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", default="2GB")
-    parser.add_argument("--folder", type=Path, required=True, help="for the table and the sample")
+    parser.add_argument("--folder", type=Path, required=True, help="for the table, the models and the sample")
     parser.add_argument("--no-write", action="store_true", help="print the table only")
     given = parser.parse_args()
     several, n = given.patients is not None, given.patients or given.rows
     schema: TableSchema = schema_of_patients(n) if several else schema_of(n)
     kind = "patients" if several else "rows"
-    source, sample = given.folder / f"{kind}-{n}", given.folder / f"sample-{kind}-{n}"
+    source, sample, again, model, alone = (
+        given.folder / f"{name}-{kind}-{n}" for name in ("table", "sample", "again", "model", "alone")
+    )
     files = make_table(source, n, several, given.workers)
-    took: dict[str, float] = {}
-    busy: dict[str, float] = {}
-    peaks: dict[str, list[float]] = {}
-    start, used = 0.0, 0.0
-
-    def processor() -> float:
-        return sum(client.run(time.process_time).values()) + time.process_time()
-
-    def lap(name: str) -> None:
-        nonlocal start, used
-        took[name], busy[name] = time.perf_counter() - start, processor() - used
-        peaks[name] = [*sorted(client.run(peak).values()), peak()]
-        print(name, took[name], busy[name], peaks[name], file=sys.stderr)
-        start, used = time.perf_counter(), processor()
-
-    with connected(workers=given.workers, memory=given.memory) as client:
+    ledger, lines, ended = Ledger(), [], []
+    with ThreadPoolExecutor(1) as side, connected(workers=given.workers, memory=given.memory) as client:
         records = PartitionedRecords(ParquetTable(source), schema, client)
-        start, used = time.perf_counter(), processor()
-        model = dpsynth.DPWGANGP(1.0, training_steps=0).fit(records, schema=schema)
-        lap("fit")
-        model.sample_to_parts(sample, n, client=client, partitions=files, replace=True)
-        lap("sample")
-        tables, cells = same_counts(source, schema, client)
-        assert PartitionedRecords(ParquetTable(sample), schema, client).check() == n
-    names = ", ".join(dict.fromkeys(entry.name for entry in model.ledger_.entries))
-    lines = [
-        f"# {n:,} {kind} × {len(schema)} columns on {given.workers} workers of {given.memory}",
-        "",
-        f"Made by `python benchmarks/large_table.py --{kind} {n} --workers {given.workers} "
-        f"--memory {given.memory}`: one thread a worker, {names}. {model.guarantee()}",
-        "",
-        "| | time | of a processor, all together | peak memory of each worker | of the driver | files |",
-        "|---|---:|---:|---|---:|---|",
-    ]
-    for name, folder in (("fit", source), ("sample", sample)):
-        *workers, driver = peaks[name]
-        shown = ", ".join(f"{p:.2f} GB" for p in workers)
-        files = f"{len(list(folder.iterdir()))} of {size_of(folder):.2f} GB together"
-        lines.append(
-            f"| {name} | {took[name]:.0f} s | {busy[name]:.0f} s | {shown} | {driver:.2f} GB | {files} |"
+        workers, parts = Workers(client), files if several else len(records.table.parts)
+        told = side.submit(
+            workers.end_one, parts, lambda: ledger.entries[-1:] and ledger.entries[-1].name == KILLED
         )
-    if several:
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            took_alone, busy_alone, held = pool.submit(fit_in_memory, source, schema).result()
-        lines.append(f"| fit in memory | {took_alone:.0f} s | {busy_alone:.0f} s | | {held:.2f} GB | |")
-        lines += ["", f"The table has {ParquetTable(source).rows:,} rows."]
-    lines += [
-        "",
-        f"Peaks are since the process started. Of the first file, {tables} tables with {cells:,} cells were "
-        "counted in memory too: equal in every cell.",
-    ]
-    text = "\n".join(lines) + "\n"
+        fitted = estimator(schema).fit(records, schema=schema, ledger=ledger)
+        lines.append(workers.lap("fit"))
+        ended.append(f"In the fit, during the {KILLED}, {told.result()[0]}.")
+        fitted.save(model, replace=True)
+        told = side.submit(workers.end_one, files, lambda: True)
+        fitted.sample_to_parts(sample, n, client=client, partitions=files, random_state=SEED, replace=True)
+        lines.append(workers.lap("sample"))
+        ended.append(f"In the sample, {told.result()[0]}.")
+        assert PartitionedRecords(ParquetTable(sample), schema, client).check() == n
+    rows = schema.most if isinstance(schema, PatientSchema) else 1
+    drawn = [part for i, part in enumerate(plan_parts(n, files, SEED, rows)) if i in told.result()[1]]
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        took, used = pool.submit(in_memory, source, schema, alone, again, drawn).result()
+    lines.append(f"| fit in one process | {took:.0f} s | {used.seconds:.0f} s | | {used.peak:.2f} GB |")
+    compared = equal_models(model, alone)
+    for part in drawn:
+        assert (sample / part.name).read_bytes() == (again / part.name).read_bytes(), part.name
+    names = ", ".join(dict.fromkeys(entry.name for entry in ledger.entries))
+    text = f"""\
+# {n:,} {kind} × {len(schema)} columns on {given.workers} workers of {given.memory}
+
+Made by `python benchmarks/large_table.py --{kind} {n} --workers {given.workers} --memory {given.memory}`, one
+thread a worker. The table has {ParquetTable(source).rows:,} rows in {files} files of {size_of(source):.2f} GB together,
+the sample as many files of {size_of(sample):.2f} GB. Noisy statistics: {names}.
+
+| | time | of a processor, all together | peak memory of each worker, ended ones last | of the driver or process |
+|---|---:|---:|---|---:|
+{chr(10).join(lines)}
+
+Peaks are since a process started. Workers were ended by SIGKILL, and Dask started others. {" ".join(ended)}
+
+The process held the whole table in memory and drew the same noise. Its model is equal in every bit:
+{compared}. Keys that are drawn at random were left out. It also drew the parts of the sample that the
+ended worker was at, {", ".join(part.name for part in drawn)}: equal files.
+"""
     print(text)
     if not given.no_write:
         (RESULTS / f"large_{'patients' if several else 'table'}.md").write_text(text, encoding="utf-8")
