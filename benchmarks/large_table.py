@@ -221,6 +221,9 @@ class Workers:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.ended: list[Used] = []
+        self.begin()
+
+    def begin(self) -> None:
         self.start, self.seconds = time.perf_counter(), self.all_seconds()
 
     def used(self) -> list[Used]:
@@ -230,14 +233,13 @@ class Workers:
         return sum(used.seconds for used in [*self.used(), Used.by(os.getpid())])
 
     def lap(self, name: str) -> str:
-        """A line about what was done since the last one."""
+        """A line about what was done since `begin`."""
         peaks = ", ".join(f"{used.peak:.2f} GB" for used in self.used())
         line = (
             f"| {name} | {time.perf_counter() - self.start:.0f} s | {self.all_seconds() - self.seconds:.0f} s "
             f"| {peaks} | {Used.by(os.getpid()).peak:.2f} GB |"
         )
         print(line, file=sys.stderr)
-        self.start, self.seconds = time.perf_counter(), self.all_seconds()
         return line
 
     def end_one(self, parts: int, ready: Callable[[], bool]) -> tuple[str, list[int]]:
@@ -264,18 +266,21 @@ def _is_part(key: object) -> bool:
     return str(key).startswith("_apply-")
 
 
-def in_memory(
-    folder: Path, schema: TableSchema, model: Path, sample: Path, at: list[Part]
-) -> tuple[float, Used]:
-    """Fit and save the same model without workers, and draw parts of its sample. Seconds, and what it used."""
+def fit_in_memory(folder: Path, schema: TableSchema, model: Path) -> tuple[float, Used]:
+    """Fit and save the same model without workers. Gives seconds, and what it used."""
     start = time.perf_counter()
     fitted = estimator(schema).fit(pd.read_parquet(folder), schema=schema)
     took = time.perf_counter() - start, Used.by(os.getpid())
     fitted.save(model, replace=True)
-    sample.mkdir(exist_ok=True)
-    for part in at:
-        draw_part(part, fitted.model_, sample, None)
     return took
+
+
+def draw_again(model: Path, parts: list[Part], folder: Path) -> None:
+    """Draw parts of a sample without workers."""
+    folder.mkdir(exist_ok=True)
+    fitted = dpsynth.DPWGANGP.load(model)
+    for part in parts:
+        draw_part(part, fitted.model_, folder, None)
 
 
 def estimator(schema: TableSchema) -> dpsynth.DPWGANGP:
@@ -318,29 +323,36 @@ def main() -> None:
     )
     files = make_table(source, n, several, given.workers)
     ledger, lines, ended = Ledger(), [], []
-    with ThreadPoolExecutor(1) as side, connected(workers=given.workers, memory=given.memory) as client:
+    with (
+        ProcessPoolExecutor(1, get_context("spawn")) as process,
+        ThreadPoolExecutor(1) as side,
+        connected(workers=given.workers, memory=given.memory) as client,
+    ):
         records = PartitionedRecords(ParquetTable(source), schema, client)
         workers, parts = Workers(client), files if several else len(records.table.parts)
         told = side.submit(
-            workers.end_one, parts, lambda: ledger.entries[-1:] and ledger.entries[-1].name == KILLED
+            workers.end_one, parts, lambda: any(entry.name == KILLED for entry in ledger.entries)
         )
+        in_memory = process.submit(fit_in_memory, source, schema, alone)
         fitted = estimator(schema).fit(records, schema=schema, ledger=ledger)
         lines.append(workers.lap("fit"))
         ended.append(f"In the fit, during the {KILLED}, {told.result()[0]}.")
         fitted.save(model, replace=True)
+        took, used = in_memory.result()
+        compared = equal_models(model, alone)
+        alone_line = f"| fit in one process | {took:.0f} s | {used.seconds:.0f} s | | {used.peak:.2f} GB |"
+        print(alone_line, compared, file=sys.stderr)
+        workers.begin()
         told = side.submit(workers.end_one, files, lambda: True)
         fitted.sample_to_parts(sample, n, client=client, partitions=files, random_state=SEED, replace=True)
-        lines.append(workers.lap("sample"))
+        lines += [workers.lap("sample"), alone_line]
         ended.append(f"In the sample, {told.result()[0]}.")
+        rows = schema.most if isinstance(schema, PatientSchema) else 1
+        drawn = [part for i, part in enumerate(plan_parts(n, files, SEED, rows)) if i in told.result()[1]]
+        process.submit(draw_again, alone, drawn, again).result()
+        for part in drawn:
+            assert (sample / part.name).read_bytes() == (again / part.name).read_bytes(), part.name
         assert PartitionedRecords(ParquetTable(sample), schema, client).check() == n
-    rows = schema.most if isinstance(schema, PatientSchema) else 1
-    drawn = [part for i, part in enumerate(plan_parts(n, files, SEED, rows)) if i in told.result()[1]]
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        took, used = pool.submit(in_memory, source, schema, alone, again, drawn).result()
-    lines.append(f"| fit in one process | {took:.0f} s | {used.seconds:.0f} s | | {used.peak:.2f} GB |")
-    compared = equal_models(model, alone)
-    for part in drawn:
-        assert (sample / part.name).read_bytes() == (again / part.name).read_bytes(), part.name
     names = ", ".join(dict.fromkeys(entry.name for entry in ledger.entries))
     text = f"""\
 # {n:,} {kind} × {len(schema)} columns on {given.workers} workers of {given.memory}
