@@ -85,7 +85,7 @@ class LifeTableRelease(StudyRelease[LifeTable]):
 
     def query(self, records: Records) -> list[Ints]:
         """The exact counts."""
-        return records.sums(self.given.counts)
+        return records.sums(self.given.counts, self.given.model.inputs(self.given.schema))
 
     def finish(self, noisy: Sequence[Array]) -> Array:
         """The noisy counts."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import accumulate, chain
@@ -91,9 +91,10 @@ class PartitionedRecords(Records):
     def _size(self) -> int:
         return self.check() if self._number is None else self._number
 
-    def _total(self, of: Summing) -> Sequence[NDArray]:
+    def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
+        reader = self._reader if columns is None else self._reader.narrowed(columns)
         # A part that is counted twice, because its worker died, has one future and is added once.
-        parts = each(self._client, partial(_total_of_part, reader=self._reader, of=of), self._parts)
+        parts = each(self._client, partial(_total_of_part, reader=reader, of=of), self._parts)
         return reduce(added, parts, of(self._empty))
 
     def _rows(self, of: Rowwise) -> NDArray:

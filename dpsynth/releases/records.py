@@ -8,7 +8,7 @@ posting the reading fails the first time it is run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 
@@ -70,14 +70,15 @@ class Records(ABC):
         self._check_open()
         return list(self._counts(tables))
 
-    def sums(self, of: Summing) -> list[NDArray[np.int64]]:
+    def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:
         """Exact sums over the records, of whole numbers to which each record adds something of its own.
 
         ``of``: the sums of a frame of records, which add up over frames, and are zeros without records. The
             release bounds the contribution of one record, and so the sensitivity.
+        ``columns``: those that ``of`` reads, all by default. The others of a table in parts stay on disk.
         """
         self._check_open()
-        return list(self._sums(of))
+        return list(self._total(partial(sum_frame, of=of), columns))
 
     def rows(self, of: Rowwise) -> NDArray:
         """Numbers of each record, in their order, as secret as the records. For a critic's steps.
@@ -102,11 +103,8 @@ class Records(ABC):
     def _counts(self, tables: Sequence[Axes]) -> Sequence[NDArray]:
         return self._total(partial(count_frame, tables=tables))
 
-    def _sums(self, of: Summing) -> Sequence[NDArray]:
-        return self._total(partial(sum_frame, of=of))
-
     @abstractmethod
-    def _total(self, of: Summing) -> Sequence[NDArray]:
+    def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
         """Arrays of the frame of all records, or their sums over frames that hold all records."""
 
     @abstractmethod
@@ -129,8 +127,8 @@ class FrameRecords(Records):
     def _size(self) -> int:
         return len(self._records)
 
-    def _total(self, of: Summing) -> Sequence[NDArray]:
-        return of(self._records)
+    def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
+        return of(self._records if columns is None else self._records[[*columns]])
 
     def _rows(self, of: Rowwise) -> NDArray:
         none = of(self._records.iloc[:0], 0)

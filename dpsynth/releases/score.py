@@ -199,7 +199,7 @@ class ScoreRelease(StudyRelease[ScorePoint]):
 
     def query(self, records: Records) -> list[Ints]:
         """The exact sum."""
-        return records.sums(self.given.total_score)
+        return records.sums(self.given.total_score, self.given.design.inputs)
 
     def finish(self, noisy: Sequence[Array]) -> Array:
         """The noisy sum, times its bound: the whitened score."""
@@ -215,7 +215,7 @@ class InformationRelease(StudyRelease[ScorePoint]):
 
     def query(self, records: Records) -> list[Ints]:
         """The exact sum, as a vector of the same norm."""
-        return records.sums(self.given.total_information)
+        return records.sums(self.given.total_information, self.given.design.inputs)
 
     def finish(self, noisy: Sequence[Array]) -> Array:
         """The noisy sum as a symmetric matrix, times its cap: the whitened information, capped."""

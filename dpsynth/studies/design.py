@@ -114,6 +114,11 @@ class StudyDesign:
         ends = pd.DataFrame({column.name: [column.lower, column.upper]})
         return float(np.ptp(_outcomes(self.schema, self.model, ends))) / self.outcome[1]
 
+    @property
+    def inputs(self) -> set[str] | None:
+        """Columns of the records that are read. None: all, where the regression is of patients' rows."""
+        return self.model.inputs(self.schema) if self.patients is None else None
+
     def read(self, frame: pd.DataFrame) -> tuple[Floats, Floats]:
         """Standardised predictors (k, p) and outcomes (k,) of the k records that take part."""
         x, y, complete = self.all(frame)

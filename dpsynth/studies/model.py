@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.studies.model_text import Entry, Kind, ModelText, check_kind
-from dpsynth.table.derived import inputs_of, with_derived
+from dpsynth.table.derived import inputs_of, modelled_inputs, with_derived
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.where import combinations
@@ -165,6 +165,10 @@ class EffectsModel:
         rule = self._group(schema)
         names = [self.outcome, self.duration, *(column.name for column in self.columns(schema))]
         return {name for name in (*names, *(rule.columns if rule else ())) if name is not None}
+
+    def inputs(self, schema: Schema) -> set[str]:
+        """Return the columns of a conformed frame that the regression reads. None of them is derived."""
+        return modelled_inputs(self.named(schema), schema.formulas)
 
     def included(self, frame: pd.DataFrame, schema: Schema) -> NDArray[np.bool_]:
         """Return which records of a conformed frame the regression is of, shape (n,): its subgroup."""

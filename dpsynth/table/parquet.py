@@ -10,7 +10,7 @@ A part is read as its file says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pandas.util import hash_array
 
 from dpsynth.errors import DataError
+from dpsynth.table.derived import inputs_of
 from dpsynth.table.histories import Histories
 from dpsynth.table.identifiers import is_person
 from dpsynth.table.io import reading, with_text
@@ -60,6 +61,14 @@ class Reader:
     def whole_files(self) -> bool:
         """Whether a file is read as a whole, since a patient's rows may lie anywhere in it."""
         return isinstance(self.schema, PatientSchema)
+
+    def narrowed(self, columns: Collection[str]) -> Reader:
+        """A reader of these columns, and of those that they are computed from. Patients are read whole."""
+        if isinstance(self.schema, PatientSchema):
+            return self
+        computed = (*self.schema.formulas, *self.schema.readings)
+        needed = {*columns}.union(*(inputs_of(name, computed) for name in columns))
+        return replace(self, schema=self.schema.select(name for name in self.schema.names if name in needed))
 
     def columns(self, names: Iterable[str]) -> list[str]:
         """Those of a file's columns that are read."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import os
 from decimal import Decimal
 from functools import partial
 
@@ -230,6 +232,43 @@ def test_each_pass_opens_a_part_once(tmp_path, client, monkeypatch):
     assert sorted(group.file.name for group in opened) == ["000.parquet", "001.parquet", "002.parquet"]
 
 
+@pytest.mark.parametrize("file", ["kilos", "grams"])
+def test_sums_of_some_columns_read_these_alone(file, tmp_path, client, monkeypatch):
+    """Catches a pass that reads columns which nobody asked for, or lacks what a column is computed from."""
+    columns = (
+        *SCHEMA.columns,
+        Column(name="kg", kind="continuous", lower=0, upper=200),
+        Column(name="grams", kind="integer", lower=0, upper=200_000, read_as="kilos * 1000"),
+        Column(name="kilos", kind="continuous", lower=0, upper=200, derived="kg * 1"),
+    )
+    schema, frame = Schema(columns=columns), sample_frame(60)
+    frame["kg"] = np.arange(60.0)
+    frame[file] = frame["kg"] + 1
+    records = PartitionedRecords(
+        parquet.ParquetTable(write_parts(frame, tmp_path / "t", [20])), schema, client
+    )
+    read, batches = set(), parquet._batches
+
+    def noted(group, reader):
+        for frame in batches(group, reader):
+            read.update(frame.columns)
+            yield frame
+
+    monkeypatch.setattr(parquet, "_batches", noted)
+    for asked in ({"age"}, {"crea", "grams"}):
+        answers = []
+        for own in (records, FrameRecords(schema.conform_modelled(frame))):
+            with own.opened():
+                answers.append(own.sums(partial(totals, columns=sorted(asked)), asked))
+        np.testing.assert_array_equal(*answers)
+        assert read == (asked if asked == {"age"} else {"age", "crea", "kg", file})
+
+
+def totals(frame, columns):
+    """Whole numbers that depend on each value of these columns."""
+    return [np.nan_to_num(frame[columns].to_numpy(dtype=float) * 1000).astype(np.int64).sum(axis=0)]
+
+
 def test_small_row_groups_share_a_part(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "PART_ROWS", 30)
     table = parquet.ParquetTable(write_parts(sample_frame(100), tmp_path / "t", [45], row_group_size=10))
@@ -331,6 +370,17 @@ def test_a_scheduler_that_runs_already(tmp_path, processes):
         assert client.ncores() == processes.ncores()
     assert_same(answer, counts(FrameRecords(SCHEMA.conform(frame).frame), tables))
     assert len(processes.run(process)) == 2
+
+
+def test_workers_keep_freed_memory(processes):
+    """Catches workers that need twice the time, since each array is new memory from the system."""
+    assert set(processes.run(lambda: os.environ.get("MALLOC_TRIM_THRESHOLD_")).values()) == {None}
+
+
+def test_workers_log_no_lost_connection(processes):
+    """Catches tracebacks of Dask on the terminal when a worker died and its parts went to another."""
+    levels = processes.run(lambda: logging.getLogger("distributed.worker").getEffectiveLevel())
+    assert set(levels.values()) == {logging.CRITICAL}
 
 
 def test_a_worker_killed_midway_is_survived(tmp_path, processes, monkeypatch):
