@@ -3,11 +3,12 @@
     python benchmarks/large_table.py --folder /tmp/large
     python benchmarks/large_table.py --folder /tmp/large --patients 100000
 
-The table is made up, part by part, and kept in the folder. The fit is the default one, with studies. In the
-middle of a pass over the records one worker is ended by SIGKILL, and one in the middle of the sample. A process
-of its own then reads the whole table into memory and makes the same fit with the same noise. The two saved
-models must be equal, but for keys that are drawn at random. It also draws the parts of the sample that the
-ended worker was at: the files must be equal. Writes benchmarks/results/large_table.md.
+The table is made up, part by part, and kept in the folder. The fit is the default one, with studies. One
+worker is ended by SIGKILL in the middle of a pass over the records, and one in the middle of the sample.
+Beside the workers, a process of its own reads the whole table into memory and makes the same fit with the
+same noise. The two saved models must be equal, but for keys that are drawn at random. The process also draws
+the parts of the sample that the ended worker was at: the files must be equal. Writes
+benchmarks/results/large_table.md.
 
 With --patients, the table holds 1 to 19 rows of each patient, 10 in the mean, in files of 10,000 patients.
 Writes benchmarks/results/large_patients.md.
@@ -234,11 +235,9 @@ class Workers:
 
     def lap(self, name: str) -> str:
         """A line about what was done since `begin`."""
-        peaks = ", ".join(f"{used.peak:.2f} GB" for used in self.used())
-        line = (
-            f"| {name} | {time.perf_counter() - self.start:.0f} s | {self.all_seconds() - self.seconds:.0f} s "
-            f"| {peaks} | {Used.by(os.getpid()).peak:.2f} GB |"
-        )
+        took, seconds = time.perf_counter() - self.start, self.all_seconds() - self.seconds
+        peaks, own = ", ".join(f"{used.peak:.2f} GB" for used in self.used()), Used.by(os.getpid()).peak
+        line = f"| {name} | {took:.0f} s | {seconds:.0f} s | {peaks} | {own:.2f} GB |"
         print(line, file=sys.stderr)
         return line
 
@@ -256,7 +255,8 @@ class Workers:
             process = self.client.run(os.getpid, workers=[where])[where]
             self.ended.append(Used.by(process))
             os.kill(process, signal.SIGKILL)
-            told = f"after {time.perf_counter() - self.start:.0f} s, with {states.count('pending')} of {parts} parts left"
+            after, left = time.perf_counter() - self.start, states.count("pending")
+            told = f"after {after:.0f} s, with {left} of {parts} parts left"
             print("ended", process, told, file=sys.stderr)
             return told, [int(key.rsplit("-", 1)[1]) for key in at[where]]
         raise CancelledError
@@ -347,8 +347,7 @@ def main() -> None:
         fitted.sample_to_parts(sample, n, client=client, partitions=files, random_state=SEED, replace=True)
         lines += [workers.lap("sample"), alone_line]
         ended.append(f"In the sample, {told.result()[0]}.")
-        rows = schema.most if isinstance(schema, PatientSchema) else 1
-        drawn = [part for i, part in enumerate(plan_parts(n, files, SEED, rows)) if i in told.result()[1]]
+        drawn = [part for i, part in enumerate(plan_parts(n, files, SEED)) if i in told.result()[1]]
         process.submit(draw_again, alone, drawn, again).result()
         for part in drawn:
             assert (sample / part.name).read_bytes() == (again / part.name).read_bytes(), part.name
@@ -358,18 +357,20 @@ def main() -> None:
 # {n:,} {kind} × {len(schema)} columns on {given.workers} workers of {given.memory}
 
 Made by `python benchmarks/large_table.py --{kind} {n} --workers {given.workers} --memory {given.memory}`, one
-thread a worker. The table has {ParquetTable(source).rows:,} rows in {files} files of {size_of(source):.2f} GB together,
-the sample as many files of {size_of(sample):.2f} GB. Noisy statistics: {names}.
+thread a worker. The table has {ParquetTable(source).rows:,} rows in {files} files of {size_of(source):.2f} GB
+together, the sample as many files of {size_of(sample):.2f} GB. Noisy statistics: {names}.
 
-| | time | of a processor, all together | peak memory of each worker, ended ones last | of the driver or process |
+| | time | of a processor, all together | peak memory of each worker, ended ones last | of the driver |
 |---|---:|---:|---|---:|
 {chr(10).join(lines)}
 
-Peaks are since a process started. Workers were ended by SIGKILL, and Dask started others. {" ".join(ended)}
+Peaks are since a process started. Two workers were ended by SIGKILL, and Dask started others.
+{" ".join(ended)}
 
-The process held the whole table in memory and drew the same noise. Its model is equal in every bit:
-{compared}. Keys that are drawn at random were left out. It also drew the parts of the sample that the
-ended worker was at, {", ".join(part.name for part in drawn)}: equal files.
+The one process fitted beside the workers, with the whole table in memory and the same noise. Its model is
+equal in every bit: {compared}. Keys drawn at random were left out.
+It also drew the parts of the sample that the ended worker was at: {", ".join(part.name for part in drawn)}.
+These files are equal in every bit.
 """
     print(text)
     if not given.no_write:

@@ -113,8 +113,8 @@ class Remembered(FrameRecords):
     def _counts(self, tables: Any) -> Any:
         return self._once("counts", lambda: super(Remembered, self)._counts(tables))
 
-    def _sums(self, of: Any) -> Any:
-        return self._once("sums", lambda: super(Remembered, self)._sums(of))
+    def _sums(self, of: Any, columns: Any) -> Any:
+        return self._once("sums", lambda: super(Remembered, self)._sums(of, columns))
 
     def _once(self, name: str, count: Any) -> Any:
         kept = self.__dict__.setdefault("_kept", {})

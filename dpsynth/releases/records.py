@@ -78,7 +78,7 @@ class Records(ABC):
         ``columns``: those that ``of`` reads, all by default. The others of a table in parts stay on disk.
         """
         self._check_open()
-        return list(self._total(partial(sum_frame, of=of), columns))
+        return list(self._sums(of, columns))
 
     def rows(self, of: Rowwise) -> NDArray:
         """Numbers of each record, in their order, as secret as the records. For a critic's steps.
@@ -102,6 +102,9 @@ class Records(ABC):
 
     def _counts(self, tables: Sequence[Axes]) -> Sequence[NDArray]:
         return self._total(partial(count_frame, tables=tables))
+
+    def _sums(self, of: Summing, columns: Collection[str] | None) -> Sequence[NDArray]:
+        return self._total(partial(sum_frame, of=of), columns)
 
     @abstractmethod
     def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:

@@ -482,7 +482,7 @@ class Silent(FrameRecords):
     def _counts(self, tables):
         raise Stopped
 
-    def _sums(self, of):
+    def _sums(self, of, columns):
         raise Stopped
 
     def _frame(self):
