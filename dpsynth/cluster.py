@@ -79,7 +79,7 @@ def connected(
 def dask_setup(worker: object) -> None:
     """Leave Ctrl-C to the process that started this worker, which ends it. Dask calls this in each worker.
 
-    Lost connections to other workers are not logged: Dask mends them, and its tracebacks look like a failure.
+    Lost connections are not logged. Dask finds others, and its tracebacks look like a failure.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
