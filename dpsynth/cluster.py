@@ -25,6 +25,13 @@ Result = TypeVar("Result")
 
 #: Seconds that a scheduler has to answer.
 _PATIENCE = 15
+#: Of Dask, for workers that are started here.
+_SETTINGS = {
+    # Otherwise they return freed memory at once, which doubles the time of work on small arrays.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+    # Otherwise one that stops is given up if its successor takes 15 s to start, as on a busy machine.
+    "distributed.deploy.lost-worker-timeout": "1 day",
+}
 
 
 @contextmanager
@@ -62,8 +69,7 @@ def connected(
             yield client
         return
     with (
-        # Dask has workers return freed memory at once. That doubles the time of work on small arrays.
-        dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}),
+        dask.config.set(_SETTINGS),
         LocalCluster(
             n_workers=workers or os.cpu_count() or 1,
             threads_per_worker=1,

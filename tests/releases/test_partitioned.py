@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import signal
 from decimal import Decimal
 from functools import partial
 
@@ -415,6 +416,20 @@ def test_a_worker_killed_midway_changes_no_patient(tmp_path, processes, monkeypa
     answer = counts(records, tables)
     assert len(list((tmp_path / "grave").iterdir())) == 1
     assert_same(answer, counts(FrameRecords(parquet.Reader(schema, 7).records(frame)), tables))
+
+
+@pytest.mark.slow
+def test_a_worker_is_replaced_however_long_that_takes():
+    """Catches a fit that waits forever: on a busy machine Dask gives up a worker that starts again late."""
+    import dask
+
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1ms"}),
+        cluster.connected(workers=1, memory="1GB") as client,
+    ):
+        before = client.submit(process).result()
+        os.kill(before, signal.SIGKILL)
+        assert client.submit(process, pure=False).result(timeout=60) != before
 
 
 @pytest.mark.slow
