@@ -4,9 +4,10 @@
 
 Makes the tables of `large_table.py` in FOLDER and fits them in parts on two Dask workers of 2 GB, with the
 base model alone and critic steps. Tables of at most a million rows are also fitted in one process, whole in
-memory. The weights must be equal in every bit. Then one process, and two processes in the scope of a
-MultiWorkerMirroredStrategy, make critic steps on 20,000 rows. Every fit is a process of its own. Peak memory
-is VmHWM. Writes benchmarks/results/large_critic.md.
+memory. The weights must be equal in every bit. Then one process, one process without XLA, and two processes
+in the scope of a MultiWorkerMirroredStrategy make critic steps on 20,000 rows. Every fit is a process of its
+own. Peak memory is VmHWM, with pages of files. Held is memory without files after the last step. Writes
+benchmarks/results/large_critic.md.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,6 +30,8 @@ from large_table import make_table, schema_of
 
 import dpsynth
 from dpsynth.cluster import connected
+from dpsynth.model.wgan import training
+from dpsynth.model.wgan.workers import Workers
 from dpsynth.releases import PartitionedRecords
 from dpsynth.table.parquet import ParquetTable
 
@@ -44,6 +49,8 @@ def fit(how: str, n: int, steps: int, folder: Path) -> dict[str, float]:
 
     def progress(_: object) -> None:
         first.append(time.perf_counter())
+        held = re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        told["held"] = int(held[1]) * 1024 / 1e9  # type: ignore[index]
 
     if how == "parts":
         with connected(workers=2, memory="2GB") as client:
@@ -57,6 +64,11 @@ def fit(how: str, n: int, steps: int, folder: Path) -> dict[str, float]:
         with tf.distribute.MultiWorkerMirroredStrategy().scope():
             estimator.fit(pd.read_parquet(source), schema=schema, progress=progress)
     else:
+        if how == "plain":
+            import tensorflow as tf
+
+            alone = Workers(tf.distribute.get_strategy(), 0, 1)
+            training.Workers = SimpleNamespace(present=lambda: alone)  # type: ignore[misc,assignment]
         estimator.fit(pd.read_parquet(source), schema=schema, progress=progress)
     told |= {"wall": time.perf_counter() - start, "seconds": time.process_time() - used, "peak": own_peak()}
     # Without the first chunk, which is waited for while the program is compiled.
@@ -107,10 +119,41 @@ def two_processes(steps: int, folder: Path) -> list[dict[str, float]]:
     return [answer(process) for process in both]
 
 
+def shared_steps(most: int, folder: Path) -> list[str]:
+    """Steps of one process, with and without XLA, and of two that share them."""
+    make_table(folder / f"table-rows-{SHARED}", SHARED, False, 2)
+    lines = [
+        "",
+        "## Steps that two processes share",
+        "",
+        f"On {SHARED:,} rows, on the same two cores. Seconds are of all steps but the first chunk's. The two "
+        "have equal",
+        "weights in every bit. *By XLA* is the largest difference of a weight between one process with and "
+        "without XLA.",
+        "*By two* is that between one process without XLA and two. Rounding grows alike.",
+        "",
+        "| steps | one, s | one without XLA, s | two, s | by XLA | by two |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    for steps in (40, 200, most):
+        one, plain = (answer(started(how, SHARED, steps, folder)) for how in ("memory", "plain"))
+        two = two_processes(steps, folder)
+        first, second = (weights("shared", SHARED, folder, rank) for rank in range(2))
+        assert np.array_equal(first, second)
+        other = weights("plain", SHARED, folder)
+        gaps = np.abs(other - weights("memory", SHARED, folder)).max(), np.abs(other - first).max()
+        times = one["steps_s"], plain["steps_s"], max(told["steps_s"] for told in two)
+        lines.append(
+            f"| {steps:,} | " + " | ".join(f"{t:.1f}" for t in times) + f" | {gaps[0]:.0e} | {gaps[1]:.0e} |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--cell", nargs=3, help="make this fit only")
     given = parser.parse_args()
@@ -126,43 +169,25 @@ def main() -> None:
         f"base model alone and {given.steps:,} critic steps, two Dask workers of 2 GB. Other work shared the "
         "two cores.",
         "",
-        "| rows | fit | wall, s | processor, s | of workers | peak, GB | of a worker |",
-        "|---:|---|---:|---:|---:|---:|---:|",
+        "| rows | fit | wall, s | processor, s | of workers | peak, GB | held, GB | peak of a worker |",
+        "|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
     equal = []
     for n in given.rows:
         make_table(given.folder / f"table-rows-{n}", n, False, 2)
         for how in ("parts", "memory") if n <= HELD else ("parts",):
             told = answer(started(how, n, given.steps, given.folder))
-            of_workers = (
-                f"{told['workers']:.0f} | {told['peak']:.2f} | {told['worker_peak']:.2f}"
-                if "workers" in told
-                else f" | {told['peak']:.2f} | "
-            )
-            line = f"| {n:,} | {how} | {told['wall']:.0f} | {told['seconds']:.0f} | {of_workers} |"
+            workers = f"{told['workers']:.0f}" if "workers" in told else ""
+            worker_peak = f"{told['worker_peak']:.2f}" if "worker_peak" in told else ""
+            line = f"| {n:,} | {how} | {told['wall']:.0f} | {told['seconds']:.0f} | {workers} "
+            line += f"| {told['peak']:.2f} | {told['held']:.2f} | {worker_peak} |"
             print(line, flush=True)
             lines.append(line)
         if n <= HELD:
             one, other = (weights(how, n, given.folder) for how in ("parts", "memory"))
             assert np.array_equal(one, other)
             equal.append(f"{len(one):,} weights of the fits of {n:,} rows are equal in every bit.")
-    make_table(given.folder / f"table-rows-{SHARED}", SHARED, False, 2)
-    alone = answer(started("memory", SHARED, given.steps, given.folder))
-    shared = two_processes(given.steps, given.folder)
-    first, second = (weights("shared", SHARED, given.folder, rank) for rank in range(2))
-    assert np.array_equal(first, second)
-    gap = np.abs(first - weights("memory", SHARED, given.folder)).max()
-    lines += [
-        "",
-        *equal,
-        "",
-        "## Steps that two processes share",
-        "",
-        f"On {SHARED:,} rows, {given.steps:,} steps without the first chunk take {alone['steps_s']:.1f} s in "
-        f"one process, and {max(told['steps_s'] for told in shared):.1f} s",
-        "in two processes on the same two cores, without XLA. The two have equal weights in every bit. The "
-        f"largest difference from one process is {gap:.1e}.",
-    ]
+    lines += ["", *equal, *shared_steps(given.steps, given.folder)]
     text = "\n".join(lines) + "\n"
     print(text)
     RESULTS.write_text(text, encoding="utf-8")
