@@ -18,7 +18,7 @@ from dpsynth.checks import whole
 from dpsynth.errors import DpsynthError, InputError, RunError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -31,6 +31,9 @@ _SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
     # Otherwise one that stops is given up if its successor takes 15 s to start, as on a busy machine.
     "distributed.deploy.lost-worker-timeout": "1 day",
+    # Otherwise they write private results to the disk when memory is short.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
 }
 
 
@@ -85,7 +88,7 @@ def connected(
 def dask_setup(worker: object) -> None:
     """Leave Ctrl-C to the process that started this worker, which ends it. Dask calls this in each worker.
 
-    Lost connections are not logged. Dask finds others, and its tracebacks look like a failure.
+    Dask's warnings are not logged. Tracebacks of a lost connection, which it replaces, look like a failure.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -99,12 +102,14 @@ def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) 
     again, or the scheduler is lost.
     """
     from distributed import KilledWorker, as_completed
+    from distributed.client import ClosedClientError
 
     # A task of its own, so that work travels to each worker once, however many parts there are. (The keyword
     # arguments of Client.map would do the same, but under a key that later calls would share.)
-    carried = client.submit(_carried, work, pure=False)
-    pending = set(client.map(_apply, parts, [carried] * len(parts), pure=False))
+    pending: set[Future] = set()
     try:
+        carried = client.submit(_carried, work, pure=False)
+        pending |= set(client.map(_apply, parts, [carried] * len(parts), pure=False))
         for future in as_completed(list(pending), loop=client.loop):
             result = future.result()
             pending.remove(future)
@@ -116,7 +121,7 @@ def each(client: Client, work: Callable[[Part], Result], parts: Sequence[Part]) 
             f"{problem.allowed_failures + 1} workers died of the same part of the table. Give each more "
             "memory, or write smaller row groups (smaller files where patients have several rows)"
         ) from None
-    except CancelledError:
+    except (CancelledError, ClosedClientError):
         raise RunError(
             "the connection to the Dask scheduler failed. Partial results were discarded"
         ) from None

@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.cluster import each
-from dpsynth.errors import InputError, RunError, of_records
+from dpsynth.errors import DataError, InputError, RunError, of_records
 from dpsynth.releases.records import Records, Rowwise, Summing, added
 from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
 from dpsynth.table.patients import TableSchema
@@ -105,8 +105,11 @@ class PartitionedRecords(Records):
         firsts = accumulate((group.rows for group in groups), initial=0)
         found = _room(none.dtype, (self.table.rows, *none.shape[1:]))
         parts = list(zip(firsts, groups, strict=False))
-        for first, rows in each(self._client, partial(_rows_of_group, reader=self._reader, of=of), parts):
-            found[first : first + len(rows)] = rows
+        work = partial(_rows_of_group, reader=self._reader, of=of)
+        few = 2 * max(len(self._client.ncores()), 1)  # since results wait in the workers' memory
+        for start in range(0, len(parts), few):
+            for first, rows in each(self._client, work, parts[start : start + few]):
+                found[first : first + len(rows)] = rows
         return found
 
     def _frame(self) -> pd.DataFrame:
@@ -114,7 +117,7 @@ class PartitionedRecords(Records):
 
 
 #: Bytes of numbers of all records that this process holds. More are in a file.
-_IN_MEMORY = 1 << 28
+IN_MEMORY = 1 << 28
 #: A file, and hashes of the identifiers of its patients.
 Units = tuple[Path, NDArray[np.uint64]]
 
@@ -148,7 +151,7 @@ def _room(dtype: np.dtype, shape: tuple[int, ...]) -> NDArray:
     start: on a disk that is full later, a write to memory would end the process.
     """
     size = math.prod(shape) * dtype.itemsize
-    if size <= _IN_MEMORY:
+    if size <= IN_MEMORY:
         return np.empty(shape, dtype)
     with TemporaryFile() as file:
         try:
@@ -158,19 +161,26 @@ def _room(dtype: np.dtype, shape: tuple[int, ...]) -> NDArray:
                 os.truncate(file.fileno(), size)
         except OSError as problem:
             raise RunError(
-                f"numbers of all records need {size / 1e9:.1f} GB in {gettempdir()}: {problem.strerror}. Set "
-                "TMPDIR to a folder with room"
+                f"numbers of all records need {size / 1e9:.1f} GB (confidential) in {gettempdir()}: "
+                f"{problem.strerror}. Set TMPDIR to a folder with room"
             ) from None
         return np.memmap(file, dtype, "r+", shape=shape)
 
 
 def _rows_of_group(part: tuple[int, RowGroups], reader: Reader, of: Rowwise) -> tuple[int, NDArray]:
     first, group = part
-    rows, start = [], first
+    found, start = None, 0
     for frame in read_part((group,), reader):
-        rows.append(of(frame, start))
-        start += len(frame)
-    return first, np.concatenate(rows)
+        rows = of(frame, first + start)
+        if found is None:
+            found = np.empty((group.rows, *rows.shape[1:]), rows.dtype)
+        if start + len(rows) > group.rows:
+            break
+        found[start : start + len(rows)] = rows
+        start += len(rows)
+    if found is None or start != group.rows:
+        raise DataError(f"{group.file} has changed since the table was opened. Begin again")
+    return first, found
 
 
 def _total_of_part(part: Part, reader: Reader, of: Summing) -> Sequence[NDArray]:

@@ -131,7 +131,7 @@ class FrameRecords(Records):
         return len(self._records)
 
     def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
-        return of(self._records if columns is None else self._records[[*columns]])
+        return of(self._records)
 
     def _rows(self, of: Rowwise) -> NDArray:
         none = of(self._records.iloc[:0], 0)

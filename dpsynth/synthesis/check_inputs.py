@@ -17,7 +17,7 @@ from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.model.base_model.rule_factors import check_possible
 from dpsynth.model.wgan.workers import Workers
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.partitioned import PartitionedRecords
+from dpsynth.releases.partitioned import IN_MEMORY, PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
@@ -39,11 +39,15 @@ _MOST_NOISE = 0.1
 
 def conformed(schema: Schema, frame: pd.DataFrame | PartitionedRecords) -> Records:
     """The records of a private table, checked. Raises InputError for parts that have another schema."""
+    records: Records
     if isinstance(frame, pd.DataFrame):
-        return FrameRecords(schema.conform_modelled(frame))
-    _check_schema(frame, schema)
-    frame.check()
-    return frame
+        records = FrameRecords(schema.conform_modelled(frame))
+    else:
+        _check_schema(frame, schema)
+        frame.check()
+        records = frame
+    _check_shared(records)
+    return records
 
 
 def _check_schema(records: PartitionedRecords, schema: TableSchema) -> None:
@@ -90,13 +94,19 @@ def records_of(
         if isinstance(frame, PartitionedRecords):
             frame.check()
             _check_room(rows, schema, options)
+    if options.steps:
+        _check_shared(records)
+    return records, rows
+
+
+def _check_shared(records: Records) -> None:
+    """Refuse workers that have different tables. A record at two places might be summed twice."""
     workers = Workers.present()
     if workers is not None:
         from dpsynth.model.wgan.checkpoint import table_digest
 
         with records.opened():
-            workers.check_same(table_digest(records, ""))
-    return records, rows
+            workers.check_same("tables", table_digest(records, ""))
 
 
 def _check_room(rows: int, schema: TableSchema, options: FitOptions) -> None:
@@ -105,10 +115,10 @@ def _check_room(rows: int, schema: TableSchema, options: FitOptions) -> None:
         return
     size = 4 * rows * Encoder(schema.levels, None, "minmax").layout.dim
     place = gettempdir()
-    if (free := shutil.disk_usage(place).free) < size:
+    if size > IN_MEMORY and (free := shutil.disk_usage(place).free) < size:
         raise InputError(
-            f"WGAN critic steps keep the encoded records in a file of {size / 1e9:.1f} GB, and {place} has "
-            f"room for {free / 1e9:.1f} GB. Set TMPDIR to a folder with room"
+            f"WGAN critic steps keep the encoded records in a file of {size / 1e9:.1f} GB (confidential). "
+            f"{place} has room for {free / 1e9:.1f} GB. Set TMPDIR to a folder with room"
         )
 
 

@@ -318,7 +318,7 @@ def trained_state(
 ) -> TrainingState:
     """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
-    from dpsynth.model.wgan.checkpoint import write_checkpoint
+    from dpsynth.model.wgan.checkpoint import recognised, write_checkpoint
     from dpsynth.model.wgan.training import Trainer, initial_state
 
     model, settings = training.model, training.settings
@@ -335,12 +335,15 @@ def trained_state(
             scale = settings.critic_steps
             training.progress(Progress(current.step * scale, total * scale, current.history[-1]))
 
+    # Read now: on an interrupt there may be no time, or no workers.
+    table = {} if training.checkpoint is None else recognised(records)
+
     def on_interrupt(current: TrainingState) -> None:
         if training.checkpoint is not None:
             meta, arrays = model.to_state()
             kept = {**training.record(), "model": meta}
             stored = storage.prefixed("model", arrays)
-            write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, records)
+            write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, table)
 
     layout, based = model.encoder.layout, model.base_model is not None
     if state is None:

@@ -389,7 +389,7 @@ class DPWGANGP(BaseEstimator):
         record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
         self = cls._restore(record, checkpoint)
         model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        rng = self._generator(len(self.ledger_.entries), state.step)
+        rng = self._generator(len(self.ledger_.entries), state.step + 1)
         with shown(progress, training_bar) as tell:
             training = Training(model, settings, self._public_generator(), self._record, checkpoint, tell)
             steps = training.release(plan, state=state)

@@ -423,8 +423,14 @@ def derived_numbers(
 def inputs_of(name: str, derived: Sequence[tuple[Column, Formula]]) -> set[str]:
     """All columns that a derived column needs, directly or through others."""
     of = {column.name: formula for column, formula in derived}
-    found = set(of[name].inputs) if name in of else set()
-    return found.union(*(inputs_of(part, derived) for part in found))
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:  # a column may be read off another that is computed from it
+        formula = of.get(waiting.pop())
+        new = set() if formula is None else set(formula.inputs) - found
+        found |= new
+        waiting += new
+    return found
 
 
 def modelled_inputs(names: Collection[str], derived: Sequence[tuple[Column, Formula]]) -> set[str]:

@@ -196,14 +196,15 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         if len(drawn) > 1:
             return model, []
         from dpsynth.files import storage
-        from dpsynth.model.wgan.checkpoint import write_checkpoint
+        from dpsynth.model.wgan.checkpoint import recognised, write_checkpoint
         from dpsynth.model.wgan.training import TrainingState, initial_state
 
         arrays = initial_state(model.encoder.layout, settings, with_base_model=True, rng=rng).arrays
         meta, stored = model.to_state()
         record, stored = {**training.record(), "model": meta}, storage.prefixed("model", stored)
         state = TrainingState(arrays, 10, [])
-        write_checkpoint(training.checkpoint, record, stored, state, plan, settings, records)
+        table = recognised(records)
+        write_checkpoint(training.checkpoint, record, stored, state, plan, settings, table)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(critic, "train_generator", train)

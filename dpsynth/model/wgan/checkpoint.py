@@ -48,6 +48,12 @@ def table_digest(records: Records, salt: str) -> str:
     return hashlib.sha256(salt.encode() + records.rows(_hashes).tobytes()).hexdigest()
 
 
+def recognised(records: Records) -> dict[str, str]:
+    """Salt and digest by which a checkpoint recognises open records."""
+    salt = secrets.token_hex(16)
+    return {"salt": salt, "digest": table_digest(records, salt)}
+
+
 def _hashes(frame: pd.DataFrame, first: int) -> NDArray[np.uint64]:
     return np.asarray(pd.util.hash_pandas_object(frame, index=False), np.uint64)
 
@@ -59,14 +65,13 @@ def write_checkpoint(
     state: TrainingState,
     plan: Plan,
     settings: TrainingSettings,
-    records: Records,
+    table: dict[str, str],
 ) -> None:
-    """Write everything that `take_checkpoint` gives back, atomically."""
+    """Write everything that `take_checkpoint` gives back, atomically. ``table``: its `recognised`."""
     flat = [np.asarray(a) for a in tf.nest.flatten(state.arrays)]
-    salt = secrets.token_hex(16)
     full = {
         **record,
-        "table": {"salt": salt, "digest": table_digest(records, salt)},
+        "table": table,
         "training": {
             "step": state.step,
             "history": state.history,

@@ -113,12 +113,15 @@ class Step:
     ) -> tuple[State, Any]:
         """State after one iteration and its `METRICS` (released quantities only), shape (3,)."""
 
-        started = self.starting_from(state)
         n_critic = self.settings.critic_steps
         if self.workers is not None:  # no total over workers may stand in a loop
+            state = self._of_first(state, self.workers)
+            started = self.starting_from(state)
             for j in range(n_critic):
                 state, metrics = started._critic_update(state, data, bank, chunk, step, j)
+                state = self._of_first(state, self.workers)
             return self.updated_generator(state, bank, chunk, step), metrics
+        started = self.starting_from(state)
 
         # A loop rather than n_c copies: the program compiles in a fraction of the time and runs as fast.
         def critic_loop(j: Any, state: State, _: Any) -> Any:
@@ -127,6 +130,11 @@ class Step:
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
         _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
         return self.updated_generator(state, bank, chunk, step), metrics
+
+    @staticmethod
+    def _of_first(state: State, workers: Workers) -> State:
+        """The state with worker 0's critic: a bound that is proved from it holds at every worker."""
+        return {**state, "critic": workers.of_first(state["critic"])}
 
     def starting_from(self, state: State) -> Self:
         """This step with noise scales whose norms of matrices are found once, at the state's critic."""

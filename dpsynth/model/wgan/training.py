@@ -8,6 +8,7 @@ score of generated records. Losses on real batches and realised batch sizes are 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,7 +25,7 @@ from dpsynth.model.wgan.randomness import Chunk, DrawShapes, GraphDraws, HostDra
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS, State, Step, adam_start
-from dpsynth.model.wgan.workers import Workers
+from dpsynth.model.wgan.workers import Workers, lost
 from dpsynth.table.layout import Layout
 
 # Bytes of points that the program holds. Of more, each chunk has those that it samples.
@@ -223,6 +224,9 @@ class Trainer:
         if state is None:
             start = initial_rng if initial_rng is not None else np.random.default_rng()
             state = initial_state(self.layout, self.settings, with_base_model=self.with_base_model, rng=start)
+        if self.step.workers is not None:  # samples that differ would be no Poisson sample
+            same = (self.step.draws, self.n_steps, self.noise_multiplier, state.step, rng.bit_generator.state)
+            self.step.workers.check_same("runs", hashlib.sha256(repr(same).encode()).hexdigest())
         arrays = tf.nest.map_structure(tf.constant, state.arrays)
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
@@ -244,7 +248,7 @@ class Trainer:
             if on_interrupt is not None:
                 on_interrupt(state)
             raise KeyboardInterrupt from None
-        except tf.errors.OpError:
+        except lost():
             if self.step.workers is None:
                 raise
             if on_interrupt is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.checkpoint import check_target, take_checkpoint, write_checkpoint
+from dpsynth.model.wgan.checkpoint import check_target, recognised, take_checkpoint, write_checkpoint
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.training import TrainingState, initial_state
 from dpsynth.releases.records import FrameRecords
@@ -28,7 +28,7 @@ def left(tmp_path):
     state = TrainingState(state.arrays, 7, [{"step": 14}])
     with (records := FrameRecords(TABLE)).opened():
         stored = {"model/a": np.ones(2)}
-        write_checkpoint(tmp_path / "c", {"ledger": 1}, stored, state, PLAN, SETTINGS, records)
+        write_checkpoint(tmp_path / "c", {"ledger": 1}, stored, state, PLAN, SETTINGS, recognised(records))
     return tmp_path / "c"
 
 
@@ -85,7 +85,7 @@ def test_the_digest_cannot_be_looked_up(tmp_path):
     told, records = [], FrameRecords(TABLE)
     for name in ("a", "b"):
         with records.opened():
-            write_checkpoint(tmp_path / name, {}, {}, state, PLAN, SETTINGS, records)
+            write_checkpoint(tmp_path / name, {}, {}, state, PLAN, SETTINGS, recognised(records))
         told.append(json.loads((tmp_path / name / "checkpoint.json").read_text())["table"])
     assert told[0]["digest"] != told[1]["digest"] and told[0]["salt"] != told[1]["salt"]
 

@@ -27,7 +27,7 @@ def free_port():
 
 @pytest.mark.slow
 def test_two_workers_give_the_weights_of_one(tmp_path):
-    """Catches records that both workers sum, workers with noise or with a table of their own."""
+    """Catches records in two sums, and workers with noise, a table, samples or a critic of their own."""
     cluster = {"worker": [f"127.0.0.1:{free_port()}" for _ in range(2)]}
     command = [sys.executable, shared_fit.__file__, tmp_path]
     started = []
@@ -50,8 +50,10 @@ def test_two_workers_give_the_weights_of_one(tmp_path):
     )
     np.testing.assert_array_equal(secret, other)
     assert not np.allclose(seeded, secret)
-    refused = [path.read_text() for path in tmp_path.glob("refused-*.txt")]
-    assert len(refused) == 2 and all("have different tables" in text for text in refused)
+    refused = {path.name: path.read_text() for path in tmp_path.glob("*.txt")}
+    for what in ("tables", "runs"):
+        told = [text for name, text in refused.items() if name.startswith(what)]
+        assert len(told) == 2 and all(f"have different {what}" in text for text in told)
 
 
 def test_another_strategy_is_refused(monkeypatch):

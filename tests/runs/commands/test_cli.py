@@ -18,6 +18,7 @@ import pytest
 
 from dpsynth import cli
 from dpsynth.cli import main
+from dpsynth.files.atomic import unsealed
 
 SCHEMA = """\
 name: cohort
@@ -408,7 +409,7 @@ def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), *options, "--out", "measured", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     verdicts = result.pop("verdicts")
-    assert result == json.loads(Path("measured/evaluation.json").read_text())
+    assert result == unsealed(json.loads(Path("measured/evaluation.json").read_text()), "")
     assert "memorises" in {verdict["code"] for verdict in verdicts}
     values = {m["name"]: m for m in result["measures"]}
     assert values["nn_accuracy_train"]["value"] < 0.1 and values["nn_accuracy_train"]["internal"]
