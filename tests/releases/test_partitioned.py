@@ -265,6 +265,28 @@ def test_sums_of_some_columns_read_these_alone(file, tmp_path, client, monkeypat
         assert read == (asked if asked == {"age"} else {"age", "crea", "kg", file})
 
 
+@pytest.mark.parametrize("file", ["stay", "finish"])
+def test_columns_that_are_computed_from_each_other_are_read(file, tmp_path, client):
+    """Catches a search for the inputs of a column that never ends, as of a stay and the day of discharge."""
+    schema = Schema(
+        columns=(
+            Column(name="start", kind="integer", lower=0, upper=100),
+            Column(name="stay", kind="integer", lower=0, upper=90, read_as="finish - start"),
+            Column(name="finish", kind="integer", lower=0, upper=190, derived="start + stay"),
+        )
+    )
+    frame = pd.DataFrame({"start": np.arange(40), file: np.arange(40) + 7})
+    table = parquet.ParquetTable(write_parts(frame, tmp_path / "t", [20]))
+    answers = []
+    for own in (
+        PartitionedRecords(table, schema, client),
+        FrameRecords(schema.conform_modelled(frame)),
+    ):
+        with own.opened():
+            answers.append(own.sums(partial(totals, columns=["stay"]), {"stay"}))
+    np.testing.assert_array_equal(*answers)
+
+
 def totals(frame, columns):
     """Whole numbers that depend on each value of these columns."""
     return [np.nan_to_num(frame[columns].to_numpy(dtype=float) * 1000).astype(np.int64).sum(axis=0)]
