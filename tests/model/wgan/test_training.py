@@ -85,9 +85,10 @@ def test_points_in_a_file_are_sampled_as_those_that_are_held(monkeypatch, tmp_pa
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_run_whose_other_worker_stops_leaves_its_state():
+def test_a_run_whose_other_worker_stops_leaves_its_state(monkeypatch):
     """Catches TensorFlow's own error where another machine stops, and steps that are lost with it."""
     trainer, left = make(), []
+    monkeypatch.setattr(Workers, "check_same", lambda *given: None)
     trainer.step = dataclasses.replace(trainer.step, workers=Workers(None, 0, 1))
 
     def stop(*arguments):
