@@ -83,7 +83,7 @@ class Records(ABC):
     def rows(self, of: Rowwise) -> NDArray:
         """Numbers of each record, in their order, as secret as the records. For a critic's steps.
 
-        Shape (n, ...). In a file if the records are in parts.
+        Shape (n, ...). In a file if the records are in parts and many.
         """
         self._check_open()
         return self._rows(of)

@@ -271,7 +271,7 @@ _BLOCK = 50_000
 
 
 def _encoded(records: Records, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Private points of the records, in a file if the records are in parts."""
+    """Private points of the records, in a file if the records are in parts and many."""
     return records.rows(partial(encoder.transform_rows, seed=int(rng.integers(2**63))))
 
 

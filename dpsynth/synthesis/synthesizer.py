@@ -260,9 +260,9 @@ class DPWGANGP(BaseEstimator):
         ----------
         frame : DataFrame (n, columns), or PartitionedRecords
             Private records. Numeric values outside the schema's bounds are clipped. Records in parts may be
-            larger than memory. They are counted and summed there. Critic steps read points of them from a
-            file that has no name, in the folder ``TMPDIR``. Each file of a table in parts has all rows of
-            its patients.
+            larger than memory. They are counted and summed there. Critic steps hold points of them, of
+            large tables in a file that has no name, in the folder ``TMPDIR``. Each file of a table in parts
+            has all rows of its patients.
         y : None
             Ignored.
         schema : Schema or PatientSchema
