@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.cluster import each
-from dpsynth.errors import DataError, InputError, RunError, of_records
+from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.releases.records import Records, Rowwise, Summing, added
 from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
 from dpsynth.table.patients import TableSchema
@@ -105,7 +105,7 @@ class PartitionedRecords(Records):
         firsts = accumulate((group.rows for group in groups), initial=0)
         found = _room(none.dtype, (self.table.rows, *none.shape[1:]))
         parts = list(zip(firsts, groups, strict=False))
-        work = partial(_rows_of_group, reader=self._reader, of=of)
+        work = partial(_rows_of_group, reader=self._reader, of=of, none=none)
         few = 2 * max(len(self._client.ncores()), 1)  # since results wait in the workers' memory
         for start in range(0, len(parts), few):
             for first, rows in each(self._client, work, parts[start : start + few]):
@@ -167,19 +167,15 @@ def _room(dtype: np.dtype, shape: tuple[int, ...]) -> NDArray:
         return np.memmap(file, dtype, "r+", shape=shape)
 
 
-def _rows_of_group(part: tuple[int, RowGroups], reader: Reader, of: Rowwise) -> tuple[int, NDArray]:
+def _rows_of_group(
+    part: tuple[int, RowGroups], reader: Reader, of: Rowwise, none: NDArray
+) -> tuple[int, NDArray]:
+    """First number and numbers of the records of a row group. ``none``: those of no record."""
     first, group = part
-    found, start = None, 0
+    found, start = np.empty((group.rows, *none.shape[1:]), none.dtype), 0
     for frame in read_part((group,), reader):
-        rows = of(frame, first + start)
-        if found is None:
-            found = np.empty((group.rows, *rows.shape[1:]), rows.dtype)
-        if start + len(rows) > group.rows:
-            break
-        found[start : start + len(rows)] = rows
-        start += len(rows)
-    if found is None or start != group.rows:
-        raise DataError(f"{group.file} has changed since the table was opened. Begin again")
+        found[start : start + len(frame)] = of(frame, first + start)
+        start += len(frame)
     return first, found
 
 

@@ -215,11 +215,26 @@ def _joined(groups: Iterable[RowGroups]) -> Iterator[Part]:
 
 
 def _batches(group: RowGroups, reader: Reader) -> Iterator[pd.DataFrame]:
+    left = group.rows
+    for frame in _frames(group, reader):
+        left -= len(frame)
+        if left < 0:
+            raise _changed(group)
+        yield frame
+    if left:
+        raise _changed(group)
+
+
+def _changed(group: RowGroups) -> DataError:
+    return DataError(f"{group.file} has changed since the table was opened. Begin again")
+
+
+def _frames(group: RowGroups, reader: Reader) -> Iterator[pd.DataFrame]:
     from pyarrow.parquet import ParquetFile
 
     with reading(group.file):
         if group.file.stat().st_size != group.file_size:
-            raise DataError(f"{group.file} has changed since the table was opened. Begin again")
+            raise _changed(group)
         with ParquetFile(group.file) as file:
             columns = reader.columns(file.schema_arrow.names)
             if reader.whole_files:

@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import signal
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
@@ -378,9 +379,19 @@ def test_a_file_that_changes_between_two_readings_is_refused(tmp_path, client):
     folder = write_parts(sample_frame(90), tmp_path / "t", [30])
     records = PartitionedRecords(parquet.ParquetTable(folder), SCHEMA, client)
     records.check()
-    sample_frame(61).to_parquet(folder / "001.parquet")
+    sample_frame(60).to_parquet(folder / "001.parquet")  # as many rows
     with records.opened(), pytest.raises(DataError, match=r"001\.parquet has changed since the table was"):
         records.counts(every_table(SCHEMA))
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_file_with_other_rows_than_it_said_is_refused(more, tmp_path):
+    """Catches counts and places of records of a file that has changed and kept its size."""
+    table = parquet.ParquetTable(write_parts(sample_frame(90), tmp_path / "t", [30]))
+    (group,) = table.parts[0][:1]
+    part = (replace(group, rows=group.rows + more),)
+    with pytest.raises(DataError, match=r"000\.parquet has changed since the table was opened"):
+        list(parquet.read_part(part, parquet.Reader(SCHEMA)))
 
 
 def test_a_scheduler_that_runs_already(tmp_path, processes):
