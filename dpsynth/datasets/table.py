@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpsynth.datasets.data_card import Card
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.histories import units_of
+from dpsynth.table.histories import ids_of, units_of
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.io import read_cells
 from dpsynth.table.patients import PatientSchema, TableSchema
@@ -86,7 +86,7 @@ class PatientTable:
     @property
     def records(self) -> int:
         """The number of patients."""
-        return int(self.frame[self.schema.unit].nunique())
+        return int(self.units.max(initial=-1)) + 1
 
     @property
     def units(self) -> NDArray[np.int64]:
@@ -100,13 +100,8 @@ class PatientTable:
         return np.asarray(pd.Series(codes).groupby(self.units).max(), np.int64) + 1
 
     def identities(self) -> Iterable[str]:
-        """Identifiers of the patients, as text: no other patient can change their type."""
-        return self.frame[self.schema.unit].drop_duplicates().map(_identifier)
-
-
-def _identifier(value: object) -> str:
-    """An identifier as text, alike as a whole number and as a float."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        """Identifiers of the patients, as text, in the order of `units`."""
+        return pd.unique(ids_of(self.frame, self.schema))
 
 
 #: of either kind

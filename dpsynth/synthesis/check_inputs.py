@@ -24,6 +24,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.identifiers import warn_of_repeated_persons
+from dpsynth.table.identity import warn_of_near_identities
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.parquet import Reader
 from dpsynth.table.patients import PatientSchema, TableSchema
@@ -79,6 +80,8 @@ def records_of(
         own = Reader(schema, seed).records(frame)
         records: Records = FrameRecords(own)
         rows = len(own)
+        if several:
+            warn_of_near_identities(frame[schema.unit], schema.missing_words)
     elif not isinstance(frame, PartitionedRecords):
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"

@@ -28,7 +28,8 @@ from pandas.util import hash_array
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.table.column import Column
-from dpsynth.table.patient_files import places, texts, without_value
+from dpsynth.table.identity import identities
+from dpsynth.table.patient_files import places, without_value
 from dpsynth.table.patients import PRESENCE_CLASSES, SHARE_CLASSES, PatientSchema, TableSchema
 from dpsynth.table.values import amounts, cast, categories_at, days, numeric_values
 
@@ -37,6 +38,7 @@ Floats = NDArray[np.float64]
 _SHARES = (0.0, 0.2, 0.5, 0.999)
 #: Rows with a value below which trend and roughness are not defined.
 _FEWEST = 3
+_IDENTIFIES, _ORDERS = "identifies patients", "orders a patient's rows"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Histories:
         used = _used(table, schema, patient, time)
         table, time, patient = table[used], time[used], pd.factorize(patient[used])[0]
         if schema.keep == "random":
-            kept = _ranks(patient, _lots(frame[schema.unit][used], patient, rng)) < schema.most
+            kept = _ranks(patient, _lots(ids_of(frame, schema)[used], patient, rng)) < schema.most
             table, patient, time = table[kept], patient[kept], time[kept]
         order = np.lexsort((time, patient))
         table, patient = table.iloc[order].reset_index(drop=True), patient[order]
@@ -148,12 +150,13 @@ def unused_rows(frame: pd.DataFrame, schema: PatientSchema) -> dict[str, int]:
 def _in_time(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, NDArray[np.int64], Floats]:
     """The conformed rows, the number of each one's patient, and what orders them."""
     patient = units_of(frame, schema)
-    _check_there(frame, schema, schema.order, "orders a patient's rows")
+    order = _column(frame, schema.order, _ORDERS)
+    _refuse_missing(without_value(order, schema.missing_words), schema.order, _ORDERS)
     table = schema.table.conform(frame).frame
     if schema.timed:
         time = amounts(schema.column(schema.order), table[schema.order])
     else:
-        time = places(frame[schema.order]).astype(np.float64)
+        time = places(order).astype(np.float64)
     return table, patient, time
 
 
@@ -180,10 +183,17 @@ def _used(
 def units_of(frame: pd.DataFrame, schema: PatientSchema) -> NDArray[np.int64]:
     """Number of each row's patient, from 0, in the order of their first rows.
 
-    Raises DataError if the unit is absent or missing in a row.
+    Raises DataError if the unit is absent or missing in a row, or merges patients, see
+    :mod:`dpsynth.table.identity`.
     """
-    _check_there(frame, schema, schema.unit, "identifies patients")
-    return pd.factorize(frame[schema.unit])[0]
+    return pd.factorize(ids_of(frame, schema))[0]
+
+
+def ids_of(frame: pd.DataFrame, schema: PatientSchema) -> NDArray[np.object_]:
+    """Identifier of each row's patient. Raises DataError as `units_of` does."""
+    ids = identities(_column(frame, schema.unit, _IDENTIFIES), schema.missing_words)
+    _refuse_missing(ids == "", schema.unit, _IDENTIFIES)
+    return ids
 
 
 def in_order(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
@@ -193,17 +203,22 @@ def in_order(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
     return rows.assign(**{schema.order: np.arange(len(rows))})
 
 
-def _check_there(frame: pd.DataFrame, schema: PatientSchema, name: str, use: str) -> None:
+def _column(frame: pd.DataFrame, name: str, use: str) -> pd.Series:
     if name not in frame:
         raise DataError(f"the table lacks the column {name!r}, which {use}")
-    empty = without_value(frame[name], schema.missing_words)
+    return frame[name]
+
+
+def _refuse_missing(empty: NDArray[np.bool_], name: str, use: str) -> None:
     if empty.any():
         raise of_records(f"row {int(empty.argmax()) + 1}: {name!r} is missing, but {use}")
 
 
-def _lots(units: pd.Series, patient: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.uint64]:
+def _lots(
+    ids: NDArray[np.object_], patient: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.uint64]:
     """A random number of each row, from a key, the patient's identifier and the row's place among theirs."""
-    own = hash_array(texts(units), hash_key=rng.bytes(8).hex())
+    own = hash_array(ids, hash_key=rng.bytes(8).hex())
     return hash_array(own + _ranks(patient, np.arange(len(patient))).astype(np.uint64))
 
 

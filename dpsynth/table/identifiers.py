@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.errors import OwnerWarning
+from dpsynth.table.identity import spellings
 
 _PERSON = {"patient", "patientid", "subject", "subjectid", "person", "participant", "mrn", "ssn", "pid"}
 _PERSON |= {"pat", "patid", "ptid", "subjid", "usubjid", "eid", "seqn", "empi", "nhs", "cpr"}
@@ -69,7 +70,8 @@ def repeated_persons(frame: pd.DataFrame) -> Iterator[Repeated]:
     """Yield the columns by which a person seems to have several rows."""
     for position, name in enumerate(map(str, frame.columns)):
         if is_person(name):
-            counts = frame.iloc[:, position].value_counts()
+            ids = pd.Series(spellings(frame.iloc[:, position]))
+            counts = ids[ids != ""].value_counts()
             rows, distinct = int(counts.sum()), len(counts)
             if 1 < distinct < rows:
                 yield Repeated(name, rows, distinct, int(counts.iloc[0]))

@@ -22,10 +22,9 @@ from pandas.util import hash_array
 
 from dpsynth.errors import DataError
 from dpsynth.table.derived import inputs_of
-from dpsynth.table.histories import Histories
+from dpsynth.table.histories import Histories, ids_of
 from dpsynth.table.identifiers import is_person
 from dpsynth.table.io import reading, with_text
-from dpsynth.table.patient_files import texts
 from dpsynth.table.patients import PatientSchema, TableSchema
 
 #: Rows in memory at once, and rows of a part, unless a row group has more.
@@ -159,13 +158,13 @@ def read_part(part: Part, reader: Reader) -> Iterator[pd.DataFrame]:
 def units_in(part: Part, reader: Reader, key: str) -> list[tuple[Path, NDArray[np.uint64]]]:
     """The files of a part, and hashes of the different identifiers of patients in each. Rows have none.
 
-    ``key``: of the hashes, 16 characters. Identifiers that are the same text are one patient's.
+    ``key``: of the hashes, 16 characters.
     """
-    if not isinstance(reader.schema, PatientSchema):
+    schema = reader.schema
+    if not isinstance(schema, PatientSchema):
         return []
-    unit = reader.schema.unit
     rows = ((group.file, next(_batches(group, reader))) for group in part)
-    return [(file, np.unique(hash_array(texts(frame[unit]), hash_key=key))) for file, frame in rows]
+    return [(file, np.unique(hash_array(ids_of(frame, schema), hash_key=key))) for file, frame in rows]
 
 
 def _files(path: Path) -> tuple[Path, ...]:

@@ -31,6 +31,7 @@ from dpsynth.files.yaml_text import one_sentence
 from dpsynth.table.cells import ABSENT, number, unescape
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFile, CsvFormat
+from dpsynth.table.identity import identities
 from dpsynth.table.io import WRITABLE, read_cells, write_table
 from dpsynth.table.schema import Schema
 
@@ -330,13 +331,15 @@ class PatientFolder:
             if name not in cells:
                 own = self._called(name, file)
                 raise DataError(f"{path}: the column {own!r}, which {role}, is not in the file")
-        links = {self.unit} if self._times(file) else {self.unit, self.order} & needed.keys()
-        for name in sorted(links):
-            empty = without_value(cells[name], self.table.missing_words)
-            if empty.any():
-                row, own = int(empty.argmax()) + 1, self._called(name, file)
+        ids = identities(cells[self.unit], self.table.missing_words)
+        empty = {self.unit: ids == ""}
+        if file in self.events and not self._timed:
+            empty[self.order] = without_value(cells[self.order], self.table.missing_words)
+        for name, here in empty.items():
+            if here.any():
+                row, own = int(here.argmax()) + 1, self._called(name, file)
                 raise of_records(f"{path}, row {row}: {own!r} is missing, but {needed[name]}")
-        return texts(cells[self.unit])
+        return ids
 
     def _checked(self, cells: pd.DataFrame, source: Path | CsvFile, file: PatientFile) -> pd.DataFrame:
         """The columns that are read from a file. Those that come from other files are left out."""
@@ -481,13 +484,13 @@ def places(values: pd.Series) -> NDArray[np.int64]:
 
 
 def without_value(values: pd.Series, missing_words: Iterable[str]) -> NDArray[np.bool_]:
-    """Which cells are empty, or hold a word for a missing value. Digits may identify a patient."""
+    """Which cells of an order are empty, or hold a word for a missing value. Digits may be a number of it."""
     words = [word for word in missing_words if not word.isdigit()]
     return pd.Series(texts(values)).isin(["", *words]).to_numpy()
 
 
 def texts(values: pd.Series) -> NDArray[np.object_]:
-    """Identifiers as text, alike in CSV and Parquet files: 7.0 of a column with decimals is 7."""
+    """Words of cells, alike in CSV and Parquet files: 7.0 of a column with decimals is 7."""
     codes, distinct = pd.factorize(values)
     whole = (int(word) if isinstance(word, float | Decimal) and word % 1 == 0 else word for word in distinct)
     return np.array([*(str(word).strip() for word in whole), ""], dtype=object)[codes]

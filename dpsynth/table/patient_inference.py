@@ -20,6 +20,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.conform import date_numbers
 from dpsynth.table.drafting import LeftOut, Remark, Remarks, draft_column, is_text
 from dpsynth.table.identifiers import is_person, named_identifier, tokens
+from dpsynth.table.identity import identities, spellings
 from dpsynth.table.patient_files import PatientFile, places, texts
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema_inference import Draft, asked_about, draft_columns
@@ -100,6 +101,9 @@ def infer_patient_schema(
         remarks.append(Remark(None, "left out", f"{file} has no column {unit!r}"))
         del frames[file]
     for file, frame in frames.items():
+        # as every reader takes them: two spellings are one patient, who has several rows
+        ids = pd.Series(identities(frame[unit], missing_words), frame.index, name=unit)
+        frames[file] = frame = frame.assign(**{unit: ids.where(ids != "", None)})
         if copies := int(frame.duplicated().sum()):
             text = "are exact copies of earlier ones. Remove those that are slips"
             remarks.append(Remark(None, "question", f"rows of {file or 'the table'} {text}", f"{copies:,}"))
@@ -339,7 +343,7 @@ def _unit(frames: Mapping[str, pd.DataFrame], remarks: list[Remark]) -> str:
     others = [name for name in candidates if name != chosen]
     asked = f" Other candidates, for unit or --unit: {few(others)}." if others else ""
     text = "identifies patients, who are then protected with all rows. Is it so?"
-    counts = f"{int(rows.notna().sum()):,} rows of {rows.nunique():,} patients"
+    counts = f"{int(rows.notna().sum()):,} rows of {len({*spellings(rows)} - {''}):,} patients"
     remarks.append(Remark(chosen, "question", text + asked, counts))
     return chosen
 
