@@ -31,7 +31,7 @@ from dpsynth.table.cells import ABSENT
 
 Words = NDArray[np.object_]
 Codes = NDArray[np.integer[Any]]
-_WHOLE = re.compile(r"(-?\d+)\.0+")
+_WHOLE = re.compile(r"(?:-(?=0\.))?(-?\d+)\.0+")
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?")
 #: What spreadsheets make of long numbers.
 _SCIENTIFIC = re.compile(r"[+-]?\d\.\d+[eE]\+?\d+")

@@ -327,23 +327,22 @@ class _Drafting:
 
 def _unit(frames: Mapping[str, pd.DataFrame], remarks: list[Remark]) -> str:
     """The column that identifies a patient: in most files, and with values that repeat."""
-    files: dict[str, int] = {}
+    files: dict[str, list[pd.Series]] = {}
     for frame in frames.values():
-        for name in frame.columns:
-            files[str(name)] = files.get(str(name), 0) + is_person(str(name))
-    repeated = {str(c) for frame in frames.values() for c in frame.columns if frame[c].duplicated().any()}
-    candidates = [name for name, count in files.items() if count and name in repeated]
+        for name in filter(is_person, map(str, frame.columns)):
+            files.setdefault(name, []).append(pd.Series(spellings(frame[name])))
+    candidates = [name for name, ids in files.items() if any(own.duplicated().any() for own in ids)]
     if not candidates:
         raise DataError(
             "no column with a name such as patient_id repeats its values. Name the one with unit (--unit)"
         )
-    chosen = max(candidates, key=lambda name: files[name])
-    events = (frame[chosen] for frame in frames.values() if chosen in frame)
-    rows = pd.concat([values for values in events if values.duplicated().any()])
+    chosen = max(candidates, key=lambda name: len(files[name]))
+    rows = pd.concat([own for own in files[chosen] if own.duplicated().any()])
+    rows = rows[rows != ""]
     others = [name for name in candidates if name != chosen]
     asked = f" Other candidates, for unit or --unit: {few(others)}." if others else ""
     text = "identifies patients, who are then protected with all rows. Is it so?"
-    counts = f"{int(rows.notna().sum()):,} rows of {len({*spellings(rows)} - {''}):,} patients"
+    counts = f"{len(rows):,} rows of {rows.nunique():,} patients"
     remarks.append(Remark(chosen, "question", text + asked, counts))
     return chosen
 
