@@ -144,7 +144,8 @@ def stays(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-#: Rows in the order of a number that is not modelled, with categories that go together.
+#: Rows in the order of a number that is not modelled, with categories that go together. A third of the
+#: patients do not say whether they smoke.
 WARDS = PatientSchema(
     unit="id",
     order="stay",
@@ -155,7 +156,9 @@ WARDS = PatientSchema(
         Column(name="stage", kind="ordinal", categories=(1, 2, 3)),
         Column(name="code", kind="categorical", categories=tuple(f"c{k}" for k in range(14))),
         Column(name="lab", kind="integer", lower=0, upper=99, missing=True),
+        Column(name="smoker", kind="binary", categories=("no", "yes"), missing=True),
     ),
+    per_patient=("smoker",),
     missing_words=("?",),
 )
 
@@ -177,6 +180,7 @@ def wards(n: int, seed: int = 0) -> pd.DataFrame:
             "stage": 1 + drug,
             "code": [f"c{k}" for k in rng.integers(0, 14, m)],
             "lab": np.where(rng.random(m) < 0.1, np.nan, lab),
+            "smoker": np.array(["no", "yes", None], dtype=object)[rng.integers(0, 3, n)][who],
         }
     )
     return frame.iloc[rng.permutation(m)].reset_index(drop=True)
@@ -191,8 +195,15 @@ def _cells(column: Column, words: tuple[str, ...]) -> st.SearchStrategy:
     return st.sampled_from(odd) | st.integers(low, high)
 
 
+#: One patient's identifier.
+SPELLINGS = ("new", " new", "new  ", "new\u00a0", "\u200bnew", "\uff4eew")
+
+
 def patients_of(schema: PatientSchema) -> st.SearchStrategy[pd.DataFrame]:
-    """Rows of any patient: too many, beyond the limits, empty, at one time, after a death, against rules."""
+    """Rows of any patient: too many, beyond the limits, empty, at one time, after a death, against rules.
+
+    The patient's identifier may be spelled in several ways.
+    """
     given = [column for column in schema.columns if column.derived is None]
     cells = {column.name: _cells(column, schema.missing_words) for column in given}
     if not schema.timed:
@@ -200,7 +211,12 @@ def patients_of(schema: PatientSchema) -> st.SearchStrategy[pd.DataFrame]:
     row = st.fixed_dictionaries(cells)
     rows = st.lists(row, min_size=1, max_size=2 * schema.most)
     many = st.tuples(row, st.integers(1, 2 * schema.most)).map(lambda pair: [pair[0]] * pair[1])
-    return (rows | many).map(lambda made: pd.DataFrame(made, dtype=object).assign(**{schema.unit: "new"}))
+    spelled = st.lists(st.sampled_from(SPELLINGS), min_size=1, max_size=3)
+    return st.tuples(rows | many, spelled).map(
+        lambda made: pd.DataFrame(made[0], dtype=object).assign(
+            **{schema.unit: np.resize(np.array(made[1], dtype=object), len(made[0]))}
+        )
+    )
 
 
 def read_by_pandas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 from scipy import stats
-from visits import FILED, STAYS, VISITS, WARDS, filed, histories_of, stays, visits, wards
+from visits import FILED, STAYS, VISITS, WARDS, filed, stays, visits, wards
 
 from dpsynth.accounting import Ledger
 from dpsynth.accounting.contents import Stage
@@ -38,12 +38,15 @@ from dpsynth.releases.life_table import LifeTable, LifeTableRelease
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogramRelease
 from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
+from dpsynth.releases.records import _BLOCK as BLOCK
 from dpsynth.releases.records import FrameRecords
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.families import Linear
 from dpsynth.studies.study import Study
+from dpsynth.table.parquet import Reader
+from dpsynth.table.patients import MOST_ROWS, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -102,34 +105,74 @@ def dates(n: int, seed: int = 0) -> pd.DataFrame:
     return DATES.conform(pd.DataFrame({"day": days, "seen": seen.where(rng.random(n) < 0.9)})).frame
 
 
+@dataclass(frozen=True, eq=False)
+class Patients:
+    """Records of patients with several rows, as a fit reads them."""
+
+    schema: PatientSchema
+    rows: Callable[..., pd.DataFrame]
+
+    def read(self, rows: pd.DataFrame) -> pd.DataFrame:
+        return Reader(self.schema, seed=7).records(rows)
+
+    def __call__(self, n: int, seed: int = 0) -> pd.DataFrame:
+        return self.read(self.rows(n, seed))
+
+    @cached_property
+    def spelled(self) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+        """Records whose identifiers are spelled in several ways, and those without each patient's rows."""
+        rows = self.rows(6, seed=3).sort_values("id", kind="stable", ignore_index=True)
+        ids = rows["id"].astype(str).str.cat(np.resize(["", " ", "\u200b", ".0"], len(rows)))
+        spelled, own = rows.assign(id=ids), rows["id"]
+        return self.read(spelled), [self.read(spelled[own != k]) for k in own.unique()]
+
+
+def long_visits(n: int, seed: int = 0) -> pd.DataFrame:
+    """As many rows as are used at most, and more. One patient has them all alike, one all but the time."""
+    frame = visits(n, seed, most=MOST_ROWS + 50)
+    alike = [pd.DataFrame({**frame.iloc[k], "id": n + k}, index=range(MOST_ROWS + 1)) for k in (0, 1)]
+    alike[1]["day"] = range(MOST_ROWS + 1)
+    return pd.concat([frame, *(rows.assign(lab=50.0, grade="b") for rows in alike)], ignore_index=True)
+
+
+LONG = VISITS.model_copy(update={"most": MOST_ROWS})
+#: Records with an outcome: rows, or the levels of patients.
+LEVELS = Patients(STAYS.model_copy(update={"outcome": "died"}), stays)
+SOURCES: dict[str, tuple[Schema, Callable[..., pd.DataFrame]]] = {
+    "rows": (SCHEMA, table),
+    "levels": (LEVELS.schema.levels.modelled, LEVELS),
+}
+
+
 @cache
-def released_marginals():
-    return release_marginals(table(300), SCHEMA, n=300, noise_multiplier=4.0, rng=np.random.default_rng(0))
+def released_marginals(of: str = "rows"):
+    schema, made = SOURCES[of]
+    return release_marginals(made(300), schema, n=300, noise_multiplier=4.0, rng=np.random.default_rng(0))
 
 
-def bins_of(kind: str) -> Bins:
+def bins_of(kind: str, of: str = "rows") -> Bins:
     classes = 2 if kind == "tan" else 1
-    return Bins.of(released_marginals(), root=3, classes=classes, noise_std=3.0)
+    root = SOURCES[of][0].names.index("died")
+    return Bins.of(released_marginals(of), root=root, classes=classes, noise_std=3.0)
 
 
 def marginals(schema: Schema = SCHEMA, n: int = 30_000) -> MarginalsRelease:
     return MarginalsRelease(schema=schema, n=n, noise_multiplier=Z)
 
 
-def base_model(kind: str) -> BaseModelReleases:
-    return BaseModelReleases.plan(SCHEMA, kind, noise_multiplier=Z, epsilon=0.7)
+def base_model(kind: str, of: str = "rows") -> BaseModelReleases:
+    return BaseModelReleases.plan(SOURCES[of][0], kind, noise_multiplier=Z, epsilon=0.7)
 
 
-def tables(kind: str) -> GaussianRelease:
-    bins, releases = bins_of(kind), base_model(kind)
-    families = Ledger().run(
-        replace(releases.edges, epsilon=None).at(bins), FrameRecords(table(300)), np.random.default_rng(0)
-    )
+def tables(kind: str, of: str = "rows") -> GaussianRelease:
+    bins, releases = bins_of(kind, of), base_model(kind, of)
+    records = FrameRecords(SOURCES[of][1](300))
+    families = Ledger().run(replace(releases.edges, epsilon=None).at(bins), records, np.random.default_rng(0))
     return releases.tables.of(bins, families)
 
 
-def edges(kind: str) -> structure.EdgesRelease:
-    return base_model(kind).edges.at(bins_of(kind))
+def edges(kind: str, of: str = "rows") -> structure.EdgesRelease:
+    return base_model(kind, of).edges.at(bins_of(kind, of))
 
 
 STUDIES = {
@@ -139,12 +182,17 @@ STUDIES = {
     "subgroup": Study(model="logistic: died ~ age + group where stage >= 3 and lab > 1"),
     "share": Study(model="logistic: died ~ 1 where group == 'a'"),
 }
+LEVEL_STUDIES = {
+    "logistic": Study(model="logistic: died ~ first_age + sex + sbp mean + dose rise"),
+    "cox": Study(model="cox: (end, died) ~ first_age + sex", intervals=(1000.0, 2000.0)),
+}
 
 
-def point(kind: str) -> ScorePoint:
+def point(kind: str, of: str = "rows") -> ScorePoint:
     """A point whose whitening is no multiple of the identity, and where most records reach their bounds."""
-    study, draws = STUDIES[kind], table(300, seed=7)
-    design = StudyDesign.of(SCHEMA, study.effects(SCHEMA), draws, study.intervals)
+    schema, made = SOURCES[of]
+    study, draws = (STUDIES if of == "rows" else LEVEL_STUDIES)[kind], made(300, seed=7)
+    design = StudyDesign.of(schema, study.effects(schema), draws, study.intervals)
     if kind == "linear":
         design = replace(design, family=Linear(0.05))
     rng = np.random.default_rng(5)
@@ -152,14 +200,14 @@ def point(kind: str) -> ScorePoint:
     return ScorePoint(design, rng.normal(size=design.size) / 2, root @ root.T + np.eye(design.size), 0.2, 0.1)
 
 
-def pairwise_statistics(outcome: int | None) -> PairwiseStatisticsRelease:
-    bins, rng = bins_of("tan"), np.random.default_rng(5)
+def pairwise_statistics(outcome: int | None, of: str = "rows") -> PairwiseStatisticsRelease:
+    bins, rng = bins_of("tan", of), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
     return PairwiseStatisticsRelease(noise_multiplier=Z).at((bins, PairFeatures.of(bins, draws, outcome)))
 
 
-def neighbour_histogram() -> NeighbourHistogramRelease:
-    bins, rng = bins_of("tan"), np.random.default_rng(5)
+def neighbour_histogram(of: str = "rows") -> NeighbourHistogramRelease:
+    bins, rng = bins_of("tan", of), np.random.default_rng(5)
     draws = np.stack([rng.integers(0, binning.size, 400) for binning in bins.binnings], axis=1)
     groups = Groups.of(bins, draws, 12, rng)
     return NeighbourHistogramRelease(noise_multiplier=Z).at(
@@ -167,31 +215,31 @@ def neighbour_histogram() -> NeighbourHistogramRelease:
     )
 
 
-def score(kind: str) -> ScoreRelease:
-    return ScoreRelease(study="a", noise_multiplier=Z).at(point(kind))
+def score(kind: str, of: str = "rows") -> ScoreRelease:
+    return ScoreRelease(study="a", noise_multiplier=Z).at(point(kind, of))
 
 
-def information(kind: str) -> InformationRelease:
-    return InformationRelease(study="a", noise_multiplier=Z).at(point(kind))
+def information(kind: str, of: str = "rows") -> InformationRelease:
+    return InformationRelease(study="a", noise_multiplier=Z).at(point(kind, of))
 
 
-def rows_point(model: str) -> ScorePoint:
+def rows_point(model: str, schema: PatientSchema) -> ScorePoint:
     """A point of a regression of patients' rows, where most rows reach their bounds."""
     study, draws = Study(model=model), VISITS.table.conform(visits(300, seed=7).drop(columns="id")).frame
-    design = StudyDesign.of(study.table(VISITS), study.effects(VISITS), draws, None, study.clusters(VISITS))
+    design = StudyDesign.of(study.table(schema), study.effects(schema), draws, None, study.clusters(schema))
     if study.model.startswith("linear"):
         design = replace(design, family=Linear(0.05))
     root = np.random.default_rng(5).normal(size=(design.size, design.size))
     return ScorePoint(design, np.ones(design.size) / 2, root @ root.T + np.eye(design.size), 0.2, 0.1)
 
 
-def of_rows(kind: type[StudyRelease], model: str) -> StudyRelease:
-    return kind(study="a", noise_multiplier=Z).at(rows_point(model))
+def of_rows(kind: type[StudyRelease], model: str, schema: PatientSchema = VISITS) -> StudyRelease:
+    return kind(study="a", noise_multiplier=Z).at(rows_point(model, schema))
 
 
-def life_table() -> LifeTableRelease:
-    study = Study(model="cox: (lab, died) ~ age where stage >= 2")
-    intervals = LifeTable.of(SCHEMA, study.effects(SCHEMA), table(300, seed=7), (2.0, 4.0))
+def life_table(model: str, of: str = "rows") -> LifeTableRelease:
+    schema, made = SOURCES[of]
+    intervals = LifeTable.of(schema, Study(model=model).effects(schema), made(300, seed=7), (2.0, 4.0))
     return LifeTableRelease(study="a", noise_multiplier=Z).at(intervals)
 
 
@@ -202,10 +250,6 @@ def critic() -> CriticRelease:
     )
 
 
-def patients(n: int, seed: int = 0) -> pd.DataFrame:
-    return histories_of(visits(n, seed), VISITS)
-
-
 @dataclass(frozen=True)
 class Case:
     make: Callable[[], object]
@@ -214,6 +258,7 @@ class Case:
     table: Callable[..., pd.DataFrame] = table
 
 
+patients = Patients(VISITS, visits)
 CASES = {
     "count": Case(lambda: CountRelease(noise_multiplier=Z), 1.0),
     "marginals": Case(marginals, np.sqrt(5 + 1)),
@@ -247,24 +292,53 @@ CASES = {
     "linear information of rows": Case(
         lambda: of_rows(InformationRelease, "linear: weight ~ lab + sex"), 1.0, table=patients
     ),
-    "life table": Case(life_table, 1.0),
+    "life table": Case(lambda: life_table("cox: (lab, died) ~ age where stage >= 2"), 1.0),
+    "count of patients": Case(lambda: CountRelease(noise_multiplier=Z), 1.0, table=LEVELS),
+    "marginals of levels": Case(lambda: marginals(SOURCES["levels"][0]), np.sqrt(22 + 5 + 1), table=LEVELS),
+    "tree tables of levels": Case(lambda: tables("tree", "levels"), np.sqrt(21), table=LEVELS),
+    "tan tables of levels": Case(lambda: tables("tan", "levels"), np.sqrt(20 + 21 / 3), table=LEVELS),
+    "tan edges of levels": Case(lambda: edges("tan", "levels"), table=LEVELS),
+    "pairwise statistics of levels": Case(
+        lambda: pairwise_statistics(None, "levels"), 1.0, slack=0.05, table=LEVELS
+    ),
+    "neighbour_histogram of levels": Case(
+        lambda: neighbour_histogram("levels"), np.sqrt(1 + 1), table=LEVELS
+    ),
+    "logistic score of levels": Case(lambda: score("logistic", "levels"), 1.0, table=LEVELS),
+    "cox score of levels": Case(lambda: score("cox", "levels"), 1.0, slack=0.6, table=LEVELS),
+    "cox information of levels": Case(lambda: information("cox", "levels"), 1.0, table=LEVELS),
+    "life table of levels": Case(lambda: life_table("cox: (end, died) ~ sex", "levels"), 1.0, table=LEVELS),
     "tables of rows": Case(
         lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS), np.sqrt(10), table=patients
     ),
-    "tables of rows of several files": Case(
-        lambda: VisitsRelease(noise_multiplier=Z, schema=FILED),
+    "tables of random rows": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=VISITS),
         np.sqrt(10),
-        table=lambda n, seed=0: histories_of(filed(n, seed), FILED),
+        table=Patients(VISITS.model_copy(update={"keep": "random"}), visits),
+    ),
+    "tables of long histories": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=LONG), np.sqrt(10), table=Patients(LONG, long_visits)
+    ),
+    "score of long histories": Case(
+        lambda: of_rows(ScoreRelease, "linear: weight ~ lab + sex", LONG),
+        1.0,
+        slack=0.2,
+        table=Patients(LONG, long_visits),
+    ),
+    "information of long histories": Case(
+        lambda: of_rows(InformationRelease, "linear: weight ~ lab + sex", LONG),
+        1.0,
+        slack=1e-4,
+        table=Patients(LONG, long_visits),
+    ),
+    "tables of rows of several files": Case(
+        lambda: VisitsRelease(noise_multiplier=Z, schema=FILED), np.sqrt(10), table=Patients(FILED, filed)
     ),
     "tables of rows with courses": Case(
-        lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS),
-        np.sqrt(12),
-        table=lambda n, seed=0: histories_of(stays(n, seed), STAYS),
+        lambda: VisitsRelease(noise_multiplier=Z, schema=STAYS), np.sqrt(12), table=Patients(STAYS, stays)
     ),
     "tables of rows with categories": Case(
-        lambda: VisitsRelease(noise_multiplier=Z, schema=WARDS),
-        np.sqrt(14),
-        table=lambda n, seed=0: histories_of(wards(n, seed), WARDS),
+        lambda: VisitsRelease(noise_multiplier=Z, schema=WARDS), np.sqrt(14), table=Patients(WARDS, wards)
     ),
     "critic": Case(critic),
 }
@@ -314,6 +388,33 @@ def test_sensitivity_bounds_every_neighbour(name):
         case.sensitivity
     )
     assert max(moved) >= release.l2_sensitivity * (1 - case.slack)
+
+
+@pytest.mark.parametrize("name", [name for name in GAUSSIAN if isinstance(CASES[name].table, Patients)])
+def test_a_patient_with_all_rows_in_any_spelling_is_one_neighbour(name):
+    """A patient who moves a release as two do, since their identifier is spelled in several ways, or whose
+    rows, more than may be used, change what is read of another patient.
+    """
+    release, patients = CASES[name].make(), CASES[name].table
+    full, neighbours = patients.spelled
+    moved = [np.linalg.norm(read(release, full) - read(release, less)) for less in neighbours]
+    assert max(moved) <= release.l2_sensitivity * (1 + 1e-12)
+    assert {len(full) - len(less) for less in neighbours} == {1}
+    assert full["rows"].max() <= patients.schema.most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in GAUSSIAN if "long" not in name])
+def test_what_a_record_adds_depends_on_no_number_of_records(name):
+    """A sum that changes from so many records on: where a block ends, or a number of patients repeats.
+
+    One step beyond each block. Sums are whole numbers, so those over copies are multiples.
+    """
+    release, frame, times = CASES[name].make(), CASES[name].table(41, seed=4), 500
+    many = pd.concat([frame] * times, ignore_index=True)
+    assert len(many) > BLOCK + 1
+    for once, all_times in zip(arrays_of(release, frame), arrays_of(release, many), strict=True):
+        np.testing.assert_array_equal(all_times, times * once)
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
