@@ -1,16 +1,16 @@
 """Who a row is about: identifiers of patients as text, alike whichever way a table came in.
 
 This is the one definition of a patient's identity. Every reader uses it: a frame, a file, a folder of files,
-a table in parts, a split. The text of a cell depends on that cell alone, so one patient's spelling moves no
-other patient, and two spellings of one identifier are one patient with one history.
+a table in parts, a split. The text of a cell depends on that cell alone, so no patient's spelling moves
+another. Two spellings of one identifier are one patient with one history.
 
-- Alike are whole numbers of any type and as text (``7``, ``7.0``, ``Decimal("7.00")``), text and its UTF-8
-  bytes, and a day as a date or at midnight. So is text that differs in blanks around it, in the kind or
-  number of blanks inside it, in signs that are not seen (zero width, soft hyphen, NUL), or in its Unicode
-  form (NFKC).
+- Alike are whole numbers of any type and as text (``7``, ``7.0``, ``Decimal("7.00")``). So are text and its
+  UTF-8 bytes, and a day as a date and at midnight.
+- Alike is text that differs in blanks around it, or in the kind or number of blanks inside it. So is text
+  that differs in signs that are not seen (zero width, soft hyphen, NUL) or in its Unicode form (NFKC).
 - Different are ``A1`` and ``a1``, ``007`` and ``7``, ``True`` and ``1``, ``1.1`` and ``1.10``.
-- Refused are numbers that were rounded. Several patients may share one, and removing a patient would then
-  change a record in place of removing it, which moves a release by up to twice its sensitivity.
+- Refused are numbers that were rounded, which several patients may share. Removing one of these patients
+  would change a record in place of removing it, and move a release by up to twice its sensitivity.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def identities(values: pd.Series, missing_words: Iterable[str] = ()) -> Words:
     Raises
     ------
     DataError
-        One sentence that names the column and the first row with a number that was rounded, so that several
-        patients may share it: a float that is not whole, a float64 from 2**53 on, a float32 from 2**24 on, or
-        text such as ``1.23457E+15``. Also for bytes that are not UTF-8.
+        If a number was rounded, so that several patients may share it. Floats that are not whole are, float64
+        from 2**53 on and float32 from 2**24 on, and text such as ``1.23457E+15``. If bytes are not UTF-8. The
+        message names the column and the first such row.
 
     Examples
     --------

@@ -340,6 +340,16 @@ def test_who_a_row_is_about_depends_on_its_own_cell_alone(cells):
     assert whole == identities(pd.Series(whole, dtype=object)).tolist()
 
 
+def test_random_rows_are_the_same_in_any_spelling():
+    """Catches a table in parts, or a second reading, that keeps other rows of a patient since 7 is "7.0"."""
+    schema = SCHEMA.model_copy(update={"keep": "random", "most": 3})
+    frame = Ids.of([[k] * 6 for k in range(12)], "int64").frame()
+    whole = of_histories(frame, schema)
+    assert whole != of_histories(frame, schema.model_copy(update={"keep": "first"}))
+    for spelled in (frame["id"].astype(float), frame["id"].map(" {}\u200b".format)):
+        assert of_histories(frame.assign(id=spelled), schema) == whole
+
+
 def test_a_patient_in_two_files_is_refused_by_any_spelling(tmp_path):
     """Catches a patient who counts twice in every release of a table in parts."""
     words = IDS["str"]

@@ -13,7 +13,7 @@ from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pand
 
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.table.histories import Histories, patient_table, rows_of, unused_rows
-from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
+from dpsynth.table.patients import MOST_ROWS, PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
@@ -98,6 +98,25 @@ def test_one_patient_more_is_one_record_more_and_changes_no_other(schema, frame,
     both = both.iloc[np.argsort([*range(len(frame)), *place], kind="stable")]
     before, after = records_of(frame, schema), records_of(both, schema)
     assert before <= after and (after - before).total() <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schema", "frame"),
+    [
+        pytest.param(VISITS, visits(30, seed=2), id="first"),
+        pytest.param(STAYS.model_copy(update={"keep": "last"}), stays(30, seed=2), id="terminal"),
+        pytest.param(WARDS, wards(30, seed=2), id="words"),
+    ],
+)
+def test_what_is_read_of_a_patient_depends_on_no_number_of_patients(schema, frame):
+    """Catches values or rows that change from so many patients, or rows, on: here 30,000 patients."""
+    times = 1000
+    many = pd.concat([frame] * times, ignore_index=True)
+    many["id"] += 30 * np.repeat(np.arange(times), len(frame))
+    once = histories_of(frame, schema)
+    expected = pd.concat([once] * times, ignore_index=True)
+    pd.testing.assert_frame_equal(histories_of(many, schema), expected)
 
 
 def test_levels_of_courses_are_those_of_plain_pandas():
@@ -207,6 +226,7 @@ def test_a_schema_survives_its_file(tmp_path):
         ({"order": "lab"}, "order 'lab' must be a column of dates or numbers"),
         ({"per_patient": ("day",)}, "order 'day' must be a column of dates or numbers that changes"),
         ({"most": 1}, "most"),
+        ({"most": MOST_ROWS + 1}, "most"),
         ({"increasing": ("day",)}, "'day': only numeric and ordinal"),
         ({"terminal": ("lab",)}, "'lab': only binary"),
         ({"order": "stay", "columns": (DIED,), "terminal": ("died",)}, "columns must name one that changes"),
