@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.errors import DataError
+from dpsynth.table.identity import identities
 
 
 def require(raw: pd.DataFrame, columns: Iterable[str]) -> None:
@@ -118,13 +119,14 @@ def diabetes130(raw: pd.DataFrame) -> pd.DataFrame:
 
 def first_encounters(raw: pd.DataFrame) -> pd.DataFrame:
     """Each patient's encounter with the lowest number, in the order of the file."""
-    nobody = raw.index[raw[_PATIENT].isna() | raw[_ENCOUNTER].isna()]
+    patient = pd.Series(identities(raw[_PATIENT]), raw.index)
+    nobody = raw.index[(patient == "") | raw[_ENCOUNTER].isna()]
     if len(nobody):
         raise DataError(f"row {nobody[0]}: {_PATIENT} or {_ENCOUNTER} is missing, so whose row it is unknown")
     number = numbers(raw[_ENCOUNTER])
     if number.duplicated().any():
         raise DataError(f"the {_ENCOUNTER} {raw[_ENCOUNTER][number.duplicated()].iloc[0]} stands twice")
-    return raw.loc[number.groupby(raw[_PATIENT]).idxmin().sort_values()]
+    return raw.loc[number.groupby(patient).idxmin().sort_values()]
 
 
 def diagnosis_group(code: str) -> str | None:

@@ -165,6 +165,12 @@ def test_a_file_that_does_not_say_whose_rows_they_are(change: dict[str, str | No
         first_encounters(pd.DataFrame([encounter(8, 1), encounter(9, 2) | change]))
 
 
+def test_a_patient_in_two_spellings_has_one_row() -> None:
+    """A patient who is two rows, and so two persons of the guarantee, by a number written in two ways."""
+    rows = pd.DataFrame([encounter(9, 7), encounter(8, 7) | {"patient_nbr": "7.0"}, encounter(6, 5)])
+    assert first_encounters(rows)["encounter_id"].tolist() == ["8", "6"]
+
+
 @pytest.mark.parametrize("name", PREPARATIONS)
 def test_a_renamed_column(name: str) -> None:
     """A file whose column was renamed: a KeyError, or no word on which."""
