@@ -28,8 +28,9 @@ from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.audits.worst_case import Farthest, farthest
 from dpsynth.errors import InputError
+from dpsynth.mechanism.noise import STEP
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.gradient_matching import ACTIVATION, Critics, GradientRelease
+from dpsynth.model.wgan.gradient_matching import ACTIVATION, GRID, Critics, GradientRelease
 from dpsynth.model.wgan.networks import Weights, unflatten
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.model.wgan.step import State, Step
@@ -238,10 +239,10 @@ class CanaryRelease(GradientRelease):
 
     canary: Floats
 
-    def sums(self, blocks: Iterable[NDArray[np.float32]]) -> tuple[Floats, int]:
-        """Sum of the records' gradients, and their number."""
+    def sums(self, blocks: Iterable[NDArray[np.float32]]) -> tuple[NDArray[np.int64], int]:
+        """Sum of the records' gradients in steps, and their number."""
         rows = sum(map(len, blocks))
-        return rows * self.canary, rows
+        return rows * np.rint(self.canary / STEP).astype(np.int64), rows
 
 
 class MatchingAudit:
@@ -272,6 +273,7 @@ class MatchingAudit:
                 noise_shape=plan.noise_shape,
                 centred=plan.centred,
                 scale=scale.astype(np.float64),
+                step=GRID,
             )
             for weights in map(critics.weights, range(steps))
         ]

@@ -49,15 +49,20 @@ def farthest(
     noise_shape: str,
     centred: bool,
     scale: Floats | None = None,
+    step: float | None = None,
 ) -> Farthest:
     """The gradient for which the proved sensitivity is attained.
 
     ``weights`` are pairs W (n_in, n_out), b (n_out,) or None. The layout's records are centred, and
-    multiplied by ``scale`` (dim,) if it is given.
+    multiplied by ``scale`` (dim,) and rounded towards zero to a ``step`` if they are given.
     """
-    factor = np.ones(layout.dim) if scale is None else np.asarray(scale, np.float64)
-    inputs, deltas = _intervals(weights, layout, activation, slope, factor)
-    radii = _radii(weights, _radius(layout, factor), inputs, deltas)
+    ends = layout.lo, layout.hi
+    if scale is not None:
+        ends = ends[0] * scale, ends[1] * scale
+    if step is not None:
+        ends = step * np.trunc(ends[0] / step), step * np.trunc(ends[1] / step)
+    inputs, deltas = _intervals(weights, layout, activation, slope, ends)
+    radii = _radii(weights, _radius(layout, ends), inputs, deltas)
     gradient: list[Floats] = []
     centres: list[Floats] = []
     for (matrix, bias), x, delta, radius in zip(weights, inputs, deltas, radii, strict=True):
@@ -86,13 +91,13 @@ def farthest(
 
 
 def _intervals(
-    weights: Weights, layout: Layout, activation: str, slope: float, factor: Floats
+    weights: Weights, layout: Layout, activation: str, slope: float, ends: Interval
 ) -> tuple[list[Interval], list[Interval]]:
     """Bounds of every layer's input and of the gradient with respect to its sum."""
-    inputs: list[Interval] = [(layout.lo * factor, layout.hi * factor)]
+    inputs: list[Interval] = [ends]
     sums: list[Interval] = []
     for layer, (matrix, bias) in enumerate(weights[:-1]):
-        low, high = _first(matrix * factor[:, None], layout) if layer == 0 else _times(inputs[-1], matrix)
+        low, high = _first(matrix, layout, ends) if layer == 0 else _times(inputs[-1], matrix)
         shift = 0.0 if bias is None else bias
         sums.append((low + shift, high + shift))
         inputs.append(_forward(sums[-1], activation, slope))
@@ -108,14 +113,20 @@ def _times(x: Interval, matrix: Floats) -> Interval:
     return x[0] @ up + x[1] @ down, x[1] @ up + x[0] @ down
 
 
-def _first(matrix: Floats, layout: Layout) -> Interval:
-    """Bounds of centred records: numbers by their signs, a one-hot group by its extreme weights."""
+def _first(matrix: Floats, layout: Layout, ends: Interval) -> Interval:
+    """Bounds of records: numbers by their signs, a one-hot group by its extreme entry."""
     numbers = slice(0, layout.n_numeric)
-    low, high = _times((layout.lo[numbers], layout.hi[numbers]), matrix[numbers])
+    low, high = _times((ends[0][numbers], ends[1][numbers]), matrix[numbers])
     for start, stop in layout.groups:
-        rows = matrix[start:stop] - matrix[start:stop].mean(axis=0)
+        rows = _entries(ends, start, stop) @ matrix[start:stop]
         low, high = low + rows.min(axis=0), high + rows.max(axis=0)
     return low, high
+
+
+def _entries(ends: Interval, start: int, stop: int) -> Floats:
+    """A group's coordinates, one row for each category that a record may have."""
+    low, high = ends[0][start:stop], ends[1][start:stop]
+    return np.where(np.eye(stop - start, dtype=bool), high, low)
 
 
 def _forward(s: Interval, activation: str, slope: float) -> Interval:
@@ -152,12 +163,12 @@ def _outer(x: Interval, delta: Interval) -> Interval:
     return corners.min(axis=0), corners.max(axis=0)
 
 
-def _radius(layout: Layout, factor: Floats) -> float:
-    """Largest norm of a centred and scaled record: numbers at an end, and any one entry of a group."""
-    squared = float((0.5 * factor[: layout.n_numeric] @ factor[: layout.n_numeric]) / 2.0)
+def _radius(layout: Layout, ends: Interval) -> float:
+    """Largest norm of a record: numbers at an end, and any one entry of a group."""
+    numbers = np.maximum(abs(ends[0]), abs(ends[1]))[: layout.n_numeric]
+    squared = float(numbers @ numbers)
     for start, stop in layout.groups:
-        entries = (np.eye(stop - start) - 1.0 / (stop - start)) * factor[start:stop]
-        squared += float((entries**2).sum(axis=1).max())
+        squared += float((_entries(ends, start, stop) ** 2).sum(axis=1).max())
     return math.sqrt(squared)
 
 

@@ -5,8 +5,8 @@ deviations. Such a mismatch of supports can cost up to 1e-4 of delta by itself. 
 training step's time. A background thread therefore draws the next chunk while the current one is used. NumPy
 releases the interpreter lock while it draws.
 
-Noise of released sums is exact: whole numbers of a public step, see `with_noise`. The noise of a critic's
-steps is in floating point, and attacks on its rounding (Mironov 2012) are not covered.
+Noise of released sums is exact: whole numbers of a public step, see `with_noise`. The noise of the steps that
+train a critic is in floating point, and attacks on its rounding (Mironov 2012) are not covered.
 """
 
 from __future__ import annotations
@@ -73,6 +73,12 @@ def with_noise(
     return [part.reshape(array.shape) for part, array in zip(parts, exact, strict=True)]
 
 
+def check_exact(sums: NDArray[np.int64]) -> None:
+    """Refuse sums of more steps than float64 counts, which would be rounded."""
+    if sums.size and max(-int(sums.min()), int(sums.max())) >= _MOST:
+        raise PrivacyError(f"sums of more than {_MOST:,} steps are not exact: fit a part of the records")
+
+
 def _noisy(
     exact: NDArray[np.int64], step: float, std: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
@@ -81,8 +87,7 @@ def _noisy(
     noise = discrete_gaussian(scale, exact.size, rng)
     if finer == 0:
         return (exact + noise) * step
-    if exact.size and max(-int(exact.min()), int(exact.max())) >= _MOST:
-        raise PrivacyError(f"sums of more than {_MOST:,} steps are not exact: fit a part of the records")
+    check_exact(exact)
     # The sum is that of exact numbers, rounded once, so it is a function of the exact noisy sum.
     return exact * step + noise * math.ldexp(step, -finer)
 

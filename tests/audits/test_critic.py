@@ -85,8 +85,10 @@ def test_gradients_at_random_critics_pass_the_mark():
 
 def test_an_audit_finds_gradients_with_too_little_noise(monkeypatch):
     """Catches an audit of random critics that finds nothing: half of the declared noise."""
-    normals = gradient_matching.standard_normals
-    monkeypatch.setattr(gradient_matching, "standard_normals", lambda *a: 0.5 * normals(*a))
+    noisy = gradient_matching.with_noise
+    monkeypatch.setattr(
+        gradient_matching, "with_noise", lambda exact, step, std, rng: noisy(exact, step, 0.5 * std, rng)
+    )
     rng = np.random.default_rng(7)
     result = audit_matching(LAYOUT, OUTCOME, MATCHING, PLAN, delta=DELTA, trials=2000, steps=4, rng=rng)
     assert result.verdict == "contradicted", result.to_dict()

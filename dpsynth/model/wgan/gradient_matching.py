@@ -7,10 +7,10 @@ mechanism of Algorithm 1 (Pedersen 2022) with every record in the batch:
     ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
 
 with the centre ``c`` and the stds from `dpsynth.mechanism.allocation`, and the public number of records B.
-Everything after it is post-processing. A critic finds a difference between two distributions only where
-the mean gradients at its weights differ. Therefore points are moved until their mean gradients agree with
-``R / B`` as closely as the noise allows. The mean square of the differences, in units of the noise, is then
-about 1.
+The sum is exact and so is the noise (`GradientRelease`). Everything after it is post-processing. A critic
+finds a difference between two distributions only where the mean gradients at its weights differ. Therefore
+points are moved until their mean gradients agree with ``R / B`` as closely as the noise allows. The mean
+square of the differences, in units of the noise, is then about 1.
 
 The outcome's coordinates are multiplied by a public factor before the critics see them, which gives the
 associations with the outcome more weight. The domain of the bounds is multiplied likewise.
@@ -31,7 +31,7 @@ from dpsynth.errors import RunError
 from dpsynth.mechanism.allocation import allocate
 from dpsynth.mechanism.bounds import gradient_bounds, spectral_norm_bound
 from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.noise import standard_normals
+from dpsynth.mechanism.noise import STEP, check_exact, with_noise
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.critic import Activation, critic_pass, weighted_gradient
 from dpsynth.model.wgan.matched_points import MatchedPoints, reflected
@@ -41,6 +41,13 @@ from dpsynth.model.wgan.step import TensorOps, adam, adam_start
 from dpsynth.table.layout import Layout
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+#: Step of the critics' weights and of a record's coordinates. A gradient is a whole number of its square.
+GRID = STEP**0.5
+#: Step of a sum in units of the stds, and the factor by which such a sum is made smaller, see `query`.
+_FINE, _SMALLER = 2.0**-36, 1.0 - 2.0**-20
+#: Longest record, and most records: beyond them a sum may have more digits than a float64.
+_LONGEST, _MOST = 2.0**11, 2**26
 #: Activation of the critics, which keeps norms.
 ACTIVATION = Activation("maxmin")
 #: Records of which gradients are summed at once: bounds the memory, whatever the length of the table is.
@@ -56,7 +63,7 @@ _LEAST, _EVEN = 1e-3, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Critics:
-    """T critics of one hidden layer, float32.
+    """T critics of one hidden layer, float32, whole numbers of `GRID`.
 
     ``matrices`` (T, dim, h), ``biases`` (T, h) and ``outputs`` (T, h), the weights of the last layer.
     """
@@ -74,7 +81,7 @@ class Critics:
         biases = settings.bias_std * rng.standard_normal((count, h))
         outputs = rng.standard_normal((count, h))
         outputs /= np.linalg.norm(outputs, axis=1, keepdims=True)
-        return cls(matrices.astype(np.float32), biases.astype(np.float32), outputs.astype(np.float32))
+        return cls(*((GRID * np.rint(a / GRID)).astype(np.float32) for a in (matrices, biases, outputs)))
 
     def weights(self, t: int) -> Weights:
         """Weights of critic t."""
@@ -123,6 +130,12 @@ class GradientRelease:
     Adjacency: add or remove one record. In units of the stds, one record's ``g_i - c`` has norm at most 1 for
     each critic. The cost is that of ``plan.event``, T Gaussian mechanisms with the plan's multiplier.
 
+    A record's coordinates are rounded towards zero to whole numbers of `GRID`, so they stay in the box that
+    the bounds are proved for, and no record is longer. The weights are whole numbers of `GRID` as well.
+    Scores, hidden units and gradients are sums of products of two such numbers: float64 holds each of them,
+    and each partial sum, without rounding. So g_i depends on its own record alone, and the sum is the same in
+    any order, in any blocks and on any processor. The bounds' margins for float32 are more than it needs.
+
     ``layout``, ``scale``: shape of an encoded record, and the public factor of each coordinate.
     ``plan``: noise and event. It samples every record (q = 1), and its steps are the critics.
     """
@@ -138,54 +151,79 @@ class GradientRelease:
                 f"{len(self.critics.matrices)} WGAN critics on every record need a plan of as many steps "
                 f"with q = 1, got {self.plan.steps} steps with q = {self.plan.sampling_prob:g}"
             )
+        if any((array % GRID).any() for array in self.critics.wide()) or self.domain.radius > _LONGEST:
+            raise RunError(
+                "gradients are summed exactly only for critics in whole numbers of 2^-12 and records of a "
+                f"length of at most {_LONGEST:g}, got {self.domain.radius:g}"
+            )
 
     def __call__(self, blocks: Iterable[NDArray[np.float32]], rng: np.random.Generator) -> Released:
         """Release the mean gradients of encoded records, given in blocks of shape (rows, dim).
 
         ``rng``: source of the noise, secret. The critics must not come from it.
         """
-        total, count = self.sums(blocks)
         centres, stds = self.centres_and_stds
         batch, z = self.plan.expected_batch, self.plan.noise_multiplier
-        total += (batch - count) * centres
-        if z is None:
-            return Released(self.critics, self.scale, total / batch, stds / batch)
-        total += z * stds * standard_normals(rng, stds.shape)
-        return Released(self.critics, self.scale, total / batch, z * stds / batch)
+        (noisy,) = with_noise([self.query(blocks)], _FINE, z or 0.0, rng)
+        means = centres + stds * noisy / (_SMALLER * batch)
+        return Released(self.critics, self.scale, means, (z or 1.0) * stds / batch)
 
-    def sums(self, blocks: Iterable[NDArray[np.float32]]) -> tuple[Floats, int]:
-        """Sum of the records' gradients, shape (T, P), and their number. Both are private."""
-        # TF32 products round at 1e-3, outside what the bounds are widened for.
-        tf.config.experimental.enable_tensor_float_32_execution(False)
-        wide = [tf.constant(a) for a in self.critics.wide()]
+    def query(self, blocks: Iterable[NDArray[np.float32]]) -> Ints:
+        """``sum_i (g_i - c) / std`` in whole numbers of a public step, shape (T, P): private.
+
+        One record moves it by a vector of norm 1 at most. The difference of the two exact terms is rounded
+        once, the quotient and the product once each, and each number to a step. For n <= 2^26 records and
+        P <= 2^26 weights a sum is at most n long. Two sums are then closer or farther by ``7 n 2^-53 +
+        sqrt(P) 2^-36 < 2^-22``, and the sum is made smaller by a factor of ``1 - 2^-20`` before.
+        """
+        total, count = self.sums(blocks)
+        centres, stds = self.centres_and_stds
+        check_exact(total)
+        if count > _MOST:
+            raise RunError(f"gradients of at most {_MOST:,} records are summed exactly, got {count:,}")
+        units = (total * STEP - count * centres) / stds
+        return np.rint(units * (_SMALLER / _FINE)).astype(np.int64)
+
+    def sums(self, blocks: Iterable[NDArray[np.float32]]) -> tuple[Ints, int]:
+        """Exact sum of the records' gradients in steps, shape (T, P), and their number. Both are private."""
+        wide = [tf.constant(a, tf.float64) for a in self.critics.wide()]
         summed = _program(gradients, *self.critics.matrices.shape)
-        center = self.layout.center.astype(np.float32)
-        total, rows = np.zeros(self.centres_and_stds[1].shape), 0
+        total, rows = np.zeros(self.centres_and_stds[1].shape, np.int64), 0
         for block in blocks:
             rows += len(block)
             for start in range(0, len(block), BLOCK):
                 # Always as many rows, so that the program is compiled once; those that are added count 0.
                 part = block[start : start + BLOCK]
-                x = np.zeros((BLOCK, self.layout.dim), np.float32)
-                x[: len(part)] = (np.asarray(part, np.float32) - center) * self.scale
-                here = (np.arange(BLOCK) < len(part)).astype(np.float32)
-                total += summed(wide, len(self.critics.matrices), tf.constant(x), tf.constant(here)).numpy()
+                x = np.zeros((BLOCK, self.layout.dim))
+                x[: len(part)] = self.coordinates(part)
+                here = (np.arange(BLOCK) < len(part)).astype(np.float64)
+                found = summed(wide, len(self.critics.matrices), tf.constant(x), tf.constant(here))
+                total += (found.numpy() / STEP).astype(np.int64)
         return total, rows
+
+    def coordinates(self, points: NDArray[np.floating]) -> Floats:
+        """Encoded records as the critics see them, in whole numbers of `GRID`, rounded towards zero."""
+        exact = (np.asarray(points, np.float64) - self.layout.center) * self.scale
+        return GRID * np.trunc(exact / GRID)
+
+    @functools.cached_property
+    def domain(self) -> Domain:
+        """The box of these coordinates. No record is longer than before it was rounded."""
+        around = Domain.from_layout(self.layout, self.scale)
+        lo, hi = self.coordinates(np.stack([np.zeros(self.layout.dim), np.ones(self.layout.dim)]))
+        return Domain(lo, hi, around.groups, around.radius)
 
     def contributions(self, points: NDArray[np.float32], t: int) -> Floats:
         """``(g_i - c) / std`` of each record at critic t, shape (n, P): private, for audits."""
-        x = tf.constant((np.asarray(points, np.float32) - self.layout.center.astype(np.float32)) * self.scale)
-        weights = self.critics.weights(t)
-        _, inputs, deltas = critic_pass(weights, x, ACTIVATION)
+        weights = [(np.float64(w), None if b is None else np.float64(b)) for w, b in self.critics.weights(t)]
+        _, inputs, deltas = critic_pass(weights, self.coordinates(points), ACTIVATION)
         first = np.einsum("ni,nj->nij", inputs[0], deltas[0]).reshape(len(points), -1)
         centres, stds = self.centres_and_stds
-        each = np.concatenate([first, deltas[0], inputs[1]], axis=1).astype(np.float64)
-        return (each - centres[t]) / stds[t]
+        return (np.concatenate([first, deltas[0], inputs[1]], axis=1) - centres[t]) / stds[t]
 
     @functools.cached_property
     def centres_and_stds(self) -> tuple[Floats, Floats]:
         """Centre of a record's gradient and std for noise multiplier 1 of each component, shape (T, P)."""
-        domain = Domain.from_layout(self.layout, self.scale)
         centres: list[Floats] = []
         stds: list[Floats] = []
         for t in range(len(self.critics.matrices)):
@@ -193,7 +231,7 @@ class GradientRelease:
                 (tf.constant(w), None if b is None else tf.constant(b)) for w, b in self.critics.weights(t)
             ]
             norms = [spectral_norm_bound(matrix) for matrix, _ in weights]
-            bounds = gradient_bounds(weights, domain, norms=norms, activation=ACTIVATION.kind)
+            bounds = gradient_bounds(weights, self.domain, norms=norms, activation=ACTIVATION.kind)
             found = allocate(bounds, self.plan.noise_shape, centred=self.plan.centred)
             shapes = [shape for layer in bounds for shape in layer.shapes]
             for arrays, kept in zip(found, (centres, stds), strict=True):
