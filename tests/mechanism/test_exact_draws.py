@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from dpsynth.errors import ConfigError, PrivacyError
+from dpsynth.mechanism import exact_draws
 from dpsynth.mechanism.exact_draws import below, discrete_gaussian, exponential_trial, geometric
 from dpsynth.mechanism.noise import in_steps, secure_generator, with_noise
 
@@ -66,6 +67,18 @@ def test_tails_are_there() -> None:
     for z in (2.0, 3.0, 4.0):
         expected = 2 * stats.norm.sf(z)
         assert stats.binomtest(int((draws > z).sum()), len(draws), expected).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("size", "block"), [(2000, 64), (700_001, None)])
+def test_no_draw_comes_twice(size: int, block: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise that repeats from the second or third block of a large draw on: differences are then exact.
+
+    Two of 700,001 draws would be equal by chance once in a million times.
+    """
+    if block is not None:
+        monkeypatch.setattr(exact_draws, "_BLOCK", block)
+    draws = discrete_gaussian(2**56, size, RNG(9))
+    assert len(draws) == len(np.unique(abs(draws))) == size > 2 * exact_draws._BLOCK
 
 
 def test_trials_have_their_probabilities() -> None:

@@ -8,6 +8,7 @@ The noise and the sensitivity of the critic's steps, which need TensorFlow, are 
 from __future__ import annotations
 
 import itertools
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -475,6 +476,42 @@ def test_sums_are_exact_in_any_order_and_in_any_parts(name):
     for k, array in enumerate(whole):
         np.testing.assert_array_equal(array, arrays_of(release, shuffled)[k])
         np.testing.assert_array_equal(array, sum(own[k] for own in one_by_one))
+
+
+BLOCKS = (
+    "records._BLOCK",
+    "score._BLOCK",
+    "features._EXACT",
+    "features._BLOCK",
+    "neighbour_histogram._BLOCK",
+)
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_sums_are_exact_in_any_blocks(name, monkeypatch):
+    """A fault that begins with the second block of records, or the third: records lost or counted twice."""
+    release, frame = CASES[name].make(), CASES[name].table(15, seed=2)
+    whole = arrays_of(release, frame)
+    for block in BLOCKS:
+        monkeypatch.setattr(f"dpsynth.releases.{block}", 4)
+    for array, parts in zip(whole, arrays_of(release, frame), strict=True):
+        np.testing.assert_array_equal(array, parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_many_records_add_what_each_adds(name):
+    """A fault that begins at a size: one record more than the longest block, each as often as 15 others."""
+    release, frame = CASES[name].make(), CASES[name].table(15, seed=2)
+    one_by_one = [arrays_of(release, frame.iloc[[row]]) for row in range(len(frame))]
+    longest = max(pkgutil.resolve_name(f"dpsynth.releases.{block}") for block in BLOCKS)
+    place = np.random.default_rng(3).integers(0, len(frame), longest + 1)
+    times = np.bincount(place, minlength=len(frame))
+    many = arrays_of(release, frame.iloc[place].reset_index(drop=True))
+    for k, array in enumerate(many):
+        np.testing.assert_array_equal(
+            array, sum(n * own[k] for n, own in zip(times, one_by_one, strict=True))
+        )
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
