@@ -323,6 +323,14 @@ def transcribed(model: GeneratorModel, n: int, rng: np.random.Generator) -> Iter
         yield model.encoder.decode([c[kept] for c in codes], [p[kept] for p in places])
 
 
+def test_every_block_is_drawn_anew():
+    """Catches records that repeat from the second or third block on, and blocks of another length."""
+    model = marginal_model(Schema(columns=tuple(c for c in COLUMNS if c.derived is None)))
+    blocks = list(model.blocks(1000, np.random.default_rng(5), block=150))
+    assert [len(block) for block in blocks] == pytest.approx(np.full(7, 1000 / 7), abs=1)
+    assert not pd.concat(blocks).duplicated().any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 7, 2500, 150_000])
 def test_without_rules_nothing_changes(n):

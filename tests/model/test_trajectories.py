@@ -11,6 +11,7 @@ from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 
 from dpsynth.accounting import Ledger
 from dpsynth.errors import RejectionError
+from dpsynth.model import row_draws
 from dpsynth.model.row_draws import draw_rows
 from dpsynth.model.trajectories import (
     Trajectories,
@@ -65,6 +66,18 @@ def test_a_synthetic_patient_has_the_drawn_levels(drawn):
         assert away.quantile(0.95) < 0.05, name
     together = found.loc[enough, ["weight roughness"]].assign(drawn=levels["weight roughness"])
     assert together.corr().iloc[0, 1] > 0.8
+
+
+def test_patients_of_every_block_have_their_own_levels(monkeypatch):
+    """Catches patients that are lost, come twice or have others' levels from the second or third block on."""
+    model, levels = exact(visits(23, seed=3))
+    monkeypatch.setattr(row_draws, "_BLOCK", 5)
+    rows = draw_rows(model, levels, np.random.default_rng(1), before=100)
+    assert rows["id"].drop_duplicates().tolist() == list(range(101, 124))
+    found = patient_table(rows, VISITS)
+    for name in ("rows", "sex", "day first"):
+        assert (found[name] == levels[name]).all()
+    assert not rows.duplicated(["day", "lab", "grade", "weight"]).any()
 
 
 def test_numbers_have_the_decimals_of_a_file():

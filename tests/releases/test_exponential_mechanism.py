@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import ConfigError
+from dpsynth.releases import structure
 from dpsynth.releases.bins import Binning
 from dpsynth.releases.structure import SCORE_STEP, choose, pair_scores
 
@@ -19,6 +20,13 @@ def test_law_of_the_exponential_mechanism():
 
     assert chi_squared(epsilon) < 21  # 3 degrees of freedom, p = 1e-4
     assert min(chi_squared(epsilon * 2 / 3), chi_squared(epsilon * 3 / 2)) > 100
+
+
+def test_every_one_of_many_candidates_can_be_chosen():
+    """A choice among the first 4,096: of 8,200 equal ones, as many as are drawn at once lie beyond."""
+    rng, count = np.random.default_rng(2), 2 * structure._CANDIDATES + 8
+    chosen = [choose(np.zeros(count), 1.0, rng) for _ in range(20)]
+    assert min(chosen) < structure._CANDIDATES < max(chosen) < count
 
 
 def test_privacy_loss_is_at_most_epsilon():

@@ -109,6 +109,17 @@ def test_intervals_belong_to_the_accuracy() -> None:
     assert wide.both.lower < found.both.lower and wide.both.upper > found.both.upper
 
 
+def test_intervals_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch splits in another order or lost, on tables that are long enough for threads."""
+    rng = np.random.default_rng(3)
+    real, synthetic = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    found = []
+    for least in (module._THREADS_FROM, 0):
+        monkeypatch.setattr(module, "_THREADS_FROM", least)
+        found.append(accuracy_intervals(real, synthetic, rng=np.random.default_rng(4)))
+    assert found[0] == found[1]
+
+
 def test_the_generator_decides_the_splits() -> None:
     """Would catch hidden randomness: one generator state, one interval."""
     points = np.random.default_rng(2).normal(size=(2, 40, 2))

@@ -18,6 +18,7 @@ from dpsynth.model.wgan import gradient_matching
 from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
 from dpsynth.model.wgan.matched_points import MatchedPoints, coordinate_scale
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.synthesis import fit
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.layout import Layout
@@ -364,6 +365,24 @@ def test_a_private_number_of_records_sets_the_batch():
         model = dpsynth.DPWGANGP(epsilon=1.0, base_model="none", training_steps=2, random_state=0)
         model.fit(table(), schema=schema)
     assert seen == [model.n_] and model.n_ != 600
+
+
+def test_every_record_reaches_the_critics_once(monkeypatch):
+    """Catches records of a block that are left out or come twice, from the second or third block on."""
+    seen = []
+
+    def watched(self, blocks):
+        seen.append(np.concatenate(list(blocks)))
+        return np.zeros(self.centres_and_stds[1].shape, np.int64), 600
+
+    points = MatchedPoints(np.zeros((1, 6), np.float32), 0.1)
+    monkeypatch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
+    monkeypatch.setattr(GradientRelease, "sums", watched)
+    for block in (fit._BLOCK, 170):
+        monkeypatch.setattr(fit, "_BLOCK", block)
+        fitted(training_steps=2)
+    np.testing.assert_array_equal(seen[0], seen[1])
+    assert len(seen[0]) == 600
 
 
 @pytest.mark.parametrize("n", [0, 1, 799, 2500])
