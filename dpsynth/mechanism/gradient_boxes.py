@@ -24,7 +24,7 @@ products need up to 2n. The rest covers sums over one-hot groups, the bias, halv
 
 Two things are not covered. Products in TF32 or bfloat16 must be switched off on a GPU
 (``tf.config.experimental.enable_tensor_float_32_execution(False)``). The rounding of the *sum* over a batch
-is not linear in its records (floating-point attacks, Mironov 2012).
+of a training step is not linear in its records (floating-point attacks, Mironov 2012).
 """
 
 from __future__ import annotations

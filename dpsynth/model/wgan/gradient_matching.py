@@ -130,11 +130,12 @@ class GradientRelease:
     Adjacency: add or remove one record. In units of the stds, one record's ``g_i - c`` has norm at most 1 for
     each critic. The cost is that of ``plan.event``, T Gaussian mechanisms with the plan's multiplier.
 
-    A record's coordinates are rounded towards zero to whole numbers of `GRID`, so they stay in the box that
-    the bounds are proved for, and no record is longer. The weights are whole numbers of `GRID` as well.
+    A record's coordinates are rounded towards zero to whole numbers of `GRID`. They stay in the box that the
+    bounds are proved for, and no record is longer. The weights are whole numbers of `GRID` as well.
     Scores, hidden units and gradients are sums of products of two such numbers: float64 holds each of them,
     and each partial sum, without rounding. So g_i depends on its own record alone, and the sum is the same in
-    any order, in any blocks and on any processor. The bounds' margins for float32 are more than it needs.
+    any order and in any blocks. The bounds' margins for float32 are more than it needs. The CPU makes the
+    sums: a GPU may be set to emulate float64.
 
     ``layout``, ``scale``: shape of an encoded record, and the public factor of each coordinate.
     ``plan``: noise and event. It samples every record (q = 1), and its steps are the critics.
@@ -153,8 +154,8 @@ class GradientRelease:
             )
         if any((array % GRID).any() for array in self.critics.wide()) or self.domain.radius > _LONGEST:
             raise RunError(
-                "gradients are summed exactly only for critics in whole numbers of 2^-12 and records of a "
-                f"length of at most {_LONGEST:g}, got {self.domain.radius:g}"
+                "gradients cannot be summed exactly: random WGAN critics must hold whole numbers of 2^-12. "
+                f"Encoded records may be at most {_LONGEST:g} long, got {self.domain.radius:g}"
             )
 
     def __call__(self, blocks: Iterable[NDArray[np.float32]], rng: np.random.Generator) -> Released:
@@ -180,7 +181,7 @@ class GradientRelease:
         centres, stds = self.centres_and_stds
         check_exact(total)
         if count > _MOST:
-            raise RunError(f"gradients of at most {_MOST:,} records are summed exactly, got {count:,}")
+            raise RunError(f"gradients of at most {_MOST:,} records are summed exactly: fit a part of them")
         units = (total * STEP - count * centres) / stds
         return np.rint(units * (_SMALLER / _FINE)).astype(np.int64)
 
@@ -197,7 +198,8 @@ class GradientRelease:
                 x = np.zeros((BLOCK, self.layout.dim))
                 x[: len(part)] = self.coordinates(part)
                 here = (np.arange(BLOCK) < len(part)).astype(np.float64)
-                found = summed(wide, len(self.critics.matrices), tf.constant(x), tf.constant(here))
+                with tf.device("CPU:0"):
+                    found = summed(wide, len(self.critics.matrices), tf.constant(x), tf.constant(here))
                 total += (found.numpy() / STEP).astype(np.int64)
         return total, rows
 

@@ -152,12 +152,12 @@ def test_sums_that_float64_would_round_are_refused(monkeypatch):
     finer = dataclasses.replace(made.critics, biases=made.critics.biases + np.float32(2.0**-13))
     with pytest.raises(RunError, match="whole numbers of 2\\^-12"):
         dataclasses.replace(made, critics=finer)
-    with pytest.raises(RunError, match="length of at most 2048"):
+    with pytest.raises(RunError, match="may be at most 2048 long"):
         release_of(scale=np.full(7, 2000, np.float32))
     points = records(6, np.random.default_rng(1))
     monkeypatch.setattr(gradient_matching, "_MOST", 5)
     assert made.query([points[:5]]).shape == made.query([]).shape
-    with pytest.raises(RunError, match="at most 5 records are summed exactly, got 6"):
+    with pytest.raises(RunError, match="at most 5 records are summed exactly"):
         made.query([points])
 
 
