@@ -112,6 +112,41 @@ def given_twice(names: Iterable[str]) -> str | None:
     return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
+# Signs that end a name, begin a stream or name a drive somewhere, and names of devices of Windows.
+_UNNAMEABLE = re.compile(r'[<>:"/\\|?*]')
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)", re.IGNORECASE)
+
+
+def file_name(name: str) -> str:
+    """Return the name of a file in a folder, or raise InputError if it is none on some computer.
+
+    A name out of somebody's YAML file must not lead out of the folder that we join it to. What it may be does
+    not depend on the platform, so that a schema holds everywhere or nowhere.
+
+    Examples
+    --------
+    >>> file_name("Größe (cm).csv")
+    'Größe (cm).csv'
+    >>> file_name("C:rows.csv")
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: 'C:rows.csv' is not the name of a file on every computer: ...
+    """
+    wrong = (
+        not name.isprintable()
+        or _UNNAMEABLE.search(name)
+        or _DEVICE.match(name)
+        or name.strip(" .") == ""
+        or name.endswith((" ", "."))
+    )
+    if wrong:
+        raise InputError(
+            f"{name!r} is not the name of a file on every computer: it must name no folder and no drive, and "
+            'have none of < > : " / \\ | ? *, no invisible sign, no space or full stop at its end, and no '
+            "name of a device (NUL, CON, AUX, PRN, COM1, LPT1)"
+        )
+    return name
+
+
 def few(names: Iterable[object], most: int = 10, separator: str = ", ") -> str:
     """Names for a message, which a table of a thousand columns must not fill.
 

@@ -7,12 +7,20 @@ Cards are the YAML files of the project's ``datasets`` folder. An installed pack
 from __future__ import annotations
 
 from importlib.resources.abc import Traversable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from dpsynth.checks import few
+from dpsynth.checks import few, file_name
 from dpsynth.datasets.preparations import PREPARATIONS
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.yaml_text import load_yaml, one_sentence, shipped_folder
@@ -118,7 +126,7 @@ class Card(BaseModel):
     licence_page: str | None = None
     credentials: bool = False
     source: Literal["file", "scikit-learn", "statsmodels"] = "file"
-    file: str = Field(pattern=r"^[^/\\]+$")
+    file: Annotated[str, AfterValidator(file_name)]
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bounds: str
     one_row: str

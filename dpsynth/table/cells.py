@@ -5,7 +5,8 @@ sixty categories and the code ``010`` for ten. Here every distinct word is read,
 reported. Numbers such as -9, 99 or 999 look like codes if they stand apart from what is measured.
 
 Text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, *CSV Injection*). Anyone
-who could type into the records can put a category ``=HYPERLINK("http://…")`` into the table.
+who could type into the records can put a category ``=HYPERLINK("http://…")`` into the table. Many a
+spreadsheet begins a new cell at a semicolon or a tab in one of ours, so that what follows gets it as well.
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ _SPIKE = 5  # times as frequent as the values nearby
 _NEARBY = 5  # how many of these are looked at
 # also the full-width signs, which some spreadsheets take for the ASCII ones; signs alone ("-", "++", the
 # results of tests) and plain numbers are no formulas
-_FORMULA = re.compile(r"'*(?![+-]*(?:\d+\.?\d*|\.\d+)?\Z)[=+\-@\t\r\uff1d\uff0b\uff0d\uff20].*", re.DOTALL)
+_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
+_PLAIN = r"[+-]*(?:\d+\.?\d*|\.\d+)?"
+# at which other programs may begin a cell or a row in the middle of ours
+_CUT = r"[;|\t\r\n]"
+_FORMULA = re.compile(rf"\A'*(?!{_PLAIN}\Z)[{_SIGNS}\t\r]|(?<={_CUT})'*(?!{_PLAIN}(?:{_CUT}|\Z))[{_SIGNS}]")
 
 
 def number(word: str) -> float | None:
@@ -202,16 +207,18 @@ def codes_of_categories(distinct: Floats) -> Floats:
 
 
 def escape(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet takes for a formula.
+    r"""Put an apostrophe before text that a spreadsheet takes for a formula, also after a semicolon or a tab.
 
     Examples
     --------
     >>> [escape(text) for text in ("=1+1", "@sum", "'=1+1", "-", "-1.5", "F", "'F")]
     ["'=1+1", "'@sum", "''=1+1", '-', '-1.5', 'F', "'F"]
+    >>> [escape(text) for text in ("a;=1+1", "a;-1", "a\t@sum")]
+    ["a;'=1+1", 'a;-1', "a\t'@sum"]
     """
-    return "'" + text if _FORMULA.fullmatch(text) else text
+    return _FORMULA.sub(lambda start: f"'{start[0]}", text)
 
 
 def unescape(text: str) -> str:
-    """Take away the apostrophe that :func:`escape` put in."""
-    return text[1:] if text.startswith("'") and _FORMULA.fullmatch(text) else text
+    """Take away the apostrophes that :func:`escape` put in."""
+    return _FORMULA.sub(lambda start: start[0].removeprefix("'"), text)

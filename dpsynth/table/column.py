@@ -329,12 +329,8 @@ class Column(BaseModel):
                     f"a category must be one line of text without blanks around it, got {category!r}"
                 )
             # one cell of a CSV file of ours would stand for both
-            if isinstance(category, str) and escape(category) != category:
-                apostrophe = "'" + category
-                if apostrophe in given:
-                    raise ValueError(
-                        f"the categories {category!r} and {apostrophe!r} differ by an apostrophe"
-                    )
+            if isinstance(category, str) and (written := escape(category)) != category and written in given:
+                raise ValueError(f"the categories {category!r} and {written!r} differ by an apostrophe")
 
     @property
     def is_numeric(self) -> bool:

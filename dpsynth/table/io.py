@@ -98,7 +98,11 @@ def _memory() -> float:
 
 
 def write_table(
-    frames: pd.DataFrame | Iterable[pd.DataFrame], path: str | Path, *, escape_formulas: bool = True
+    frames: pd.DataFrame | Iterable[pd.DataFrame],
+    path: str | Path,
+    *,
+    escape_formulas: bool = True,
+    shared: bool = False,
 ) -> int:
     """Write a table as CSV or Parquet, by the suffix of ``path``, wholly or not at all.
 
@@ -112,6 +116,8 @@ def write_table(
     escape_formulas : bool
         Put an apostrophe before text that a spreadsheet would run as a formula (``=HYPERLINK(…)``), only in
         CSV files, in text columns and names. Reading with the schema takes it away again.
+    shared : bool
+        Whether other users of the computer may read the file, as the umask says. By default they may not.
 
     Returns
     -------
@@ -141,7 +147,7 @@ def write_table(
     first = next(pieces, None)
     if first is None:
         raise DataError(f"{target}: there is nothing to write")
-    with replaced(target) as temporary:
+    with replaced(target, shared=shared) as temporary:
         if suffix == ".csv":
             return _write_csv(first, pieces, temporary, escape_formulas)
         return _write_parquet(first, pieces, temporary)
@@ -150,7 +156,7 @@ def write_table(
 def _write_csv(first: pd.DataFrame, rest: Iterable[pd.DataFrame], path: Path, escape_formulas: bool) -> int:
     shown = _escaped if escape_formulas else lambda frame: frame
     rows = len(first)
-    with open(path, "x", encoding="utf-8", newline="") as file:
+    with open(path, "w", encoding="utf-8", newline="") as file:
         shown(first).to_csv(file, index=False, lineterminator="\n")
         for piece in rest:
             _check_piece(first, piece)

@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
 
-from dpsynth.checks import few
+from dpsynth.checks import few, file_name
 from dpsynth.errors import DataError, OwnerWarning, SchemaError, of_records
 from dpsynth.files.yaml_text import one_sentence
 from dpsynth.table.cells import ABSENT, number, unescape
@@ -73,8 +73,8 @@ class PatientFile(BaseModel):
 
     @model_validator(mode="after")
     def _fields_fit(self) -> PatientFile:
-        if not self.name.endswith(WRITABLE) or "/" in self.name or "\\" in self.name:
-            raise ValueError("a file's name must end with .csv or .parquet, and name no folder")
+        if not file_name(self.name).endswith(WRITABLE):
+            raise ValueError("a file's name must end with .csv or .parquet")
         if (self.item is None) != (self.value is None) or (self.item is not None and not self.columns):
             raise ValueError("a file in long form must have item, value and columns")
         return self
@@ -257,11 +257,13 @@ class PatientFolder:
             joined = joined.join(own_values, on=self.unit)
         return joined
 
-    def write(self, rows: pd.DataFrame, folder: Path, *, escape_formulas: bool = True) -> None:
+    def write(
+        self, rows: pd.DataFrame, folder: Path, *, escape_formulas: bool = True, shared: bool = False
+    ) -> None:
         """Write rows to the files, into a folder that exists. Missing values have no row in long form."""
         for file in self.files:
             part = self._split(rows, file).rename(columns={self.order: self._called(self.order, file)})
-            write_table(part, folder / file.name, escape_formulas=escape_formulas)
+            write_table(part, folder / file.name, escape_formulas=escape_formulas, shared=shared)
 
     def _split(self, rows: pd.DataFrame, file: PatientFile) -> pd.DataFrame:
         columns, keys = self._given(file), [self.unit, self.order]

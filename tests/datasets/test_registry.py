@@ -214,7 +214,7 @@ schema:
         ("upper: 9", "upper: 9, unreviewed: [upper]", "the schema of a data card must be reviewed: a"),
         ("bounds: made up", "bounds: made up\nfill: {c: 1}", "fill names 'c'"),
         ("bounds: made up", "bounds: made up\ncolumns: {c: C}", "columns names 'c'"),
-        ("file: tiny.csv", "file: ../tiny.csv", "file string should match pattern"),
+        ("file: tiny.csv", "file: ../tiny.csv", "is not the name of a file on every computer"),
         ("one_row: each row somebody else", "", "tiny.yaml: one_row is required"),
         ("  unit: one made-up person\n", "", "needs a unit: what is one row?"),
         ("bounds: made up", "bounds: made up\nrecode: {c: {x: y}}", "recode names 'c'"),

@@ -15,6 +15,7 @@ from table_strategies import random_frame, schemas
 from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
 from dpsynth.table import io as table_io
+from dpsynth.table.cells import escape, unescape
 from dpsynth.table.csv_cells import csv_line
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.parquet import ParquetTable, Reader, read_part
@@ -315,6 +316,45 @@ def test_formulas_in_text_are_written_as_text(tmp_path) -> None:
     pd.testing.assert_frame_equal(read_table(path, schema), frame)
     with pytest.raises(SchemaError, match="differ by an apostrophe"):
         Column(name="x", kind="binary", categories=("=1", "'=1"))
+
+
+@pytest.mark.parametrize("cut", ["semicolon", "tab", "line break", "carriage return", "bar"])
+def test_formulas_are_text_where_other_programs_cut_cells(tmp_path, cut) -> None:
+    """A formula that runs in a spreadsheet whose cells end at a semicolon or a tab, or whose rows at a break.
+
+    Quotes are no help: to such a program a quote in the middle of a cell is a sign like any other.
+    """
+    sign = {"semicolon": ";", "tab": "\t", "line break": "\n", "carriage return": "\r", "bar": "|"}[cut]
+    words = [
+        f"a{sign}=1+1",
+        f"a{sign}{sign}+x{sign}@y",
+        f"{sign}-x",
+        f"'{sign}'=1",
+        f"a{sign}-1.5",
+        f"x{sign}-",
+    ]
+    frame = pd.DataFrame({"note": words, f"b{sign}=c": ["F"] * len(words)})
+    write_table(frame, tmp_path / "t.csv")
+    text = (tmp_path / "t.csv").read_bytes().decode()
+    cells = [cell.strip('"') for cell in re.split(r"[;|\t\r\n]", text)]
+    assert [cell for cell in cells if re.match(r"[=@＝]|[-+]\w*[A-Za-z]", cell)] == []
+    assert any(cell.startswith("-1.5") for cell in cells)  # a number is none
+    if cut in ("semicolon", "bar"):  # a category is one line
+        columns = (
+            Column(name="note", kind="categorical", categories=tuple(words)),
+            Column(name=f"b{sign}=c", kind="binary", categories=("F", f"M{sign}=1")),
+        )
+        assert read_table(tmp_path / "t.csv", Schema(columns=columns)).equals(frame)
+
+
+@given(st.text(alphabet="=+-@＝';|\t\r\n1.aF", max_size=12))
+def test_escaped_text_comes_back(text) -> None:
+    """An apostrophe too many or too few in text that is written and read, or two texts that become one."""
+    written = escape(text)
+    assert unescape(written) == text and (escape(written) == written) == (written == text)
+    plain = r"[+-]*(?:\d+\.?\d*|\.\d+)?"
+    for piece in re.split(r"[;|\t\r\n]", written):
+        assert re.fullmatch(plain, piece) or not re.match(r"[=+@＝-]", piece)
 
 
 def test_other_programs_files(tmp_path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, OwnerWarning, SchemaError
 from dpsynth.files.yaml_text import dump_yaml
+from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patients import PatientSchema
 
 SCHEMA = PatientSchema.from_yaml("""
@@ -235,6 +236,21 @@ def test_wrong_files_are_refused(files, message):
     given_files = {name: entry for name, entry in (FILES | files).items() if entry is not None}
     with pytest.raises(SchemaError, match=message):
         PatientSchema.from_dict(SCHEMA.to_dict() | {"files": given_files})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../a.csv", "a/b.csv", "/a.csv", "..\\a.csv", "C:a.csv", "C:\\a.csv", "\\\\host\\a.csv", "..", "."),
+        *("a\0.csv", "a\n.csv", "a\u202ev.csv", "NUL.csv", "con.parquet", "Com1.x.csv", "a.csv:b.csv"),
+        *("a?.csv", "*.csv", "a.csv ", "a.csv."),
+    ],
+)
+def test_a_name_that_leads_elsewhere_on_any_platform_is_refused(name):
+    """Catches a schema whose file lies in another folder, on another drive or nowhere, here or on Windows."""
+    with pytest.raises(SchemaError, match=r"\.csv or \.parquet|not the name of a file on every computer"):
+        PatientFile(name=name)
+    assert PatientFile(name="..a b (é).csv").name == "..a b (é).csv"
 
 
 def test_a_value_that_its_own_file_always_has_is_missing_with_the_file_alone(tmp_path):
