@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dpsynth.accounting.guarantee import UNIT, is_of_patients, round_up
 from dpsynth.accounting.journal import checkpoint_ledger, is_waiting
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.checks import few, in_range, inside
+from dpsynth.checks import few, in_range, inside, text
 from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError, RunError
 
 #: environment variable that names the file
@@ -111,7 +111,7 @@ class Standing:
     def used(self) -> tuple[float, float]:
         """Epsilon and delta of all runs together."""
         costs = [use.cost for use in self.counted]
-        return float(_sum(c.epsilon for c in costs)), float(_sum(c.delta for c in costs))
+        return _float(_sum(c.epsilon for c in costs)), _float(_sum(c.delta for c in costs))
 
     @property
     def who(self) -> str | None:
@@ -199,6 +199,25 @@ class Budget:
             )
         return cls(file, name)
 
+    @classmethod
+    def of_fit(cls, given: Budget | Literal["environment"] | None) -> Budget | None:
+        """The budget of a fit in Python, or None if nothing counts its cost.
+
+        Raises InputError if nobody gave one, and ``DPSYNTH_BUDGET`` names a file: as for a command, no fit is
+        left out in silence.
+        """
+        if given is None or isinstance(given, Budget):
+            return given
+        if given != "environment":
+            raise InputError(f"budget must be a Budget or None, got {type(given).__name__}")
+        if file := os.environ.get(VARIABLE):
+            raise InputError(
+                f"{VARIABLE} names a file of budgets, so a fit must name its data set: "
+                f"budget=Budget({file!r}, NAME). For records of nobody, such as simulated ones, give "
+                "budget=None"
+            )
+        return None
+
     def set(self, epsilon: float, delta: float) -> None:
         """Set the largest cost of all runs together, past and to come, and make the file if need be.
 
@@ -257,7 +276,17 @@ class Budget:
         rows = file.execute(
             f"SELECT time, run, epsilon, delta, unit, state FROM uses {of}", (self.name,)
         ).fetchall()
-        uses = tuple(Use(time, run, Cost(*cost), state) for time, run, *cost, state in rows)
+        try:
+            for _, epsilon, delta in caps:
+                inside("epsilon", epsilon, 0.0, math.inf)
+                inside("delta", delta, 0.0, 1.0)
+            uses = tuple(Use(time, run, Cost(*cost), state) for time, run, *cost, state in rows)
+            for use in uses:
+                in_range("epsilon", use.cost.epsilon, 0.0, math.inf, high_open=True)
+                for name, value in (("unit", use.cost.unit), ("run", use.run), ("state", use.state)):
+                    text(name, value, may_be_empty=True)
+        except InputError as problem:
+            raise sqlite3.DatabaseError(f"an impossible budget or cost: {problem}") from None
         return Standing(self.name, tuple(caps), uses)
 
 
@@ -328,6 +357,14 @@ def _exact(number: float) -> Fraction:
 
 def _sum(numbers: Iterable[float]) -> Fraction:
     return sum(map(_exact, numbers), Fraction())
+
+
+def _float(number: Fraction) -> float:
+    """The nearest float, or infinity for a number that is beyond all of them."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def _now() -> str:

@@ -126,7 +126,7 @@ class Guarantee:
     def write_warning(self, path: Path) -> None:
         """Write a void guarantee beside an output, because tables and arrays have no place for it."""
         if not self.private:
-            write_text(path, f"{self}\n")
+            write_text(path, f"{self}\n", shared=True)
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary that JSON can hold (an infinite epsilon is null), with status and sentence."""

@@ -354,7 +354,7 @@ class Ledger:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part."""
-        self._write(path, total=True)
+        self._write(path, total=True, shared=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -386,10 +386,11 @@ class Ledger:
     def _note(self) -> None:
         """Write the journal, if there is one."""
         if self.journal is not None:
-            self._write(self.journal, total=False)
+            self._write(self.journal, total=False, shared=False)
 
-    def _write(self, path: str | os.PathLike[str], *, total: bool) -> None:
-        write_text(path, json.dumps(sealed(self.to_dict(total=total)), indent=2, allow_nan=False) + "\n")
+    def _write(self, path: str | os.PathLike[str], *, total: bool, shared: bool) -> None:
+        text = json.dumps(sealed(self.to_dict(total=total)), indent=2, allow_nan=False)
+        write_text(path, text + "\n", shared=shared)
 
     def _enter(self, stage: Stage, name: str) -> None:
         """Begin a release's stage, or see that it is still open."""

@@ -57,7 +57,7 @@ def fetch(
             )
     elsewhere = registry.file_of(found) if folder is not None else None
     if elsewhere is not None and registry.sha256(elsewhere) == found.sha256:
-        _write(target, lambda: _copy(elsewhere, target))
+        _write(target, lambda: _copy(elsewhere, target, shared=not found.credentials))
         return target
     if found.credentials:
         raise DataError(credentials_needed(found.title, found.licence, found.licence_page))
@@ -86,8 +86,8 @@ def _write(target: Path, work: Callable[[], None]) -> None:
         ) from None
 
 
-def _copy(source: Path, target: Path) -> None:
-    with replaced(target) as temporary:
+def _copy(source: Path, target: Path, *, shared: bool) -> None:
+    with replaced(target, shared=shared) as temporary:
         shutil.copyfile(source, temporary)
 
 
@@ -99,7 +99,7 @@ def _download(found: Card, address: str, target: Path) -> None:
     archive = target.with_name(f".{target.name}.zip")
     try:
         _retrieve(found, address, archive, str(found.origin.archive_sha256))
-        with replaced(target) as temporary:
+        with replaced(target, shared=True) as temporary:
             _unpack(archive, found.origin.member, temporary)
             digest = registry.sha256(temporary)
             if digest != found.sha256:

@@ -1,5 +1,8 @@
 """Write files atomically, as JSON text too, with one writer at a time for a folder.
 
+A file is for its owner alone (0600), and so is a folder (0700), unless its writer says that it may be shared.
+Then the umask decides. So a file that somebody adds, and forgets to think about, is nobody else's to read.
+
 Numbers that JSON cannot hold (an infinite epsilon) are null. The lock of a folder is a file beside it. The
 kernel holds it (``flock``) as long as its process lives. The file of a killed process is taken over. It names
 the holder for a process that is refused. Without ``flock``, the file's existence is the lock. A killed
@@ -51,11 +54,15 @@ def dump_json(value: Any) -> str:
     return json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False) -> None:
-    """Write a UTF-8 text file atomically. A private one can be read by its owner alone."""
-    with replaced(path) as temporary:
-        temporary.touch(0o600 if private else 0o666)
+def write_text(path: str | os.PathLike[str], text: str, *, shared: bool = False) -> None:
+    """Write a UTF-8 text file atomically, for its owner alone unless it may be ``shared``."""
+    with replaced(path, shared=shared) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def make_folder(path: Path, *, shared: bool = False) -> None:
+    """Make a folder, for its owner alone unless it may be ``shared``. One that exists stays as it is."""
+    path.mkdir(0o777 if shared else 0o700, exist_ok=True)
 
 
 def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
@@ -133,9 +140,10 @@ def _no_number(word: str) -> None:
 
 
 @contextlib.contextmanager
-def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside ``path``, which takes ``path``'s place if the block ends well.
+def replaced(path: str | os.PathLike[str], *, shared: bool = False) -> Iterator[Path]:
+    """Give an empty temporary file beside ``path``, which takes ``path``'s place if the block ends well.
 
+    Its owner alone can read it, from its first byte on, unless it may be ``shared``.
     If the block raises, the temporary file is removed and a file that was at ``path`` stays as it was. The
     parent folder must exist. If ``path`` is a symbolic link, the new file replaces the link, and what the
     link leads to stays as it was.
@@ -145,6 +153,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     # some writers choose their format by it
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(6)}.tmp{target.suffix}")
     try:
+        temporary.touch(0o666 if shared else 0o600, exist_ok=False)
         yield temporary
         through(temporary)
         os.replace(temporary, target)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
-from dpsynth.files.atomic import dump_json, locked, read_json, write_text
+from dpsynth.files.atomic import dump_json, locked, make_folder, read_json, write_text
 from dpsynth.files.storage import parents_made, require_free_folder
 
 #: what a folder of rounds was begun with, and the folder of the rounds inside it
@@ -117,8 +117,8 @@ def _begin(out: Path, settings: dict[str, Any]) -> None:
             raise InputError(f"{out} holds rounds of other settings or records. Name another folder")
         return
     require_free_folder(out, force=False, mark=STARTED)
-    out.mkdir(exist_ok=True)
-    (out / ROUNDS).mkdir(exist_ok=True)
+    make_folder(out)
+    make_folder(out / ROUNDS)
     write_text(out / STARTED, text + "\n")
 
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -19,16 +20,30 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import RESTORE, locked, named, parse_json, read_json, sealed, through, unsealed
+from dpsynth.files.atomic import (
+    RESTORE,
+    locked,
+    make_folder,
+    named,
+    parse_json,
+    read_json,
+    replaced,
+    sealed,
+    through,
+    unsealed,
+    write_text,
+)
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
 _KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
 
 
 def write_folder(
-    path: str | Path, fill: Callable[[Path], None], *, replace: bool = False, private: bool = False
+    path: str | Path, fill: Callable[[Path], None], *, replace: bool = False, shared: bool = False
 ) -> Path:
     """Let ``fill`` write a folder under a temporary name beside ``path``, and rename it when it is complete.
+
+    Its owner alone can list it unless it may be ``shared``: it then holds no confidential file.
 
     Two processes never write one folder at a time, and what a killed process left is removed or named: see
     `clear_leftovers`. A folder that may be replaced stays untouched until the new one is complete.
@@ -37,19 +52,20 @@ def write_folder(
     _check_own_folder(path)
     with parents_made(path), locked(path):
         if path.is_dir() and any(path.iterdir()) and not replace:
-            raise InputError(f"{path} exists and is not empty")
+            raise InputError(
+                f"{path} exists and is not empty. Name another folder, or give replace=True to replace it"
+            )
         clear_leftovers(path, keep_worthy=replace)
-        _write(path, fill, private)
+        _write(path, fill, shared)
         for rest in leftovers(path):
             shutil.rmtree(rest)
     return path
 
 
-def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
-    fresh = _temporary(path, "tmp")
+def _write(path: Path, fill: Callable[[Path], None], shared: bool) -> None:
+    fresh = _temporary(path, "tmp", shared=shared)
     try:
         fill(fresh)
-        fresh.chmod(0o700 if private else 0o755)
         for written in (*fresh.rglob("*"), fresh):
             through(written)
         if path.exists():
@@ -70,11 +86,13 @@ def _write(path: Path, fill: Callable[[Path], None], private: bool) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _temporary(path: Path, suffix: str) -> Path:
+def _temporary(path: Path, suffix: str, *, shared: bool = False) -> Path:
+    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.{suffix}")
     try:
-        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=f".{suffix}", dir=path.parent))
+        make_folder(made, shared=shared)
     except OSError as problem:
         raise InputError(f"{path} cannot be written ({problem.strerror or problem})") from None
+    return made
 
 
 @contextmanager
@@ -95,7 +113,7 @@ def parents_made(path: Path) -> Iterator[None]:
 
 def leftovers(path: Path) -> list[Path]:
     """Temporary folders that killed processes left when writing ``path``, whose lock the caller holds."""
-    # as tempfile writes them, so that a neighbour's (run.2 beside run) are not taken for ours
+    # as `_temporary` and earlier versions name them: a neighbour's (run.2 beside run) are not taken for ours
     pattern = re.compile(re.escape(f".{path.name}.") + r"[a-z0-9_]{8}\.(tmp|old)")
     return sorted(entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name))
 
@@ -118,12 +136,20 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
             )
 
 
-def write_state(folder: Path, name: str, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+def write_state(
+    folder: Path,
+    name: str,
+    record: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    *,
+    shared: bool = False,
+) -> None:
     """Write ``name.json`` and ``name.npz`` into a folder. The record gets checksums of both."""
     whole = sealed({**record, "arrays_sha256": arrays_digest(arrays)})
     text = json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False)
-    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    np.savez(folder / f"{name}.npz", **dict(arrays))
+    write_text(folder / f"{name}.json", text + "\n", shared=shared)
+    with replaced(folder / f"{name}.npz", shared=shared) as temporary:
+        np.savez(temporary, **dict(arrays))
 
 
 def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -53,7 +53,7 @@ class Generator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OwnerWarning)  # the run has told its owner
             fitted = build_model(RunConfig.from_dict({**self.config, "model": model}))
-            fitted.fit(frame, schema=self.schema, accept_n_public=True)
+            fitted.fit(frame, schema=self.schema, budget=None, accept_n_public=True)
         return fitted.sample(self.n, random_state=seed)
 
 

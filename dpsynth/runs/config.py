@@ -187,7 +187,7 @@ class RunConfig(Section):
         """Return the configuration as YAML text, and write it to ``path`` if one is given."""
         text = dump_yaml(self.to_dict())
         if path is not None:
-            write_text(path, text)
+            write_text(path, text, shared=True)
         return text
 
     @classmethod

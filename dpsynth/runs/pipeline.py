@@ -133,13 +133,14 @@ def run(
             loaded = time.perf_counter()
             with _marked(folder, config):
                 if resume:
-                    model = DPWGANGP.resume(checkpoint, train.frame, progress=progress)
+                    model = DPWGANGP.resume(checkpoint, train.frame, budget=None, progress=progress)
                     model.ledger_.join(book)  # of which the checkpoint's is a part already, or all
                 else:
                     model.fit(
                         train.frame,
                         schema=train.schema,
                         ledger=book,
+                        budget=None,  # paid above, before the table was opened
                         accept_n_public=accept_n_public,
                         checkpoint=checkpoint,
                         progress=progress,
@@ -242,7 +243,7 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> tuple[pd.DataFrame, int]:
                 rows += len(block)
             yield block
 
-    rows = write_table(blocks(), path)
+    rows = write_table(blocks(), path, shared=model.guarantee().private)
     return pd.concat(kept, ignore_index=True), rows
 
 
@@ -253,7 +254,7 @@ def _marked(folder: RunFolder, config: RunConfig) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if folder.interrupted:
-            write_text(folder.checkpoint_config, dump_json(config.to_dict()), private=True)
+            write_text(folder.checkpoint_config, dump_json(config.to_dict()))
         raise
 
 

@@ -109,7 +109,7 @@ def fitted(task: Task) -> dict[str, Any]:
     model = DPWGANGP(**{**dict(task.options), "random_state": task.seed})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OwnerWarning)  # there is no owner
-        model.fit(train, schema=task.schema)
+        model.fit(train, schema=task.schema, budget=None)
     record: dict[str, Any] = {
         "seed": task.seed,
         # the size of a subgroup in a simulated table says nothing of its size in the real one

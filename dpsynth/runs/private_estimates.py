@@ -106,11 +106,12 @@ def estimates_record(model: DPWGANGP) -> dict[str, Any]:
 
 
 def write_estimates(model: DPWGANGP, folder: Path) -> None:
-    """Write ``estimates.json``, ``estimates.md`` and ``ledger.json``, all of which may be shared."""
-    places = RunFolder(folder)
-    write_text(places.estimates_json, dump_json(sealed(finite(estimates_record(model)))) + "\n")
+    """Write ``estimates.json``, ``estimates.md`` and ``ledger.json``. A guarantee allows to share them."""
+    places, shared = RunFolder(folder), model.guarantee().private
+    text = dump_json(sealed(finite(estimates_record(model)))) + "\n"
+    write_text(places.estimates_json, text, shared=shared)
     text = to_markdown(model.estimates_, model.guarantee(), model.ledger_.summary())
-    write_text(places.estimates_md, text)
+    write_text(places.estimates_md, text, shared=shared)
     model.ledger_.save(places.ledger)
     model.guarantee().write_warning(folder / WARNING)
 

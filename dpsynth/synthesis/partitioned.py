@@ -56,7 +56,13 @@ def plan_parts(n: int, partitions: int | None, seed: int | None, rows: int = 1) 
 
 
 def sample_parts(
-    model: GeneratorModel, folder: Path, parts: Iterator[Part], client: Client, *, where: Where | None = None
+    model: GeneratorModel,
+    folder: Path,
+    parts: Iterator[Part],
+    client: Client,
+    *,
+    where: Where | None = None,
+    shared: bool = False,
 ) -> Acceptance:
     """Draw parts into files of a folder that all workers see, each with one block of records in memory.
 
@@ -64,19 +70,22 @@ def sample_parts(
     impossible.
     """
     record = Acceptance()
-    for drawn in each(client, partial(draw_part, model=model, folder=folder, where=where), list(parts)):
+    draw = partial(draw_part, model=model, folder=folder, where=where, shared=shared)
+    for drawn in each(client, draw, list(parts)):
         record.add(drawn)
     for rest in folder.glob(".*"):  # of workers that died while they wrote
         rest.unlink()
     return record
 
 
-def draw_part(part: Part, model: GeneratorModel, folder: Path, where: Where | None) -> Acceptance:
+def draw_part(
+    part: Part, model: GeneratorModel, folder: Path, where: Where | None, shared: bool
+) -> Acceptance:
     """Draw one part into its file, and count the candidates that it took."""
     record = Acceptance()
     rng = np.random.default_rng(part.seed)
     # Rules hold functions, which do not travel; their text does.
     conditions = parse_where(where, model.schema)
     blocks = model.blocks(part.records, rng, where=conditions, record=record, before=part.start)
-    write_table(blocks, folder / part.name)
+    write_table(blocks, folder / part.name, shared=shared)
     return record

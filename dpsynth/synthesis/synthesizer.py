@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -246,7 +247,7 @@ class DPWGANGP(BaseEstimator):
         *,
         schema: TableSchema,
         ledger: Ledger | None = None,
-        budget: Budget | None = None,
+        budget: Budget | Literal["environment"] | None = "environment",
         accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -274,7 +275,8 @@ class DPWGANGP(BaseEstimator):
             before anything is read.
         budget : Budget, optional
             Budget of the table over all runs (:class:`dpsynth.accounting.Budget`). The cost of this fit is
-            reserved there before anything is read.
+            reserved there before anything is read. It must be given if the environment variable
+            ``DPSYNTH_BUDGET`` names a file. None is for records of nobody, such as simulated ones.
         accept_n_public : bool
             Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
@@ -291,7 +293,7 @@ class DPWGANGP(BaseEstimator):
         Raises
         ------
         InputError, DataError, SchemaError
-            For a bad argument, table or schema.
+            For a bad argument, table or schema, or if ``DPSYNTH_BUDGET`` names a file and nobody a budget.
         PrivacyError
             If the schema holds unreviewed fields, or if epsilon is too small for the run. If all fits
             together would pass ``budget``.
@@ -308,7 +310,7 @@ class DPWGANGP(BaseEstimator):
             raise InputError(
                 f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
             )
-        unreviewed = require_reviewed(schema, options.accept_unreviewed)
+        unreviewed, budget = require_reviewed(schema, options.accept_unreviewed), Budget.of_fit(budget)
         check_options(schema, options)
         # A second fit reads the same records again, so it adds to the ledger that is there.
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
@@ -320,6 +322,7 @@ class DPWGANGP(BaseEstimator):
                     frame,
                     schema=schema,
                     ledger=ledger,
+                    budget=None,
                     accept_n_public=accept_n_public,
                     checkpoint=checkpoint,
                     progress=progress,
@@ -361,6 +364,7 @@ class DPWGANGP(BaseEstimator):
         checkpoint: str | Path,
         frame: pd.DataFrame | PartitionedRecords,
         *,
+        budget: Budget | Literal["environment"] | None = "environment",
         progress: Callable[[Progress], None] | None = None,
     ) -> DPWGANGP:
         """Continue an interrupted ``fit`` on the same table. The ledger already holds its whole cost.
@@ -373,15 +377,28 @@ class DPWGANGP(BaseEstimator):
             The folder that the interrupted ``fit`` wrote.
         frame : DataFrame or PartitionedRecords
             The same private table.
+        budget : Budget, optional
+            As for `fit`. A fit that reserved its cost there has paid. A copy of its checkpoint, or a fit that
+            paid nothing, pays now.
         progress : callable, optional
 
         Raises
         ------
         DataError
             If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
+        InputError, PrivacyError
+            As `fit` does for the budget.
         """
         load_tensorflow_quietly()
-        from dpsynth.model.wgan.checkpoint import take_checkpoint
+        from dpsynth.model.wgan.checkpoint import read_checkpoint, take_checkpoint
+
+        if (paying := Budget.of_fit(budget)) is not None:
+            record, _ = read_checkpoint(checkpoint)
+            left, schema = cls._restore(record, checkpoint), Schema.from_dict(record["model"]["schema"])
+            cost = cost_of(schema, left.validate())
+            place = Path(checkpoint)
+            with spending(paying, cost, left.ledger_, "resumed in Python", place, resumed=True):
+                return cls.resume(checkpoint, frame, budget=None, progress=progress)
 
         def conform(record: dict[str, Any]) -> Records:
             return conformed(Schema.from_dict(record["model"]["schema"]), frame)
@@ -512,13 +529,14 @@ class DPWGANGP(BaseEstimator):
             As `sample_many` does.
         """
         tables = self._tables(m, n_samples, study, where, random_state)
+        shared = self.guarantee().private
 
         def fill(folder: Path) -> None:
             for number, table in enumerate(tables, start=1):
-                write_table(table, folder / TABLE.format(number), escape_formulas=escape_formulas)
-            self.guarantee().write_warning(folder / WARNING)
+                file = folder / TABLE.format(number)
+                write_table(table, file, escape_formulas=escape_formulas, shared=shared)
 
-        return storage.write_folder(path, fill, replace=replace)
+        return self._write_folder(path, fill, replace=replace)
 
     def _tables(
         self, m: int, n_samples: int | None, study: str | None, where: Where | None, seed: int | None
@@ -567,16 +585,13 @@ class DPWGANGP(BaseEstimator):
         InputError
             As `sample` does, or if a folder exists and may not be replaced.
         """
-        patients = self.patients_
+        patients, shared = self.patients_, self.guarantee().private
         if patients is not None and patients.writes_folder(path):
             rows = self.sample(n_samples, where=where, random_state=random_state)
-
-            def fill(folder: Path) -> None:
-                patients.folder.write(rows, folder, escape_formulas=escape_formulas)
-                self.guarantee().write_warning(folder / WARNING)
-
-            return storage.write_folder(path, fill, replace=replace)
-        write_table(self._blocks(n_samples, where, random_state), path, escape_formulas=escape_formulas)
+            fill = partial(patients.folder.write, rows, escape_formulas=escape_formulas, shared=shared)
+            return self._write_folder(path, fill, replace=replace)
+        blocks = self._blocks(n_samples, where, random_state)
+        write_table(blocks, path, escape_formulas=escape_formulas, shared=shared)
         self.guarantee().write_warning(Path(f"{path}.{WARNING}"))
         return Path(path)
 
@@ -623,10 +638,10 @@ class DPWGANGP(BaseEstimator):
         def fill(folder: Path) -> None:
             rows = 1 if self.patients_ is None else self.patients_.most
             parts = plan_parts(int(n_samples), partitions, seed, rows)
-            self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where)
-            self.guarantee().write_warning(folder / WARNING)
+            shared = self.guarantee().private
+            self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where, shared=shared)
 
-        return storage.write_folder(Path(path).absolute(), fill, replace=replace)
+        return self._write_folder(Path(path).absolute(), fill, replace=replace)
 
     def _conditions(self, n_samples: int, where: Where | None) -> tuple[Rule, ...]:
         self._check_fitted()
@@ -717,10 +732,19 @@ class DPWGANGP(BaseEstimator):
         full["params"] = {**full["params"], "random_state": None}
 
         def fill(folder: Path) -> None:
-            storage.write_state(folder, "model", full, stored)
-            self.guarantee().write_warning(folder / WARNING)
+            storage.write_state(folder, "model", full, stored, shared=self.guarantee().private)
 
-        return storage.write_folder(path, fill, replace=replace)
+        return self._write_folder(path, fill, replace=replace)
+
+    def _write_folder(self, path: str | Path, fill: Callable[[Path], None], *, replace: bool) -> Path:
+        """Write a folder that may be shared under the guarantee. Without one, it is its owner's alone."""
+        guarantee = self.guarantee()
+
+        def warned(folder: Path) -> None:
+            fill(folder)
+            guarantee.write_warning(folder / WARNING)
+
+        return storage.write_folder(path, warned, replace=replace, shared=guarantee.private)
 
     @classmethod
     def load(cls, path: str | Path) -> DPWGANGP:

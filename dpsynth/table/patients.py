@@ -292,7 +292,7 @@ class PatientSchema(BaseModel):
         """
         text = dump_yaml(self.to_dict())
         if path is not None:
-            write_text(path, text, private=bool(self.unreviewed))
+            write_text(path, text, shared=not self.unreviewed)
         return text
 
     def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:

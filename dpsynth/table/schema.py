@@ -393,7 +393,7 @@ class Schema(BaseModel):
         """
         text = dump_yaml(self.to_dict())
         if path is not None:
-            write_text(path, text, private=bool(self.unreviewed))
+            write_text(path, text, shared=not self.unreviewed)
         return text
 
     @classmethod

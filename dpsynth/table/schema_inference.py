@@ -134,7 +134,7 @@ class Draft(Generic[Described]):
         lines += ["#constraints:", *(f"#- {rule}" for rule in rules)] if rules else []
         text = "\n".join(lines) + "\n"
         if path is not None:
-            write_text(path, text, private=True)
+            write_text(path, text)
         return text
 
 

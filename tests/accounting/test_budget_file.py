@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from dpsynth.accounting import Budget, Cost, Ledger, gaussian_event
 from dpsynth.accounting import budget_file as module
 from dpsynth.accounting.budget_file import Standing, Use, spending, standings
+from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError, RunError
 
 PATIENTS = "one patient with all rows"
@@ -278,6 +279,59 @@ def test_a_wrong_file_is_one_sentence(budget, how, said):
     with pytest.raises(InputError, match=said):
         budget.reserve(Cost(1.0, 1e-6), "out")
     assert budget.path.exists() != (how == "absent")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "uses SET epsilon = 9e999",
+        "uses SET epsilon = -1.0",
+        "uses SET epsilon = 'much'",
+        "uses SET delta = 1.5",
+        "uses SET delta = 9e999",
+        "uses SET unit = x'00ff'",
+        "uses SET state = 3.5e0 || x'ff', run = x'ff'",
+        "caps SET epsilon = 9e999",
+        "caps SET epsilon = 0.0",
+        "caps SET delta = 1.0",
+        "caps SET delta = 9e999",
+    ],
+)
+def test_an_impossible_cost_is_one_sentence(budget, change, monkeypatch, capsys):
+    """Catches a traceback, or a run that is let through, where somebody wrote an infinite cost or budget."""
+    budget.reserve(Cost(1.0, 1e-6), "earlier")
+    file = sqlite3.connect(budget.path)
+    file.executescript(f"PRAGMA ignore_check_constraints = 1; UPDATE {change}")
+    file.close()
+    with pytest.raises(DataError, match=r"is no budget's file, or a damaged one .*Restore a copy of it"):
+        budget.reserve(Cost(1.0, 1e-6), "out")
+    monkeypatch.setenv("DPSYNTH_BUDGET", str(budget.path))
+    for command in (["budget"], ["budget", "show", "clinic"], ["budget", "--json"]):
+        assert main(command) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e12, 1.7e308])
+def test_an_absurd_cost_is_refused_in_one_sentence(budget, epsilon, monkeypatch, capsys):
+    """Catches a traceback where costs that are numbers, but no sensible ones, add up beyond every float."""
+    budget.set(1.7e308, 0.5)
+    for run in ("first", "second"):
+        file = sqlite3.connect(budget.path)
+        file.execute(
+            "INSERT INTO uses (time, data_set, epsilon, delta, unit, run, state) VALUES "
+            f"('2026-01-01', 'clinic', {epsilon!r}, 1e-6, 'one row', '{run}', 'complete')"
+        )
+        file.commit()
+        file.close()
+    if epsilon > 1e300:
+        with pytest.raises(PrivacyError, match="Earlier runs used epsilon inf at delta 2e-06"):
+            budget.reserve(Cost(1.0, 1e-6), "out")
+    else:
+        budget.reserve(Cost(1.0, 1e-6), "out")
+    monkeypatch.setenv("DPSYNTH_BUDGET", str(budget.path))
+    for command in (["budget"], ["budget", "show", "clinic"], ["budget", "show", "clinic", "--json"]):
+        assert main(command) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_file_in_use_is_waited_for_and_then_said(budget, monkeypatch):

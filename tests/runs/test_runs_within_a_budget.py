@@ -13,8 +13,9 @@ from visits import VISITS, visits
 
 from dpsynth.accounting import Budget, Cost, Ledger
 from dpsynth.cli import main
-from dpsynth.errors import ConfigError, PrivacyError
+from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError
 from dpsynth.files.yaml_text import dump_yaml
+from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
 from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -112,6 +113,61 @@ def test_a_fit_in_python_pays_beforehand(budget: Budget, monkeypatch: pytest.Mon
     for without in ({"random_state": 1}, {"epsilon": None}):
         with pytest.raises(PrivacyError, match="covers no run without a guarantee"):
             DPWGANGP(**{**options, **without}).fit(table, schema=SCHEMA, budget=budget)
+
+
+@pytest.mark.parametrize("patients", [False, True])
+def test_a_fit_in_python_names_its_data_set(
+    budget: Budget, monkeypatch: pytest.MonkeyPatch, patients: bool
+) -> None:
+    """Catches a fit that is left out of the budget in silence, although a file of budgets is named."""
+    table, schema = read_table("cohort.csv", SCHEMA), SCHEMA
+    options = model(epsilon=2.0)
+    if patients:
+        table, schema = visits(80), VISITS.with_n_public(80)
+        options["base_model"] = "tree"
+    said = r"DPSYNTH_BUDGET names a file .* budget=Budget\('b.db', NAME\)"
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsynth.synthesis.synthesizer.records_of", lambda *a, **k: pytest.fail("read"))
+        with pytest.raises(InputError, match=said):
+            DPWGANGP(**options).fit(table, schema=schema)
+        with pytest.raises(InputError, match="must be a Budget or None, got str"):
+            DPWGANGP(**options).fit(table, schema=schema, budget="clinic")
+        with pytest.raises(InputError, match=said):
+            DPWGANGP.resume("absent", table)
+    DPWGANGP(**options).fit(table, schema=schema, budget=None)
+    assert not budget.standing().uses
+    monkeypatch.delenv("DPSYNTH_BUDGET")
+    DPWGANGP(**options).fit(table, schema=schema)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager_steps")
+def test_an_interrupted_fit_in_python_pays_once_and_its_copy_again(
+    budget: Budget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches a checkpoint that is copied and resumed in Python as often as anybody likes, for nothing."""
+    small = TrainingSettings(critic_hidden=(4, 4), generator_hidden=(4,), latent=2)
+    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    table, options = read_table("cohort.csv", SCHEMA), model(training_steps=40, training=small)
+
+    def interrupt(progress: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        DPWGANGP(**options).fit(
+            table, schema=SCHEMA, budget=budget, checkpoint="mine.checkpoint", progress=interrupt
+        )
+    assert [(use.state, use.cost.epsilon) for use in budget.standing().uses] == [("interrupted", 3.0)]
+    shutil.copytree("mine.checkpoint", "copy.checkpoint")
+    DPWGANGP.resume("mine.checkpoint", table, budget=budget)
+    assert [use.state for use in budget.standing().uses] == ["complete"]
+    with pytest.raises(DataError, match="has been resumed before"):
+        DPWGANGP.resume("mine.checkpoint", table, budget=budget)
+    with pytest.raises(PrivacyError, match="Earlier runs used epsilon 3"):
+        DPWGANGP.resume("copy.checkpoint", table, budget=budget)
+    budget.set(6.0, 0.01)
+    DPWGANGP.resume("copy.checkpoint", table, budget=budget)
+    assert budget.standing().used == (6.0, 2e-5)
 
 
 def test_rows_are_not_added_to_patients(budget: Budget, capsys: pytest.CaptureFixture[str]) -> None:

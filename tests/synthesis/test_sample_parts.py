@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask_workers import process, threads
+from modes import mode, open_to_others, usual_umask
 from pyarrow import parquet
 
 import dpsynth
@@ -19,6 +20,7 @@ from dpsynth.errors import InputError, RejectionError
 from dpsynth.synthesis import partitioned
 from dpsynth.table.schema import Column, Schema
 
+__all__ = ["usual_umask"]
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90),
@@ -125,6 +127,14 @@ def test_what_is_refused(model, client, tmp_path):
 def test_a_void_guarantee_lies_in_the_folder(client, tmp_path):
     folder = fitted(epsilon=None).sample_to_parts(tmp_path / "s", 10, client=client)
     assert (folder / "NOT_PRIVATE.txt").read_text().startswith("NOT PRIVATE")
+
+
+def test_parts_may_be_read_by_others_under_a_guarantee(model, client, tmp_path, usual_umask):
+    """Catches parts to share that nobody else can read, or parts as confidential as the records."""
+    model.sample_to_parts(tmp_path / "s", 10, client=client)
+    assert open_to_others(tmp_path) == {"s", "s/part-00000.parquet"}
+    fitted(epsilon=None).sample_to_parts(tmp_path / "t", 10, client=client)
+    assert open_to_others(tmp_path / "t") == {"NOT_PRIVATE.txt"} and mode(tmp_path / "t") == 0o700
 
 
 @pytest.mark.slow

@@ -173,6 +173,6 @@ def require_free_target(out: Path, *, force: bool) -> None:
 
 def save(cohort: Cohort, out: Path) -> None:
     """Write the table without the stays' numbers, and its schema, both or none."""
-    with replaced(schema_path(out)) as schema, replaced(out) as table:
+    with replaced(schema_path(out), shared=True) as schema, replaced(out) as table:
         schema.write_text(cohort.study.schema.to_yaml(), encoding="utf-8")
         write_table(cohort.frame, table)

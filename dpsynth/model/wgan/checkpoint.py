@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.files import storage
+from dpsynth.files.atomic import write_text
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.training import TrainingState
@@ -83,9 +84,19 @@ def write_checkpoint(
 
     def fill(folder: Path) -> None:
         storage.write_state(folder, "checkpoint", full, stored)
-        (folder / "README.txt").write_text(_NOTE, encoding="utf-8")
+        write_text(folder / "README.txt", _NOTE)
 
-    storage.write_folder(path, fill, replace=True, private=True)
+    storage.write_folder(path, fill, replace=True)
+
+
+def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read record and arrays of a checkpoint that is not used up, and leave it as it is."""
+    path = Path(path)
+    if (path / _USED).exists() and not (path / _NAME).exists():
+        raise DataError(
+            f"{path} has been resumed before: a second continuation would cost more than the ledger says"
+        )
+    return storage.read_state(path, "checkpoint")
 
 
 def take_checkpoint(
@@ -97,11 +108,7 @@ def take_checkpoint(
     unused.
     """
     path = Path(path)
-    if (path / _USED).exists() and not (path / _NAME).exists():
-        raise DataError(
-            f"{path} has been resumed before: a second continuation would cost more than the ledger says"
-        )
-    record, arrays = storage.read_state(path, "checkpoint")
+    record, arrays = read_checkpoint(path)
     try:
         training = record["training"]
         settings = TrainingSettings.from_dict(training["settings"])

@@ -132,9 +132,9 @@ def clipped(text: object, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def save(figure: Figure, path: Path, title: str) -> None:
+def save(figure: Figure, path: Path, title: str, *, shared: bool = False) -> None:
     """Write a figure as SVG under a temporary name and move it into place. Its metadata has ``title``."""
-    with styled(), replaced(path) as temporary:
+    with styled(), replaced(path, shared=shared) as temporary:
         # a date would make every file differ
         figure.savefig(temporary, format="svg", metadata={"Title": title, "Date": None})
 

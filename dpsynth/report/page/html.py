@@ -156,7 +156,7 @@ def _repeated(report: RunReport) -> str:
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
     """Write the page of a report into a folder that exists, wholly or not at all. See :func:`render`."""
-    write_text(path, render(report, mode))
+    write_text(path, render(report, mode), shared=mode == "release")
 
 
 #: the page before the folds, by anchor, and what makes each part

@@ -70,11 +70,11 @@ def write(
     for drawing in chosen:
         started = time.perf_counter()
         written.append(_file(folder, drawing))
-        save(drawing.figure(), written[-1], drawing.name)
+        save(drawing.figure(), written[-1], drawing.name, shared=True)
         if progress is not None:
             progress(f"{drawing.name}: {time.perf_counter() - started:.1f} s")
     readme = folder / "README.md"
-    write_text(readme, _readme(folder))
+    write_text(readme, _readme(folder), shared=True)
     return [*written, readme]
 
 

@@ -21,7 +21,7 @@ from dpsynth.datasets.cohorts.extraction import extract
 from dpsynth.datasets.cohorts.studies import find_study
 from dpsynth.datasets.table import Table, training_schema
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import dump_json, locked, read_json, write_text
+from dpsynth.files.atomic import dump_json, locked, make_folder, read_json, write_text
 from dpsynth.files.rounds import round_file, side_by_side
 from dpsynth.files.storage import parents_made, require_free_folder
 from dpsynth.research.replications.arms import Arm, arms_of
@@ -205,9 +205,9 @@ def run_study(
         compared = arms_of(protocol, total_delta(fitted, FitOptions(**dict(protocol.model))))
         concluded = protocol.to_dict()["findings"]
         first = concluded if earlier is None else earlier.get("findings", concluded)
-        out.mkdir(exist_ok=True)
+        make_folder(out)
         write_text(out / STARTED, dump_json({**started, "findings": first}) + "\n")
-        (out / TRIALS).mkdir(exist_ok=True)
+        make_folder(out / TRIALS)
         write_text(out / PROTOCOL, protocol.to_yaml())
         wanted = tasks(protocol, compared)
         kept = {task: _read(out, task) for task in wanted if _file(out, task).is_file()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.evaluation.details import DeclaredEffect, EffectRow
-from dpsynth.files.atomic import dump_json, write_text
+from dpsynth.files.atomic import dump_json, make_folder, write_text
 from dpsynth.files.markdown import inert
 from dpsynth.report.drawing.forest import Forest, draw
 from dpsynth.report.drawing.style import Plot
@@ -121,7 +121,7 @@ def write_results(results: Results, folder: Path) -> tuple[str, ...]:
     parts = _parts(results)
     sheets = [sheet for part in parts for sheet in part.sheets]
     tables = folder / "tables"
-    tables.mkdir(exist_ok=True)
+    make_folder(tables)
     written = [f"{sheet.name}.csv" for sheet in sheets]
     for old in tables.glob("*.csv"):
         if old.name not in written:

@@ -166,10 +166,13 @@ def _read(
 
 def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int, out: Path | None) -> Shadow:
     from dpsynth.attacks.synthetic.shadow import shadow_attack
+    from dpsynth.files.atomic import make_folder
 
     def told(done: int, total: int, label: str, seconds: float) -> None:
         console.say(f"shadow models: {done} of {total} ({label}, {seconds:.0f} s)")
 
+    if out is not None:
+        make_folder(out)
     try:
         return shadow_attack(
             attacked.generator,
@@ -207,9 +210,9 @@ def _writable(out: Path | None, *, force: bool) -> Iterator[None]:
 
 
 def _write(out: Path, record: str, text: str) -> None:
-    from dpsynth.files.atomic import write_text
+    from dpsynth.files.atomic import make_folder, write_text
 
-    out.mkdir(exist_ok=True)
+    make_folder(out)
     write_text(out / _TEXT, text + "\n")
     write_text(out / _MARK, record + "\n")
 
@@ -293,10 +296,13 @@ def _told(what: str) -> Callable[[int, int, str, float], None]:
 @contextmanager
 def _kept(out: Path | None) -> Iterator[None]:
     """Make the folder, and say what an interrupt leaves in it."""
+    from dpsynth.files.atomic import make_folder
+
     if out is not None:
         if out.exists() and not out.is_dir():
             raise InputError(f"{out} is a file. Name a folder")
-        out.mkdir(parents=True, exist_ok=True)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         strange = next((entry.name for entry in out.iterdir() if entry.name not in (_WHITE, _BLACK)), None)
         if strange is not None:
             raise InputError(f"{out} holds {strange}, which is no audit's. Name another folder")

@@ -190,7 +190,7 @@ def _write(out: Path, report: RunReport, *, force: bool) -> None:
     def fill(path: Path) -> None:
         folder = RunFolder(path)
         write_text(folder.evaluation_json, dump_json(sealed(finite(report.measured.to_dict()))) + "\n")
-        folder.evaluation_md.write_text(_markdown(report.measured), encoding="utf-8")
+        write_text(folder.evaluation_md, _markdown(report.measured))
         if report.ledger is not None:
             report.ledger.save(folder.ledger)
             folder.write_json(report)

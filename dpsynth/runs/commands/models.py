@@ -85,7 +85,14 @@ def fit(
             progress.training_bar() as draw,
         ):
             try:
-                model.fit(table, schema=known, ledger=book, accept_n_public=accept_n_public, progress=draw)
+                model.fit(
+                    table,
+                    schema=known,
+                    ledger=book,
+                    budget=None,  # paid above, before the table was opened
+                    accept_n_public=accept_n_public,
+                    progress=draw,
+                )
             except KeyboardInterrupt as problem:
                 said = f". {problem}" if str(problem) else ""
                 raise console.Interrupted(f"interrupted: no model was written{said}") from None
@@ -239,7 +246,7 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
         seconds={},
     )
     record = metadata_of(report, schema, table, escape_formulas=escape_formulas)
-    write_text(described, dump_json(record) + "\n")
+    write_text(described, dump_json(record) + "\n", shared=fitted.guarantee().private)
 
 
 study_app = typer.Typer(help="Private estimates of regressions that were specified before the fit.")
@@ -308,8 +315,13 @@ def fit_studies(
             spending(chosen, cost_of(part, options), book, str(out.absolute())),
             opened(data, part, schema, csv_format, scheduler, workers) as table,
         ):
-            model.fit(table, schema=part, ledger=book, accept_n_public=accept_n_public)
-            storage.write_folder(out, lambda folder: alone.write_estimates(model, folder), replace=force)
+            model.fit(table, schema=part, ledger=book, budget=None, accept_n_public=accept_n_public)
+            storage.write_folder(
+                out,
+                lambda folder: alone.write_estimates(model, folder),
+                replace=force,
+                shared=model.guarantee().private,
+            )
     files = RunFolder(out).files
     result = {"out": str(out), "files": list(files), **alone.estimates_record(model)}
     lines = [*console.told(model.estimates_), str(model.guarantee()), f"wrote {', '.join(files)} to {out}"]

@@ -59,7 +59,8 @@ def plan_fit(
         with claimed(out, force=force, mark=RECORD):
             with simulation_bar() as draw:
                 found = plan(schema, progress=draw, **settings)
-            write_folder(out, lambda folder: _write(found, folder), replace=force)
+            shared = not found.confidential
+            write_folder(out, lambda folder: _write(found, folder), replace=force, shared=shared)
             console.say(f"wrote {RECORD}, {PICTURE} and {TEXT} to {out}")
     console.emit(found.to_dict(), str(found), as_json=as_json)
 
@@ -94,9 +95,7 @@ def _write(found: BudgetPlan, folder: Path) -> None:
     from dpsynth.files.atomic import dump_json, write_text
     from dpsynth.report.drawing.style import save
 
-    private = bool(found.confidential)
-    write_text(folder / RECORD, dump_json(found.to_dict()) + "\n", private=private)
-    write_text(folder / TEXT, f"{found}\n", private=private)
-    save(found.plot(), folder / PICTURE, "Plan of a fit")
-    if private:
-        (folder / PICTURE).chmod(0o600)
+    shared = not found.confidential
+    write_text(folder / RECORD, dump_json(found.to_dict()) + "\n", shared=shared)
+    write_text(folder / TEXT, f"{found}\n", shared=shared)
+    save(found.plot(), folder / PICTURE, "Plan of a fit", shared=shared)

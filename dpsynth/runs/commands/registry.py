@@ -43,7 +43,7 @@ def print_record(
         console.emit(record, "", as_json=True)
         return
     require_free_file(out, force=force)
-    write_text(out, dump_json(record) + "\n")
+    write_text(out, dump_json(record) + "\n", shared=True)
     lines = [f"wrote {out}"]
     lines += [f"to complete: {', '.join(record['to_complete'])}"] if record["to_complete"] else []
     console.emit({}, "\n".join(lines), as_json=False)

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from modes import open_to_others, usual_umask
 from simulated_mimic3 import simulate
 
 from dpsynth.cli import main
 from dpsynth.datasets.cohorts.studies import STUDIES
 from dpsynth.table.io import read_table
 from dpsynth.table.schema import Schema
+
+__all__ = ["usual_umask"]
 
 
 @pytest.fixture
@@ -40,8 +43,8 @@ def refused(folder, tmp_path, capsys):
     return run
 
 
-def test_a_cohort_is_a_table_and_its_schema(folder, tmp_path, capsys):
-    """A table that does not fit the schema beside it, a patient's number that is written, or a lost count."""
+def test_a_cohort_is_a_table_and_its_schema(folder, tmp_path, capsys, usual_umask):
+    """A table that does not fit the schema beside it, that others can read, or a lost count."""
     for name in ("cohort.csv", "cohort.parquet"):
         out = tmp_path / name
         words = ["cohort", "mimic3", "--tables", str(folder), "--study", "aki-mortality", "--out", str(out)]
@@ -56,6 +59,8 @@ def test_a_cohort_is_a_table_and_its_schema(folder, tmp_path, capsys):
         )
         assert main(words) == 2 and "add --force" in capsys.readouterr().err
     assert main([*words, "--force"]) == 0
+    opened = open_to_others(tmp_path)
+    assert "cohort.yaml" in opened and not {"cohort.csv", "cohort.parquet"} & opened
     said = capsys.readouterr().out
     assert "6 rows, one a patient, died in 3 (50.0 %)" in said and "confidential" in said
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from modes import mode, open_to_others, usual_umask
 from simulated_mimic3 import simulate
 
 from dpsynth import Column, Schema, datasets
@@ -18,6 +19,7 @@ from dpsynth.research.replications.protocol import Protocol, find_protocol
 from dpsynth.research.replications.running import Source, run_study
 from dpsynth.research.replications.trial import Measured, Task, Trial
 
+__all__ = ["usual_umask"]
 pytestmark = pytest.mark.usefixtures("undrawn")  # test_writing.py looks at what is drawn
 
 
@@ -25,7 +27,7 @@ def trials(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((out / running.TRIALS).iterdir())}
 
 
-def test_the_same_command_goes_on(small: Protocol, finished: Path) -> None:
+def test_the_same_command_goes_on(small: Protocol, finished: Path, usual_umask: None) -> None:
     """A second command that fits again what was there, or that does not see more seeds."""
     out, first = finished, trials(finished)
     assert list(first) == ["epsilon-3.split-0.restart-0.json", "real.split-0.restart-0.json"]
@@ -42,6 +44,8 @@ def test_the_same_command_goes_on(small: Protocol, finished: Path) -> None:
         "real.split-1.restart-0.json",
     ]
     assert run_study(small, out).carried_out == 0
+    # trials measure real records
+    assert open_to_others(out) == set() and mode(out) == 0o700
 
 
 def test_a_trial_tells_its_cost_and_its_records(small: Protocol, finished: Path) -> None:
