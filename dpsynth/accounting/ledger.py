@@ -22,7 +22,14 @@ from dpsynth.accounting.guarantee import PATIENT, UNIT, Guarantee, round_up
 from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
-from dpsynth.accounting.record import Summary, from_record, summary_of, to_record
+from dpsynth.accounting.record import (
+    PUBLISHED,
+    Summary,
+    from_record,
+    summary_of,
+    to_record,
+    without_published,
+)
 from dpsynth.checks import about_patients, text, together
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.atomic import read_json, sealed, unsealed, write_text
@@ -43,6 +50,9 @@ class Ledger:
     journal : path, optional
         A file to which the ledger is written at every post, before :meth:`post` returns. The records are read
         after that, so a crash of the process loses no entry.
+    published : dict of str to str
+        Text for readers of the file that :meth:`save` writes: ``data_owner``, ``contact``, and
+        ``synthetic_sha256`` of a run's table. No part of the cost, and lost in a :meth:`join`.
 
     Examples
     --------
@@ -61,6 +71,7 @@ class Ledger:
         self._begun: Stage | None = None  # a stage in which nothing stands yet
         self._closed = True  # whether the last stage is complete: nothing more is posted into it
         self.journal: str | os.PathLike[str] | None = None
+        self.published: dict[str, str] = {}
         self._lock = threading.RLock()  # of two threads that post, none loses the other's entry
 
     def __getstate__(self) -> dict[str, Any]:
@@ -354,14 +365,17 @@ class Ledger:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part."""
-        self._write(path, total=True, shared=True)
+        told = {PUBLISHED: self.published} if self.published else {}
+        self._write(path, {**self.to_dict(), **told}, shared=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
         """Read a ledger written by :meth:`save`, or raise DataError, naming the file, if it has no entry."""
         record = unsealed(read_json(path, "the ledger"), f"cannot read the ledger {path}")
         try:
+            record, published = without_published(record)
             ledger = cls.from_dict(record)
+            ledger.published = published
             if not ledger.entries:
                 raise DataError("it is empty, so it guarantees nothing")
         except DataError as error:
@@ -386,11 +400,10 @@ class Ledger:
     def _note(self) -> None:
         """Write the journal, if there is one."""
         if self.journal is not None:
-            self._write(self.journal, total=False, shared=False)
+            self._write(self.journal, self.to_dict(total=False), shared=False)
 
-    def _write(self, path: str | os.PathLike[str], *, total: bool, shared: bool) -> None:
-        text = json.dumps(sealed(self.to_dict(total=total)), indent=2, allow_nan=False)
-        write_text(path, text + "\n", shared=shared)
+    def _write(self, path: str | os.PathLike[str], record: dict[str, Any], *, shared: bool) -> None:
+        write_text(path, json.dumps(sealed(record), indent=2, allow_nan=False) + "\n", shared=shared)
 
     def _enter(self, stage: Stage, name: str) -> None:
         """Begin a release's stage, or see that it is still open."""

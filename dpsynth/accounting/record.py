@@ -19,6 +19,9 @@ from dpsynth.checks import text
 from dpsynth.errors import DataError, InputError
 
 FORMAT, VERSION = "dpsynth ledger", 3
+#: field of a file that names owner, contact and table. Files of earlier versions have none
+PUBLISHED = "published"
+_TOLD = ("data_owner", "contact", "synthetic_sha256")
 # Versions of the accounting may differ in the last digits of a total.
 _AGREE = 1e-3
 
@@ -85,6 +88,21 @@ def from_record(record: Mapping[str, Any]) -> Contents:
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise DataError(f"the ledger has a faulty entry: {error}") from None
     return contents
+
+
+def without_published(record: Any) -> tuple[Any, dict[str, str]]:
+    """The record of a ledger's file without what names owner, contact and table, and that.
+
+    Raises DataError if it is not made of short texts.
+    """
+    if not isinstance(record, Mapping) or PUBLISHED not in record:
+        return record, {}
+    told = record[PUBLISHED]
+    if not isinstance(told, Mapping) or not all(
+        name in _TOLD and isinstance(value, str) and value.isprintable() for name, value in told.items()
+    ):
+        raise DataError(f"the field {PUBLISHED!r} of a ledger must hold texts named {', '.join(_TOLD)}")
+    return {name: value for name, value in record.items() if name != PUBLISHED}, dict(told)
 
 
 def _totals(contents: Contents) -> dict[str, float | None]:

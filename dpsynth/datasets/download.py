@@ -19,6 +19,7 @@ from dpsynth.datasets.data_card import Card
 from dpsynth.datasets.registry import card, credentials_needed
 from dpsynth.errors import DataError, InputError, RunError
 from dpsynth.files.atomic import locked, replaced
+from dpsynth.files.storage import sha256
 
 _SECONDS = 30.0  # without a byte, after which an address counts as out of reach
 _PIECE = 1 << 16
@@ -47,7 +48,7 @@ def fetch(
     there = registry.file_of(found, folder)
     target = (Path(folder) if folder is not None else registry.cache_folder()) / found.file
     if there is not None:
-        digest = registry.sha256(there)
+        digest = sha256(there)
         if digest == found.sha256:
             return there
         if folder is not None or there != target:  # a file of somebody's, who may want it
@@ -56,7 +57,7 @@ def fetch(
                 f"{found.sha256}): move it away and fetch again"
             )
     elsewhere = registry.file_of(found) if folder is not None else None
-    if elsewhere is not None and registry.sha256(elsewhere) == found.sha256:
+    if elsewhere is not None and sha256(elsewhere) == found.sha256:
         _write(target, lambda: _copy(elsewhere, target, shared=not found.credentials))
         return target
     if found.credentials:
@@ -101,7 +102,7 @@ def _download(found: Card, address: str, target: Path) -> None:
         _retrieve(found, address, archive, str(found.origin.archive_sha256))
         with replaced(target, shared=True) as temporary:
             _unpack(archive, found.origin.member, temporary)
-            digest = registry.sha256(temporary)
+            digest = sha256(temporary)
             if digest != found.sha256:
                 raise RunError(_another(target.name, address, digest, found.sha256))
     finally:
@@ -151,7 +152,7 @@ class _Resumed:
             with open(self.part, "ab" if self.went_on else "wb") as file:
                 for piece in answer.iter_content(_PIECE):
                     file.write(piece)
-        self.digest = registry.sha256(self.part)
+        self.digest = sha256(self.part)
         os.replace(self.part, output_file)
 
 

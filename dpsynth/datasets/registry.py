@@ -24,6 +24,7 @@ from dpsynth.datasets.data_card import Card, cards_folder
 from dpsynth.datasets.preparations import PREPARATIONS
 from dpsynth.datasets.table import Table
 from dpsynth.errors import DataError
+from dpsynth.files.storage import sha256
 from dpsynth.files.yaml_text import read_text, stems
 from dpsynth.table.csv_cells import text_frame
 from dpsynth.table.csv_format import CsvFormat
@@ -74,15 +75,6 @@ def state_of(card: Card) -> str:
     if path is None:
         return "not there"
     return "there" if sha256(path) == card.sha256 else "another version"
-
-
-def sha256(path: Path) -> str:
-    """The checksum of a file, 64 hexadecimal digits."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
 
 
 def check_digest(card: Card, digest: str, what: str) -> None:

@@ -213,6 +213,15 @@ def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
+def sha256(path: Path) -> str:
+    """The checksum of a file, 64 hexadecimal digits."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
+
+
 def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
     """Name the first array that holds a value that is not a finite number, None if all are finite."""
     numbers = {key: array for key, array in arrays.items() if array.dtype.kind == "f"}
@@ -224,8 +233,10 @@ def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
     record = Path(model) / "model.json"
     if not (Path(ledger).is_file() and record.is_file()):
         return
-    inside, beside = read_json(record), read_json(ledger)
-    if not isinstance(inside, dict) or inside.get("ledger") != unsealed(beside, f"cannot read {ledger}"):
+    inside, beside = read_json(record), unsealed(read_json(ledger), f"cannot read {ledger}")
+    if isinstance(beside, dict):  # owner, contact and table are not the model's
+        beside.pop("published", None)
+    if not isinstance(inside, dict) or inside.get("ledger") != beside:
         raise DataError(f"{ledger} is not the ledger of the model in {model}: one of them was changed")
 
 

@@ -8,7 +8,6 @@ Source: Croissant format specification 1.0, https://docs.mlcommons.org/croissant
 
 from __future__ import annotations
 
-import hashlib
 import json
 from importlib import resources
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dpsynth.checks import about_patients
+from dpsynth.files.storage import sha256
 from dpsynth.report.run_report import RunReport
 from dpsynth.table.cells import escape
 from dpsynth.table.column import Column
@@ -46,8 +46,6 @@ def metadata_of(
         As the CSV file was written, see :func:`dpsynth.table.io.write_table`.
     """
     file, shared = Path(file), report.released()
-    with file.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
     in_csv = file.suffix != ".parquet"
     # as the library of the format, mlcroissant, writes it
     context = resources.files("dpsynth.report").joinpath("croissant_context.json")
@@ -72,7 +70,7 @@ def metadata_of(
                 "contentUrl": file.name,
                 "contentSize": f"{file.stat().st_size} B",
                 "encodingFormat": "text/csv" if in_csv else "application/x-parquet",
-                "sha256": digest,
+                "sha256": sha256(file),
             }
         ],
         "recordSet": [

@@ -17,11 +17,12 @@ from typing import Any
 
 from dpsynth.accounting.events import event_to_dict
 from dpsynth.accounting.guarantee import Guarantee, round_up
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.checks import about_patients
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.wording import REPEATED, division
+from dpsynth.report.wording import REPEATED, division, has_floating_noise
 
 FORMAT, VERSION = "dpsynth registry record", 1
 #: which schema the part ``record`` follows
@@ -33,14 +34,10 @@ FOLLOWS = {
 }
 #: stands where only the publisher knows what to write
 TO_COMPLETE = "To be completed by the publisher."
-_UNPROTECTED = (
-    "Not protected against: attacks on the floating-point arithmetic of WGAN critic steps, and side channels "
-    "of time and memory while the table is made."
-)
 
 
 def registry_record(
-    report: RunReport, contact: str, *, curators: Sequence[str] = (), use: str = "", region: str = ""
+    report: RunReport, contact: str = "", *, curators: Sequence[str] = (), use: str = "", region: str = ""
 ) -> dict[str, Any]:
     """Return the record of a private table, from public facts alone (:meth:`RunReport.released`).
 
@@ -49,9 +46,9 @@ def registry_record(
     report : RunReport
         With its ledger.
     contact : str
-        Whom readers may ask: a name, an address, or both.
+        Whom readers may ask: a name, an address, or both. Default: the ledger's.
     curators : sequence of str
-        Persons or organisations that hold the real records.
+        Persons or organisations that hold the real records. Default: the owner that the ledger names.
     use : str
         Intended use of the synthetic table.
     region : str
@@ -66,15 +63,19 @@ def registry_record(
     Raises
     ------
     InputError
-        If the contact is empty, the report has no ledger, or it names no day.
+        If nobody names a contact, the report has no ledger, or it names no day.
     PrivacyError
         If there is no guarantee.
     """
-    contact = " ".join(contact.split())
+    published = {} if report.ledger is None else report.ledger.published
+    contact = " ".join(contact.split()) or published.get("contact", "")
     if not contact:
-        raise InputError("contact must name whom readers may ask, and it is empty")
+        raise InputError(
+            "contact is needed: whom readers of the record may ask, such as 'Data office, data@example.org'. "
+            "Give --contact, or contact in the configuration of a run"
+        )
     told = {
-        "data_curators": [name.strip() for name in curators if name.strip()],
+        "data_curators": [n.strip() for n in curators or (published.get("data_owner", ""),) if n.strip()],
         "intended_use": use.strip(),
         "data_product_region": region.strip(),
     }
@@ -114,7 +115,7 @@ def registry_record(
             "privacy_unit": guarantee.unit,
             "neighbouring_datasets": guarantee.adjacency,
             "model_of_trust": "central",
-            "not_covered": [*_excluded(guarantee), _UNPROTECTED],
+            "not_covered": [*_excluded(guarantee), _unprotected(ledger)],
             "released": _products(report),
             "made_on": report.day,
             "software": dict(report.versions),
@@ -208,7 +209,9 @@ def _products(report: RunReport) -> list[str]:
         columns = f", {table['columns']} columns" if table.get("columns") else ""
         what = "patients" if report.of_patients else "records"
         rows = f" with {table['synthetic_rows']:,} rows" if table.get("synthetic_rows") else ""
-        products.insert(0, f"A synthetic table: {count:,} {what}{rows}{columns}.")
+        digest = "" if report.ledger is None else report.ledger.published.get("synthetic_sha256", "")
+        named = f" (SHA-256 of synthetic.csv: {digest})" if digest else ""
+        products.insert(0, f"A synthetic table: {count:,} {what}{rows}{columns}{named}.")
     if report.studies:
         names = ", ".join(study.study for study in report.studies)
         products.append(f"Private estimates of pre-specified regressions: {names}.")
@@ -258,7 +261,15 @@ def _mechanisms(report: RunReport) -> str:
         lines.append(f"Noise drawn by: {', '.join(report.ledger.generators)}.")
     software = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     lines += [f"Software: {software}."] if software else []
-    return _list([*lines, _UNPROTECTED])
+    return _list([*lines, _unprotected(report.ledger)])
+
+
+def _unprotected(ledger: Ledger) -> str:
+    """Attacks that no guarantee of this ledger covers. Only what ran is named."""
+    rounding = (
+        "attacks on the floating-point noise of WGAN critic steps, and " if has_floating_noise(ledger) else ""
+    )
+    return f"Not protected against: {rounding}side channels of time and memory while the table is made."
 
 
 def _list(lines: list[str] | tuple[str, ...]) -> str:

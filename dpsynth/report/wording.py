@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from dpsynth.accounting.guarantee import STRATIFIED, Guarantee
+from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt, Measure
 from dpsynth.checks import together
 from dpsynth.report.formats import between, decimals, level_text, p_value
@@ -43,6 +44,11 @@ REPEATED = (
     "The synthetic table and the fitted model (model/) repeat such values of real records: category names "
     "and bounds."
 )
+
+
+def has_floating_noise(ledger: Ledger) -> bool:
+    """Whether some noise is in floating point, so that its last digits can be attacked (Mironov 2012)."""
+    return any(entry.name.endswith("critic steps") for entry in ledger.entries)
 
 
 def is_stratified(report: Report) -> bool:

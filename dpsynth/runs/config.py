@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictStr, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, StrictStr, ValidationError, field_validator, model_validator
 
 from dpsynth.errors import ConfigError
 from dpsynth.evaluation.settings import Settings
@@ -92,9 +92,12 @@ class EvaluateConfig(Settings):
 
 
 class AttackConfig(Section):
-    """Whether the synthetic table is attacked for the report. ``dpsynth attack`` does so at length."""
+    """Whether the synthetic table is attacked for the report. ``dpsynth attack`` does so at length.
 
-    enabled: bool = True
+    By default it is attacked if it is evaluated.
+    """
+
+    enabled: bool | None = None
 
 
 class BudgetConfig(Section):
@@ -107,12 +110,24 @@ class BudgetConfig(Section):
     path: str | None = Field(default=None, min_length=1)
 
 
+def _one_line(text: str) -> str:
+    """Return a text with single blanks, or raise ValueError if it is not one printable line."""
+    text = " ".join(text.split())
+    if not 0 < len(text) <= 200 or not text.isprintable():
+        raise ValueError("it must be 1 to 200 printable characters")
+    return text
+
+
+Line = Annotated[StrictStr, AfterValidator(_one_line)]
+
+
 class RunConfig(Section):
     """A whole run.
 
     ``dataset`` is the name of a data set with a card, or the path of a card of one's own. This or ``data`` is
     required. ``studies`` are regressions that part of the budget estimates, each a text or a mapping with the
-    keys of :class:`~dpsynth.studies.study.Study`. A wrong key raises ConfigError.
+    keys of :class:`~dpsynth.studies.study.Study`. ``owner`` of the real records and ``contact`` for readers
+    are published with the table. A wrong key raises ConfigError.
 
     Examples
     --------
@@ -134,6 +149,8 @@ class RunConfig(Section):
     sample: SampleConfig = SampleConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     attack: AttackConfig = AttackConfig()
+    owner: Line | None = None
+    contact: Line | None = None
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -153,6 +170,11 @@ class RunConfig(Section):
             raise ValueError(f"one of dataset and data is required, and {said} given")
         return self
 
+    def published(self) -> dict[str, str]:
+        """Return what ``ledger.json``, and so the page to share, say of the owner."""
+        told = {"data_owner": self.owner, "contact": self.contact}
+        return {name: value for name, value in told.items() if value is not None}
+
     def to_dict(self) -> dict[str, Any]:
         """Return every key with its value, defaults written out, keys without a value left out."""
         # not exclude_none, which would also drop an option that is set to null
@@ -167,6 +189,11 @@ class RunConfig(Section):
         if self.studies:
             plain["studies"] = [study.to_dict() for study in self.studies]
         return plain
+
+    @property
+    def attacked(self) -> bool:
+        """Whether the synthetic table is attacked for the report."""
+        return self.evaluate.enabled if self.attack.enabled is None else self.attack.enabled
 
     def of_fit(self) -> dict[str, Any]:
         """Return the keys of :meth:`to_dict` that a fit depends on."""
@@ -229,7 +256,8 @@ class RunConfig(Section):
 
 def keys_of_fit(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a saved configuration that a fit depends on."""
-    about = ("budget", "evaluate", "sample", "attack", "description")  # none of which changes one
+    # none of which changes one
+    about = ("budget", "evaluate", "sample", "attack", "description", "owner", "contact")
     return {key: value for key, value in record.items() if key not in about}
 
 

@@ -102,7 +102,7 @@ def judge(
             seconds = done.add("evaluate", start, evaluation=found)
             done.write(done.folder)
             say(f"evaluated in {seconds:.1f} s")
-    if config.attack.enabled and len(done.problems) == before:
+    if config.attacked and len(done.problems) == before:
         with done.kept("the attack"):
             start = time.perf_counter()
             seconds = done.add("attack", start, attempts=attempts_on(config, tables, model, stages))

@@ -145,6 +145,7 @@ def run(
                         checkpoint=checkpoint,
                         progress=progress,
                     )
+            model.ledger_.published = config.published()
             seconds = {"load": loaded - start, "fit": time.perf_counter() - loaded}
             say(f"fitted {train.schema.name or table.name} in {seconds['fit']:.1f} s")
             report = Origin.of_model(model).report(
@@ -176,7 +177,7 @@ def _write_table(
     def fill(path: Path) -> None:
         folder = RunFolder(path)
         model.save(folder.model)
-        model.ledger_.save(folder.ledger)
+        folder.write_ledger(model.ledger_)
         model.guarantee().write_warning(path / WARNING)
         with done.kept("sampling"):
             start = time.perf_counter()
@@ -190,6 +191,7 @@ def _write_table(
             for line in model.acceptance_.lines():
                 say(line)
         if sampled:
+            folder.write_ledger(model.ledger_)  # which names the table now
             with done.kept("describing the table"):
                 folder.write_croissant(done.report, model.model_.released_schema)
         done.write(folder)

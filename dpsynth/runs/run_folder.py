@@ -19,7 +19,7 @@ from dpsynth.accounting.journal import is_waiting
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
 from dpsynth.files.atomic import dump_json, finite, locked, read_json, sealed, unsealed, write_text
-from dpsynth.files.storage import check_same_ledger
+from dpsynth.files.storage import check_same_ledger, sha256
 
 # What reads a model, a report or a table is imported where it is used: commands that ask for paths and the
 # ledger alone start without it.
@@ -44,6 +44,7 @@ class _Place:
         return folder.path / self.name
 
 
+_DIGEST = "synthetic_sha256"
 # What may be shared under the guarantee of the ledger. Whatever else stands in a folder is confidential.
 _SHARED = frozenset(
     (
@@ -140,6 +141,27 @@ class RunFolder:
         check_same_ledger(self.ledger, self.model)
         return Ledger.load(self.ledger)
 
+    def write_ledger(self, ledger: Ledger) -> None:
+        """Write the ledger, with the SHA-256 of the synthetic table if that is there and a guarantee holds.
+
+        Without a guarantee it follows from real records: whoever guesses the whole table could check it.
+        """
+        told = {name: value for name, value in ledger.published.items() if name != _DIGEST}
+        if ledger.guarantee().private and self.synthetic.is_file():
+            told[_DIGEST] = sha256(self.synthetic)
+        ledger.published = told
+        ledger.save(self.ledger)
+
+    def _check_table(self, ledger: Ledger) -> None:
+        """Refuse a synthetic table that is not the one that the ledger names."""
+        named = ledger.published.get(_DIGEST)
+        if named is not None and self.synthetic.is_file() and sha256(self.synthetic) != named:
+            raise DataError(
+                f"{self.synthetic} is not the table that {self.ledger} names by its SHA-256: one of them was "
+                f"changed. Restore it from a copy, or draw a new table: `dpsynth sample {self.path} -n N "
+                f"--out {self.synthetic} --force`"
+            )
+
     def load_model(self) -> DPWGANGP:
         """Read the fitted model, or raise DataError for none or a damaged one."""
         from dpsynth.synthesis.synthesizer import DPWGANGP
@@ -199,6 +221,7 @@ class RunFolder:
             raise DataError(f"{self.path} holds {path.name} but no {self.ledger.name}")
         ledger = Ledger.load(self.ledger)
         check_same_ledger(self.ledger, self.model)
+        self._check_table(ledger)
         try:
             if not _same_story(ledger, record["ledger"]):
                 files = f"{self.ledger.name} and {path.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from cohort import SCHEMA, config, folder, model
+from visits import VISITS, visits
 
 from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.cli import main
@@ -129,6 +131,78 @@ def test_a_replaced_run_counts_unless_it_is_forgotten_in_so_many_words(
     assert json.loads(Path("out/report.json").read_text())["private"] is False
     assert main([*command, "--force"]) == 0  # what was forgotten stays said
     assert Ledger.load("out/ledger.json").excluded == ledger.excluded
+
+
+STUDY_FIT = "study fit --data cohort.csv --schema half.yaml --epsilon 2 --study died~age --out m"
+
+
+@pytest.mark.parametrize(
+    "command", ["run", FIT, STUDY_FIT, FIT.replace("cohort", "visits").replace("--base-model none ", "")]
+)
+@pytest.mark.parametrize("problem", ["a value", "no table", "the reading", "Ctrl-C"])
+def test_a_run_refused_before_its_first_statistic_keeps_the_journal_of_a_killed_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, problem: str
+) -> None:
+    """Catches a refused run that deletes what a killed one had released, in any command, also of patients."""
+    out, table = (
+        ("out", "cohort.csv") if command == "run" else ("m", command.split()[2 + ("study" in command)])
+    )
+    several = table == "visits.csv"
+    (VISITS if several else SCHEMA).with_n_public(80).to_yaml("half.yaml")
+    visits(80).to_csv("visits.csv", index=False)
+    config(**QUICK).to_yaml("run.yaml")
+    journal = Path(f".{out}.journal.json")
+    earlier_ledger().save(journal)
+    before = journal.read_bytes()
+    if problem == "a value":
+        text = Path(table).read_text().splitlines()
+        text[3] = ",".join("?" for _ in text[0].split(","))
+        Path(table).write_text("\n".join(text) + "\n")
+    elif problem == "no table":
+        Path(table).unlink()
+    else:
+        raised = KeyboardInterrupt() if problem == "Ctrl-C" else MemoryError()
+
+        def stop(*args: Any, **kwargs: Any) -> None:
+            raise raised
+
+        monkeypatch.setattr("dpsynth.synthesis.synthesizer.records_of", stop)
+    words = ["run", "run.yaml", "--out", "out"] if command == "run" else command.split()
+    with contextlib.suppress(MemoryError):
+        assert main(words) != 0
+    assert not Path(out).exists() and journal.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["checkpoint.json", "checkpoint.used.json"])
+def test_folder_journal_and_checkpoint_all_count(folder: Path, name: str) -> None:
+    """Catches a ledger of the next run without what stands in one of them, where all three are there."""
+    pipeline.run(config(**QUICK), "out")
+    of_folder, killed, abandoned_one = Ledger.load("out/ledger.json"), earlier_ledger(), earlier_ledger()
+    killed.save(".out.journal.json")
+    abandoned("out", abandoned_one, config(**QUICK))
+    os.rename("out.checkpoint/checkpoint.json", f"out.checkpoint/{name}")
+    said: list[str] = []
+    pipeline.run(config(**QUICK), "out", force=True, log=said.append)
+    written = Ledger.load("out/ledger.json")
+    assert [written.holds(each) for each in (of_folder, killed, abandoned_one)] == [True, True, True]
+    assert len(written.stages) == 4 and sum("taken over" in line for line in said) == 3
+    assert DPWGANGP.load("out/model").ledger_.to_dict() == written.to_dict()
+
+
+def test_model_and_journal_of_a_fit_both_count(folder: Path) -> None:
+    """Catches a fit that goes on from its folder alone, or from the journal of a killed one alone."""
+    VISITS.with_n_public(80).to_yaml("half.yaml")
+    visits(80).to_csv("visits.csv", index=False)
+    command = FIT.replace("cohort", "visits").replace("--base-model none ", "").split()
+    assert main(command) == 0
+    of_folder, killed = DPWGANGP.load("m").ledger_, Ledger()
+    killed.about(of_folder.unit)
+    killed.begin_stage(1e-5)
+    killed.post("first", gaussian_event(5.0), sensitivity="1")
+    killed.save(".m.journal.json")
+    assert main([*command, "--force"]) == 0
+    written = DPWGANGP.load("m").ledger_
+    assert written.holds(of_folder) and written.holds(killed)
 
 
 def test_a_given_up_checkpoint_counts(folder: Path) -> None:

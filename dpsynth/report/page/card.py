@@ -29,6 +29,9 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
             facts.append((name, Sentence(shown(value) if isinstance(value, int) else str(value), internal)))
 
     add("Data set", table.get("name"))
+    published = {} if report.ledger is None else report.ledger.published
+    add("Data owner", published.get("data_owner"))
+    add("Contact", published.get("contact"))
     add("Made on", report.day)
     add("Columns", table.get("columns"))
     add("Outcome", table.get("outcome"))
@@ -50,6 +53,7 @@ def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
     add("Random parts", " ".join(sampled(measured)), True)
     add("Synthetic records", synthetic, report.exact_size)
     add("Their rows", table.get("synthetic_rows"), report.exact_size)
+    add("SHA-256 of synthetic.csv", published.get("synthetic_sha256"))
     add("Guarantee", report.guarantee or "None is known.")
     add("Beyond the base model", _refinement(report))
     add("WGAN critic", _critic(report))

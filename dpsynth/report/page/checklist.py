@@ -19,7 +19,7 @@ from dpsynth.report.formats import plain
 from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, Sentence, paragraph
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.verdicts.privacy import WEAK_EPSILON
-from dpsynth.report.wording import REPEATED, division, is_stratified, none_passed
+from dpsynth.report.wording import REPEATED, division, has_floating_noise, is_stratified, none_passed
 
 Status = Literal["open", "yours", "handled"]
 
@@ -229,7 +229,7 @@ def _rounding(report: RunReport, holds: bool) -> Hazard:
     name, ledger = "Floating-point noise", report.ledger
     if ledger is None or not holds:
         return Hazard(name, "open", "No guarantee says how much noise there is.")
-    if any(entry.name.endswith("critic steps") for entry in ledger.entries):
+    if has_floating_noise(ledger):
         return Hazard(
             name,
             "open",

@@ -232,8 +232,7 @@ def unluckiest(profile: Profile, delta: float) -> str:
     --------
     >>> from dpsynth.accounting import gaussian_event
     >>> print(unluckiest(Profile([gaussian_event(1.6)]), 1e-5))
-    Accuracy is an average over all possible outputs. After most outputs, an attacker is at most 92.9 % sure.
-    Greater certainty: once in 5,200 times or less often.
+    Attack accuracy (62.3 of 100) is an average over all possible outputs. An attacker is surer after some ...
     """
     belief = percent(profile.belief(delta))
     beyond = profile.belief_exceedance(delta)
@@ -244,4 +243,9 @@ def unluckiest(profile: Profile, delta: float) -> str:
         sure = "No limit is proved for how sure an attacker is after one output."
     else:
         sure = f"After most outputs, an attacker is at most {belief} % sure. Greater certainty: {rarely}."
-    return f"Accuracy is an average over all possible outputs. {sure}"
+    right = percent(profile.attack_accuracy())
+    accuracy = "Attack accuracy" if right == "100" else f"Attack accuracy ({right} of 100)"
+    return (
+        f"{accuracy} is an average over all possible outputs. An attacker is surer after some of them, and "
+        f"less sure after others. {sure}"
+    )

@@ -214,6 +214,8 @@ def sample(
             described.unlink()
         options = {"escape_formulas": escape_formulas, "replace": force}
         fitted.sample_to(out, n, where=where, random_state=seed, **options)
+        if own and run.ledger.is_file():
+            run.write_ledger(run.read_ledger())
         if not linked:
             _describe(fitted, out, n, described, escape_formulas=escape_formulas)
     guarantee, acceptance = str(fitted.guarantee()), fitted.acceptance_

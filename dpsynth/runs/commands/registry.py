@@ -7,7 +7,6 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from dpsynth.errors import InputError
 from dpsynth.files.atomic import dump_json, write_text
 from dpsynth.files.storage import require_free_file
 from dpsynth.runs.commands import console
@@ -15,9 +14,14 @@ from dpsynth.runs.commands import console
 
 def print_record(
     folder: Annotated[Path, Argument(help="Folder of a run.")],
-    contact: Annotated[str | None, Option(help="Whom readers may ask: a name, an address or both.")] = None,
+    contact: Annotated[
+        str, Option(help="Whom readers may ask: a name, an address or both. Default: as in the run.")
+    ] = "",
     curator: Annotated[
-        list[str] | None, Option(help="Person or organisation that holds the real records. Repeatable.")
+        list[str] | None,
+        Option(
+            help="Person or organisation that holds the real records. Repeatable. Default: as in the run."
+        ),
     ] = None,
     use: Annotated[str, Option(help="Intended use of the synthetic table.")] = "",
     region: Annotated[str, Option(help="Country or region that the table is about.")] = "",
@@ -27,15 +31,11 @@ def print_record(
     """Public record of a synthetic table as JSON, after the Differential Privacy Deployments Registry.
 
     Privacy unit, neighbouring datasets, epsilon, delta, total variation, noisy statistics and software. No
-    table is read. The record names the fields that are left to complete.
+    table of real records is read. The record names the fields that are left to complete.
     """
     from dpsynth.report.registry import registry_record
     from dpsynth.runs.run_folder import RunFolder
 
-    if contact is None or not contact.strip():
-        raise InputError(
-            "--contact is needed: whom readers of the record may ask, such as 'Data office, data@example.org'"
-        )
     record = registry_record(
         RunFolder.of_run(folder).read_report(), contact, curators=curator or (), use=use, region=region
     )

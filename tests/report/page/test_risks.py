@@ -14,7 +14,7 @@ from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.page import risks
 from dpsynth.report.page.blocks import Facts, Heading
 from dpsynth.report.page.html import render
-from dpsynth.report.page.summary import covered, unluckiest
+from dpsynth.report.page.summary import covered, promises, unluckiest
 from dpsynth.report.run_report import RunReport
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -153,8 +153,13 @@ def test_average_and_unluckiest_are_told_together() -> None:
     exceeded = report.profile.belief_exceedance(sources.DELTA)
     assert exceeded <= 1 / times < 1.02 * exceeded
     assert exceeded > 1.5 * report.profile.exceedance(report.profile.epsilon(sources.DELTA))
+    # the same number as a line above, in a sentence that says how it differs from the certainty
+    accuracy = promises(report.guarantee, report.profile)[2][1].text.split("at most ")[1].split(" guesses")[0]
+    assert text.startswith(
+        f"Attack accuracy ({accuracy}) is an average over all possible outputs. An attacker"
+    )
     page = render(report, "release")
-    assert page.index("Random guessing gives 50") < page.index("Accuracy is an average over all possible")
+    assert page.index("Random guessing gives 50") < page.index("is an average over all possible outputs")
 
 
 def test_a_belief_that_half_of_the_outputs_may_pass_is_no_limit() -> None:

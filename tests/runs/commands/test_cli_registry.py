@@ -83,6 +83,6 @@ def test_the_record_is_written(run: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_bad_input(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Catches a record without a contact, and a traceback for a folder that is none of a run."""
     assert main(["registry", str(run)]) == 2
-    assert "--contact is needed" in capsys.readouterr().err
+    assert "contact is needed" in capsys.readouterr().err
     assert main(["registry", str(run.parent), "--contact", "x"]) == 2
     assert "is not the folder of a run" in capsys.readouterr().err
