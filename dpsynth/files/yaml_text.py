@@ -182,10 +182,11 @@ def read_text(path: str | Path, *, error: type[Exception] = ValueError) -> str:
     """Read a UTF-8 text file. Raise ``error`` with one sentence if that fails."""
     try:
         return Path(path).read_text(encoding="utf-8")
-    except OSError as problem:
-        raise error(f"{path}: cannot be read ({problem.strerror or problem})") from None
     except UnicodeDecodeError as problem:
         raise error(f"{path}: not UTF-8 text (byte {problem.start})") from None
+    except (OSError, ValueError) as problem:  # ValueError: a zero byte in its name
+        reason = getattr(problem, "strerror", None) or problem
+        raise error(f"{path}: cannot be read ({reason})") from None
 
 
 def read_yaml(path: str | Path, build: Callable[[Any], T], *, error: type[Exception]) -> T:

@@ -23,6 +23,16 @@ from dpsynth.synthesis.options import ModelOptions
 from dpsynth.table.csv_format import CsvFormat
 
 
+def _no_zero_byte(path: str) -> str:
+    if "\0" in path:
+        raise ValueError("it must not hold a zero byte")
+    return path
+
+
+#: path of a file as people write it
+FilePath = Annotated[str, Field(min_length=1), AfterValidator(_no_zero_byte)]
+
+
 class DataConfig(Section):
     """A table of one's own: a CSV or Parquet file and the YAML file of its schema (written ``schema``).
 
@@ -32,8 +42,8 @@ class DataConfig(Section):
     """
 
     # the YAML key is `schema`, a name that pydantic's models have taken; only that spelling is accepted
-    path: str = Field(min_length=1)
-    schema_path: str = Field(alias="schema", min_length=1)
+    path: FilePath
+    schema_path: FilePath = Field(alias="schema")
     accept_unreviewed: bool = False
     sep: str | None = None
     decimal: str | None = None
@@ -107,7 +117,7 @@ class BudgetConfig(Section):
     """
 
     name: str
-    path: str | None = Field(default=None, min_length=1)
+    path: FilePath | None = None
 
 
 def _one_line(text: str) -> str:
@@ -140,7 +150,7 @@ class RunConfig(Section):
     """
 
     description: str | None = None
-    dataset: str | None = None
+    dataset: FilePath | None = None
     data: DataConfig | None = None
     split: SplitConfig = SplitConfig()
     model: ModelConfig

@@ -185,6 +185,11 @@ def test_studies_that_contradict_the_model(model: dict[str, object]) -> None:
             "dataset: a\nmodel: {epsilon: 1}\ndata: {path: a.csv, schema: a.yaml}",
             "one of dataset and data is required, and both",
         ),
+        ('dataset: "a\\0.yaml"\nmodel: {epsilon: 1}', "dataset: it must not hold a zero byte"),
+        (
+            'data: {path: "a\\0.csv", schema: b.yaml}\nmodel: {epsilon: 1}',
+            "data.path: it must not hold a zero byte",
+        ),
         ("{}", "model is required"),
         ("dataset: a\nmodel: {base_model: tan}", "model.epsilon is required"),
         ("model: {epsilon: 1}", "one of dataset and data is required, and neither is given"),
