@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.studies.families import Family, Linear, Logistic, PiecewiseHazards, family_of
 from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.model_text import Entry
 from dpsynth.studies.terms import Term, column_values, model_terms, term_values
 from dpsynth.table.histories import rows_of
 from dpsynth.table.patients import PatientSchema
@@ -105,7 +106,7 @@ class StudyDesign:
         column = self.schema.column(self.model.outcome)
         if not column.is_numeric:
             return (f"{column.name}: {column.categories[-1]}",)
-        return (f"log({column.name})" if column.name in self.model.logs else column.name,)
+        return (str(Entry(column.name, self.model.logs.get(column.name))),)
 
     @property
     def outcome_range(self) -> float:
@@ -213,7 +214,7 @@ def lived(times: Floats, events: Floats, boundaries: Floats) -> Floats:
 
 
 def _outcomes(schema: Schema, model: EffectsModel, frame: pd.DataFrame) -> Floats:
-    return column_values(schema, model.outcome, frame, log=model.outcome in model.logs)
+    return column_values(schema, model.outcome, frame, log=model.logs.get(model.outcome))
 
 
 def _location(values: Floats, *, indicator: bool) -> tuple[float, float]:

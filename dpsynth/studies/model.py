@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.studies.model_text import Entry, Kind, ModelText, check_kind
+from dpsynth.studies.model_text import Entry, Kind, Log, ModelText, check_kind
 from dpsynth.table.derived import inputs_of, modelled_inputs, with_derived
 from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.schema import Column, Schema
@@ -45,9 +46,9 @@ class EffectsModel:
         :func:`dpsynth.studies.terms.default_increment`. For logarithms it is the fold, 2 by default.
     sparing : bool
         Whether predictors with too many missing values may be left out. For the default model only.
-    logs : collection of str
-        Numeric predictors, and the outcome of a linear model, that enter as logarithms. A predictor's
-        coefficient is per doubling, and an outcome is in natural logarithms.
+    logs : mapping of str to {"log", "log1p"}
+        Numeric predictors, and the outcome of a linear model, that enter as logarithms of x or of 1 + x. A
+        predictor's coefficient is per doubling of x or of 1 + x. An outcome is in natural logarithms.
     where : str, optional
         Rule of a subgroup, such as ``"age >= 65 and sex == 'F'"``. Records for which it is not true take no
         part, also if a missing value leaves it open.
@@ -69,7 +70,7 @@ class EffectsModel:
     duration: str | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     sparing: bool = False
-    logs: Collection[str] = ()
+    logs: Mapping[str, Log] = field(default_factory=dict)
     where: str | None = None
 
     def __post_init__(self) -> None:
@@ -78,9 +79,8 @@ class EffectsModel:
             if isinstance(self.predictors, str):
                 raise InputError(f"predictors must be a sequence of columns, got {self.predictors!r}")
             object.__setattr__(self, "predictors", tuple(self.predictors))
-        if isinstance(self.logs, str):
-            raise InputError(f"logs must be a collection of columns, got {self.logs!r}")
-        object.__setattr__(self, "logs", tuple(sorted(set(self.logs))))
+        if not isinstance(self.logs, Mapping) or not set(self.logs.values()) <= set(get_args(Log)):
+            raise InputError(f"logs must map columns to one of {', '.join(get_args(Log))}, got {self.logs!r}")
         if self.kind == "cox" and self.duration is None:
             raise InputError("a cox model must name the column of the duration, got duration=None")
         if self.kind != "cox" and self.duration is not None:
@@ -100,7 +100,8 @@ class EffectsModel:
 
         ``"kind: outcome ~ predictor + predictor"``, for Cox models ``"cox: (duration, event) ~ ..."``. A
         point stands for all other columns. ``log(predictor)``, or ``log(outcome)`` of a linear model, enters
-        as its logarithm. A ``1`` stands for no predictor. ``where`` and a rule may follow, for a subgroup.
+        as its logarithm, and ``log1p(...)`` as that of 1 + x. A ``1`` stands for no predictor. ``where`` and
+        a rule may follow, for a subgroup.
         Names with one of ``~ + ( ) , :`` stand in backticks. The default kind is the one that fits the
         outcome. InputError names the wrong column or word.
 
@@ -126,7 +127,7 @@ class EffectsModel:
             outcome.column,
             None if entries is None else tuple(entry.column for entry in entries),
             written.duration,
-            logs=[entry.column for entry in (outcome, *(entries or ())) if entry.log],
+            logs={entry.column: entry.log for entry in (outcome, *(entries or ())) if entry.log},
             where=written.where,
         )
         model.check(schema)
@@ -158,7 +159,7 @@ class EffectsModel:
         return str(ModelText(self.kind, self._entry(self.outcome), self.duration, predictors, self.where))
 
     def _entry(self, name: str) -> Entry:
-        return Entry(name, log=name in self.logs)
+        return Entry(name, self.logs.get(name))
 
     def named(self, schema: Schema) -> set[str]:
         """Return the columns that the regression reads: outcome, duration, predictors and condition."""
@@ -228,19 +229,21 @@ class EffectsModel:
             schema.column(name)
             if name not in numeric:
                 raise InputError(f"units name {name!r}, which is not a numeric predictor of the model")
-        for name in self.logs:
+        for name, log in self.logs.items():
             column = schema.column(name)
             if name not in numeric and not (self.kind == "linear" and name == self.outcome):
                 raise InputError(
                     f"{name!r} cannot enter as its logarithm: it is neither a numeric predictor nor the "
                     "outcome of a linear model"
                 )
-            smallest_positive(column)
+            if log == "log" or float(column.lower or 0.0) < 0:
+                smallest_positive(column)
         for name, increment in self.units.items():
             column = schema.column(name)
             span, step = float(column.upper or 0.0) - float(column.lower or 0.0), increment
             if name in self.logs:
-                span, step = math.log(float(column.upper or 0.0) / smallest_positive(column)), math.log(step)
+                ends = logarithms(column, np.array([column.lower, column.upper], float), self.logs[name])
+                span, step = float(np.ptp(ends)), math.log(step)
             if not _LEAST_UNIT * span <= step <= _MOST_UNIT * span:
                 raise InputError(
                     f"units.{name} is out of all proportion to the declared range {column.lower:g} to "
@@ -322,6 +325,15 @@ def smallest_positive(column: Column) -> float:
     return lower or float(step or 0.0)
 
 
-def logarithms(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Natural logarithms of a column's numbers, of the same shape, NaN where missing."""
-    return np.log(np.maximum(numbers, smallest_positive(column)))
+def logarithms(column: Column, numbers: NDArray[np.float64], log: Log | None) -> NDArray[np.float64]:
+    """A column's numbers as they enter a regression, of the same shape, NaN where missing.
+
+    These are natural logarithms of x or of 1 + x, or for None the numbers themselves.
+
+    >>> nodes = Column(name="nodes", kind="integer", lower=0, upper=50)
+    >>> logarithms(nodes, np.array([0.0, 1.0, 3.0]), "log1p") / np.log(2)
+    array([0., 1., 2.])
+    """
+    if log is None:
+        return numbers
+    return np.log1p(numbers) if log == "log1p" else np.log(np.maximum(numbers, smallest_positive(column)))

@@ -12,11 +12,13 @@ from typing import Literal, Self, cast, get_args
 from dpsynth.errors import InputError
 
 Kind = Literal["logistic", "linear", "cox"]
+#: logarithms that a column may enter by: of x, or of 1 + x, which has a value at 0
+Log = Literal["log", "log1p"]
 
 #: a name in backticks, which may hold any sign, or one without signs that mean something in the text
 _NAME = r"(?:`[^`]+`|[^`~+(),]+)"
 _COX_SIDE = re.compile(rf"\(\s*({_NAME})\s*,\s*({_NAME})\s*\)")
-_ENTRY = re.compile(rf"({_NAME})|log\s*\(\s*({_NAME})\s*\)")
+_ENTRY = re.compile(rf"({_NAME})|(log|log1p)\s*\(\s*({_NAME})\s*\)")
 #: a word that ends the predictors, wherever it does not stand in backticks
 _WHERE = re.compile(r"\s+where\s+(?=[^`]*(?:`[^`]*`[^`]*)*$)")
 #: the right side of a regression without predictors
@@ -25,20 +27,20 @@ _NOTHING = "1"
 
 @dataclass(frozen=True)
 class Entry:
-    """A column as it enters a regression: as it is, or as its logarithm.
+    """A column as it enters a regression: as it is, or as a logarithm.
 
-    >>> str(Entry("age")), str(Entry("a+b", log=True))
-    ('age', 'log(`a+b`)')
+    >>> str(Entry("age")), str(Entry("a+b", "log")), str(Entry("nodes", "log1p"))
+    ('age', 'log(`a+b`)', 'log1p(nodes)')
     """
 
     column: str
-    log: bool = False
+    log: Log | None = None
 
     def __str__(self) -> str:
         """As text that is read back, in backticks where the name needs them."""
         signs = self.column in {".", _NOTHING} or re.search(r"[~+(),:]|\swhere\s", self.column)
         name = f"`{self.column}`" if signs else self.column
-        return f"log({name})" if self.log else name
+        return f"{self.log}({name})" if self.log else name
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class ModelText:
 
     >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine) where sex == 'F'")
     >>> text.outcome.column, text.predictors[1], text.where
-    ('death', Entry(column='creatinine', log=True), "sex == 'F'")
+    ('death', Entry(column='creatinine', log='log'), "sex == 'F'")
     >>> str(text)
     "cox: (days, death) ~ age + log(creatinine) where sex == 'F'"
     """
@@ -120,7 +122,8 @@ def _right_side(text: str) -> tuple[Entry, ...] | None:
         entry = _entry(name)
         if entry is None:
             raise InputError(
-                f"the right side of a model is 'column + log(column)' or '.', got {text.strip()!r}. "
+                "the right side of a model is 'column + log(column) + log1p(column)' or '.', "
+                f"got {text.strip()!r}. "
                 "Interactions and other functions are not read"
             )
         found.append(entry)
@@ -131,7 +134,7 @@ def _entry(text: str) -> Entry | None:
     found = _ENTRY.fullmatch(text)
     if found is None:
         return None
-    return Entry(_unquoted(found[1] or found[2]), log=found[2] is not None)
+    return Entry(_unquoted(found[1] or found[3]), cast("Log | None", found[2]))
 
 
 def _split(text: str, sign: str) -> list[str]:

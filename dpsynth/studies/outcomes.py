@@ -45,7 +45,10 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
     if design.model.kind == "linear":
         drawn = _around(design, x[complete], y[complete], eta, rng)
         values = design.outcome[0] + design.outcome[1] * drawn
-        values = np.exp(np.minimum(values, 700.0)) if column.name in design.model.logs else values
+        log = design.model.logs.get(column.name)
+        if log is not None:
+            back = np.expm1 if log == "log1p" else np.exp
+            values = back(np.minimum(values, 700.0))
         return frame.assign(**{column.name: _numbers(column, frame, complete, values)})
     drawn = events = design.family.draw(eta, rng)
     changed = {}
@@ -96,7 +99,7 @@ def _bounds(design: StudyDesign) -> Floats:
     """The outcome's public bounds as the regression has it, shape (2,)."""
     column = design.schema.column(design.model.outcome)
     ends = np.array([column.lower, column.upper], dtype=np.float64)
-    ends = logarithms(column, ends) if column.name in design.model.logs else ends
+    ends = logarithms(column, ends, design.model.logs.get(column.name))
     return np.asarray((ends - design.outcome[0]) / design.outcome[1])
 
 

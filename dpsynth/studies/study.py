@@ -18,7 +18,7 @@ from dpsynth.errors import InputError
 from dpsynth.files.options import Section, listed
 from dpsynth.files.yaml_text import one_sentence
 from dpsynth.studies.model import EffectsModel
-from dpsynth.studies.model_text import ModelText
+from dpsynth.studies.model_text import Log, ModelText
 from dpsynth.studies.terms import MAX_TERMS, model_terms
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.patients import PatientSchema, TableSchema
@@ -46,8 +46,8 @@ class Study(Section):
         One line of text. The default is the outcome's name.
     units : mapping of str to float
         Increment of a coefficient. ``{"age": 10}`` gives the effect of ten years. For a logarithm,
-        ``{"creatinine": 10}`` gives that of ten times as much.
-    transforms : mapping of str to {"log", "linear"}
+        ``{"creatinine": 10}`` gives that of ten times as much, or for ``log1p(x)`` of ten times 1 + x.
+    transforms : mapping of str to {"log", "log1p", "linear"}
         How numeric predictors enter.
     intervals : sequence of float, optional
         For Cox models, boundaries of time, in the duration's unit: greater than 0, increasing, and inside the
@@ -72,7 +72,7 @@ class Study(Section):
     model: str
     name: str | None = None
     units: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
-    transforms: dict[str, Literal["log", "linear"]] = Field(default_factory=dict)
+    transforms: dict[str, Literal[Log, "linear"]] = Field(default_factory=dict)
     intervals: Annotated[tuple[float, ...] | None, BeforeValidator(listed)] = None
 
     def __init__(self, **fields: Any) -> None:
@@ -196,10 +196,12 @@ class Study(Section):
             schema.column(name)
             if name not in numeric:
                 raise InputError(f"transforms name {name!r}, which is not a numeric predictor of the model")
-            if transform == "linear" and name in model.logs:
-                raise InputError(f"the model takes the logarithm of {name!r}, and transforms say linear")
-        asked = [name for name in numeric if self.transforms.get(name, numeric[name].scale) == "log"]
-        return replace(model, logs={*model.logs, *asked}, units=self.units)
+            if name in model.logs and transform != model.logs[name]:
+                raise InputError(f"the model says {model.logs[name]}({name}), and transforms say {transform}")
+        scales: dict[str, Log] = {name: "log" for name in numeric if numeric[name].scale == "log"}
+        asked = {name: log for name, log in self.transforms.items() if log != "linear"}
+        logs = {**{k: v for k, v in scales.items() if k not in self.transforms}, **asked, **model.logs}
+        return replace(model, logs=logs, units=self.units)
 
     def _check(self, model: EffectsModel, schema: Schema) -> None:
         told = {name for name in (model.outcome, model.duration) if name is not None}

@@ -1,6 +1,6 @@
 """The terms of a regression, one for each coefficient, fixed by the public schema, and their values.
 
-Numeric columns enter per increment or as logarithms per doubling. Categories enter by treatment coding
+Numeric columns enter per increment, or as logarithms of x or of 1 + x, per doubling of it. Categories enter by treatment coding
 against the *first declared* category. Ordinal columns enter as a linear trend over ranks 0, 1, 2 and so on.
 """
 
@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.studies.model import EffectsModel, logarithms
+from dpsynth.studies.model_text import Log
 from dpsynth.table.derived import derived_values
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import numeric_values
@@ -35,7 +36,8 @@ class Term:
     Attributes
     ----------
     name : str
-        As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"`` or ``"sex: M vs F"``.
+        As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"``, ``"1 + nodes (per
+        doubling)"`` or ``"sex: M vs F"``.
     category : int or None
         Position of the category among the declared ones. None for a numeric or ordinal column.
     increment : float
@@ -46,7 +48,7 @@ class Term:
     column: str
     category: int | None = None
     increment: float = 1.0
-    log: bool = False
+    log: Log | None = None
     two_valued: bool = False
 
     def values(self, numbers: Floats) -> Floats:
@@ -85,9 +87,9 @@ def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
     found: list[Term] = []
     for column in model.columns(schema):
         if column.is_numeric:
-            log = column.name in model.logs
+            log = model.logs.get(column.name)
             increment = float(model.units.get(column.name, DOUBLING if log else default_increment(column)))
-            name = _log_name(column, increment) if log else _numeric_name(column, increment)
+            name = _log_name(column, increment, log) if log else _numeric_name(column, increment)
             found.append(Term(name, column.name, None, increment, log, _is_two_valued(column)))
         elif column.is_ordinal:
             two_valued = len(column.categories) == 2
@@ -102,7 +104,7 @@ def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
     return tuple(found)
 
 
-def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool = False) -> Floats:
+def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: Log | None = None) -> Floats:
     """Numbers, natural logarithms or category positions of a column, shape (n,), NaN if missing.
 
     The frame conforms to ``schema``. It may lack other columns, and the column itself if it is derived.
@@ -112,7 +114,7 @@ def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: bool =
         numbers = derived_values(name, frame, schema.formulas, schema.columns)
     else:
         numbers = numeric_values(column, frame[name])
-    return logarithms(column, numbers) if log else numbers
+    return logarithms(column, numbers, log)
 
 
 def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> Floats:
@@ -120,7 +122,7 @@ def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> F
 
     >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.5, upper=20),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"), missing=True)))
-    >>> found = [Term("creatinine (per doubling)", "creatinine", None, 2.0, True),
+    >>> found = [Term("creatinine (per doubling)", "creatinine", None, 2.0, "log"),
     ...          Term("sex: M vs F", "sex", 1)]
     >>> term_values(schema, found, pd.DataFrame({"creatinine": [1.0, 8.0], "sex": ["M", None]})).round(9)
     array([[ 0.,  1.],
@@ -148,5 +150,6 @@ def _numeric_name(column: Column, increment: float) -> str:
     return f"{column.name} (per {increment:,.10g}{unit})"
 
 
-def _log_name(column: Column, fold: float) -> str:
-    return f"{column.name} (per {'doubling' if fold == DOUBLING else f'{fold:,.10g}-fold'})"
+def _log_name(column: Column, fold: float, log: Log) -> str:
+    counted = f"1 + {column.name}" if log == "log1p" else column.name
+    return f"{counted} (per {'doubling' if fold == DOUBLING else f'{fold:,.10g}-fold'})"

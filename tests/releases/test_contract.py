@@ -179,6 +179,7 @@ def edges(kind: str, of: str = "rows") -> structure.EdgesRelease:
 STUDIES = {
     "logistic": Study(model="logistic: died ~ age + log(lab) + group + stage"),
     "linear": Study(model="linear: age ~ lab + died"),
+    "of 1 + x": Study(model="logistic: died ~ log1p(age) + log1p(lab) + group"),
     "cox": Study(model="cox: (lab, died) ~ stage + group", intervals=(2.0, 4.0, 8.0)),
     "subgroup": Study(model="logistic: died ~ age + group where stage >= 3 and lab > 1"),
     "share": Study(model="logistic: died ~ 1 where group == 'a'"),
@@ -278,6 +279,7 @@ CASES = {
     "tan edges": Case(lambda: edges("tan")),
     "logistic score": Case(lambda: score("logistic"), 1.0),
     "linear score": Case(lambda: score("linear"), 1.0),
+    "score of logarithms of 1 + x": Case(lambda: score("of 1 + x"), 1.0),
     "cox score": Case(lambda: score("cox"), 1.0, slack=0.6),
     "score of a subgroup": Case(lambda: score("subgroup"), 1.0),
     "score of a share": Case(lambda: score("share"), 1.0),

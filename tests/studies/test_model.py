@@ -102,11 +102,14 @@ def test_formula_is_read_back(text) -> None:
         ("race ~ age", "no model fits the outcome 'race'"),
         ("death ~ age ~ sex", "'kind: outcome ~ predictors', got 'death ~ age ~ sex'"),
         ("a: b: death ~ age", "has one colon"),
-        ("death ~ (age)", "the right side of a model is 'column + log(column)' or '.', got '(age)'"),
+        (
+            "death ~ (age)",
+            "the right side of a model is 'column + log(column) + log1p(column)' or '.', got '(age)'",
+        ),
         ("death sex, ~ age", "the left side of a model"),
-        ("death ~ log()", "'column + log(column)' or '.', got 'log()'"),
-        ("death ~ exp(age)", "'column + log(column)' or '.', got 'exp(age)'"),
-        ("death ~ log(c+rp)", "'column + log(column)' or '.', got 'log(c+rp)'"),
+        ("death ~ log()", "'column + log(column) + log1p(column)' or '.', got 'log()'"),
+        ("death ~ exp(age)", "'column + log(column) + log1p(column)' or '.', got 'exp(age)'"),
+        ("death ~ log(c+rp)", "'column + log(column) + log1p(column)' or '.', got 'log(c+rp)'"),
         ("death ~ log(.)", "'.' is not a column"),
         ("death ~ log(dose)", "'dose' is not a column"),
         ("death ~ age + log(age)", "the predictor 'age' is given twice"),
@@ -145,8 +148,11 @@ def test_text_that_is_no_model(text, message) -> None:
         ({"kind": "linear", "outcome": "age", "duration": "days"}, "duration is for cox models only"),
         ({"kind": "linear", "outcome": "age", "units": {"days": 0}}, "increment of 'days' must be greater"),
         ({"kind": "linear", "outcome": "age", "predictors": "sex"}, "must be a sequence of columns"),
-        ({"kind": "linear", "outcome": "age", "logs": "creatinine"}, "must be a collection of columns"),
-        ({"kind": "linear", "outcome": "age", "logs": ["log"], "units": {"log": 1.0}}, "greater than 1, got"),
+        ({"kind": "linear", "outcome": "age", "logs": "creatinine"}, "logs must map columns"),
+        (
+            {"kind": "linear", "outcome": "age", "logs": {"log": "log"}, "units": {"log": 1.0}},
+            "greater than 1, got",
+        ),
     ],
 )
 def test_arguments_that_are_no_model(fields, message) -> None:
@@ -183,7 +189,11 @@ def test_logarithms_are_read_and_written(text, logs) -> None:
 
 def test_the_text_is_written_as_it_was_read() -> None:
     """Backticks that are lost inside a logarithm, or spaces that grow."""
-    lines = ("linear: log(`c+rp`) ~ log(creatinine) + age", "cox: (days, `a,b`) ~ age + `.`", "a ~ .")
+    lines = (
+        "linear: log(`c+rp`) ~ log(creatinine) + log1p(`a,b`) + age",
+        "cox: (days, `a,b`) ~ age + `.`",
+        "a ~ .",
+    )
     for text in lines:
         assert str(ModelText.read(text)) == text
 
@@ -192,9 +202,24 @@ def test_logs_are_of_numeric_columns_of_the_model() -> None:
     """A logarithm that would silently do nothing."""
     for name in ("sex", "days", "death", "creatinine"):
         with pytest.raises(InputError, match=f"'{name}' cannot enter as its logarithm"):
-            EffectsModel("logistic", "death", ["age", "sex"], logs=[name]).check(SCHEMA)
-    EffectsModel("linear", "creatinine", ["age", "sex"], logs={"age", "creatinine"}).check(SCHEMA)
-    assert EffectsModel("linear", "age", logs=["log", "creatinine"]).logs == ("creatinine", "log")
+            EffectsModel("logistic", "death", ["age", "sex"], logs={name: "log"}).check(SCHEMA)
+    EffectsModel("linear", "creatinine", ["age", "sex"], logs={"age": "log", "creatinine": "log"}).check(
+        SCHEMA
+    )
+
+
+def test_a_logarithm_of_one_more() -> None:
+    """A count with zeros that is refused, or a change whose 1 + x can be negative that is taken."""
+    model = EffectsModel.parse("linear: log1p(days) ~ log1p(log) + log(creatinine) + age", SCHEMA)
+    assert model.logs == {"days": "log1p", "log": "log1p", "creatinine": "log"}
+    assert model.formula(SCHEMA) == "linear: log1p(days) ~ log1p(log) + log(creatinine) + age"
+    with pytest.raises(InputError, match="'change' cannot enter as its logarithm: its lower bound is -5"):
+        EffectsModel.parse("death ~ log1p(change)", SCHEMA)
+    with pytest.raises(InputError, match="logs must map columns to one of log, log1p"):
+        EffectsModel("logistic", "death", ["age"], logs={"age": "log2"})
+    wide = EffectsModel("logistic", "death", ["days"], logs={"days": "log1p"}, units={"days": 1e300})
+    with pytest.raises(InputError, match="out of all proportion"):
+        wide.check(SCHEMA)
 
 
 def test_default() -> None:

@@ -87,6 +87,17 @@ def test_a_linear_outcome_lies_on_the_steps_and_in_the_bounds():
     assert len(frame) == len(new)
 
 
+def test_an_outcome_by_the_logarithm_of_one_more():
+    """Values that come back as 1 + x, or zeros that are no longer possible."""
+    _, new, design = made("linear: log1p(crea) ~ x", [0.0, 0.3])
+    known = new.dropna(subset="x")
+    fit = sm.OLS(np.log1p(known["crea"]), sm.add_constant(known["x"])).fit()
+    expected = design.reported(np.array([0.0, 0.3]), np.eye(2))[0][0]
+    assert fit.params.iloc[1] == pytest.approx(expected, rel=0.05)
+    middle = np.log1p(known["crea"]).median()
+    assert middle == pytest.approx(design.outcome[0], abs=0.1)
+
+
 def test_survival_follows_the_hazard_ratios_and_keeps_the_ends_of_observation():
     """Times of another unit, events after the end of observation, or ends that are no longer the records'."""
     beta = [-1.0, -0.5, 0.0, 0.6, -0.4]

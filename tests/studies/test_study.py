@@ -49,10 +49,24 @@ def test_the_scale_of_the_schema_decides() -> None:
     assert chosen.effects(SCHEMA).formula(SCHEMA) == "logistic: death ~ log(age) + log(creatinine) + crp"
 
 
+def test_a_logarithm_of_one_more_in_the_text_or_in_the_transforms() -> None:
+    """A count that enters by the scale's logarithm, where somebody asked for that of 1 + x."""
+    written = Study(model="death ~ log1p(crp) + log1p(days)")
+    assert names(written) == ["1 + crp (per doubling)", "1 + days (per doubling)"]
+    asked = Study(model="death ~ crp + days", transforms={"crp": "log1p", "days": "log1p"}, units={"crp": 10})
+    assert names(asked) == ["1 + crp (per 10-fold)", "1 + days (per doubling)"]
+    formula = asked.effects(SCHEMA).formula(SCHEMA)
+    assert formula == "logistic: death ~ log1p(crp) + log1p(days)"
+    assert Study(model=formula, units={"crp": 10}).effects(SCHEMA) == asked.effects(SCHEMA)
+
+
 def test_the_outcome_is_logged_only_where_the_text_says_so() -> None:
     """A linear outcome that turns into its logarithm because of its histogram's scale."""
-    assert Study(model="creatinine ~ age").effects(SCHEMA).logs == ()
-    assert Study(model="log(creatinine) ~ age + crp").effects(SCHEMA).logs == ("creatinine", "crp")
+    assert Study(model="creatinine ~ age").effects(SCHEMA).logs == {}
+    assert Study(model="log(creatinine) ~ age + crp").effects(SCHEMA).logs == {
+        "creatinine": "log",
+        "crp": "log",
+    }
 
 
 def test_all_other_columns() -> None:
@@ -118,7 +132,10 @@ def test_a_study_inside_another_record() -> None:
         ({"model": "death ~ age", "units": {"age": float("nan")}}, "units.age must be a finite number"),
         ("death ~ (age + sex) * sex", "or '.', got '(age + sex) * sex'. Interactions and other"),
         ("death ~ I(age**2)", "got 'I(age**2)'. Interactions and other functions are not"),
-        ({"model": "death ~ age", "transforms": {"age": "sqrt"}}, "transforms.age must be 'log' or 'linear'"),
+        (
+            {"model": "death ~ age", "transforms": {"age": "sqrt"}},
+            "transforms.age must be 'log', 'log1p' or 'linear'",
+        ),
         ({"model": "death ~ age", "name": ""}, "name: must be one line of text"),
         ({"model": "death ~ age", "name": "a\nb"}, "name: must be one line of text"),
         (
@@ -160,7 +177,7 @@ COX = "cox: (days, death) ~ age"
         ({"model": "death ~ death"}, "'death' is the outcome and cannot be a predictor"),
         (
             {"model": "death ~ log(age)", "transforms": {"age": "linear"}},
-            "logarithm of 'age', and transforms",
+            "the model says log(age), and transforms say linear",
         ),
         ({"model": "death ~ age", "transforms": {"crp": "log"}}, "transforms name 'crp', which is not"),
         ({"model": "death ~ sex", "transforms": {"sex": "log"}}, "transforms name 'sex', which is not"),

@@ -72,7 +72,9 @@ LABS = Schema(
         Column(name="sbp", kind="integer", lower=50, upper=250, unit="mmHg"),
     )
 )
-LAB_MODEL = EffectsModel("linear", "sbp", logs={"creatinine", "crp"}, units={"crp": 10.0, "visits": 5.0})
+LAB_MODEL = EffectsModel(
+    "linear", "sbp", logs={"creatinine": "log", "crp": "log"}, units={"crp": 10.0, "visits": 5.0}
+)
 
 
 def labs(n: int = 40) -> pd.DataFrame:
@@ -113,11 +115,23 @@ def test_names_of_logarithms() -> None:
     ]
 
 
+def test_a_logarithm_of_one_more_has_a_value_at_zero() -> None:
+    """A count of 0 that counts as 1, or a coefficient of 1 + x that reads like one of x."""
+    frame = pd.DataFrame({"crp": [0.0, 0.5, np.nan], "visits": [0, 3, 1]})
+    model = EffectsModel(
+        "linear", "sbp", ("crp", "visits"), logs={"crp": "log1p", "visits": "log1p"}, units={"crp": 10.0}
+    )
+    terms = model_terms(LABS, model)
+    assert [term.name for term in terms] == ["1 + crp (per 10-fold)", "1 + visits (per doubling)"]
+    found = term_values(LABS, terms, frame)
+    np.testing.assert_allclose(found, [[0, 0], [np.log10(1.5), 2], [np.nan, 1]], atol=1e-15)
+
+
 def test_zero_enters_as_the_smallest_public_value() -> None:
     """Minus infinity, or a smallest value that is read off the records."""
     frame = pd.DataFrame({"crp": [0.0, 0.1, 30.0], "visits": [0, 1, 2], "creatinine": [0.5, np.nan, 4.0]})
     crp, visits, creatinine = (
-        column_values(LABS, name, frame, log=True) for name in ("crp", "visits", "creatinine")
+        column_values(LABS, name, frame, log="log") for name in ("crp", "visits", "creatinine")
     )
     np.testing.assert_allclose(crp, np.log([0.1, 0.1, 30.0]))
     np.testing.assert_allclose(visits, [0, 0, np.log(2)])

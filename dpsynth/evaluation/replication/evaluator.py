@@ -176,7 +176,7 @@ def enough_complete(
     predictors = tuple(names[k] for k in kept)
     sentence = f"Left out of the usual study, because it needs every value of a record: {few(told)}."
     units = {name: step for name, step in model.units.items() if name in predictors}
-    logs = [name for name in model.logs if name in (*predictors, model.outcome)]
+    logs = {name: log for name, log in model.logs.items() if name in (*predictors, model.outcome)}
     return replace(model, predictors=predictors, units=units, logs=logs), sentence
 
 

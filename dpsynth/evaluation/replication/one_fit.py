@@ -68,7 +68,7 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
     frame = frame[model.included(frame, schema)]
 
     def of(name: str) -> Floats:
-        return column_values(schema, name, frame, log=name in model.logs)
+        return column_values(schema, name, frame, log=model.logs.get(name))
 
     y = of(model.outcome)
     duration = None if model.duration is None else of(model.duration)

@@ -187,10 +187,10 @@ def test_logarithms_of_what_is_left_out_go_with_it() -> None:
     ]
     schema = Schema(columns=tuple(columns))
     frame = schema.conform(table(300, 7, (0.9, 0.0, 0.0, 0.0))).frame
-    model = EffectsModel("logistic", "died", sparing=True, logs=["age", "lab0"])
+    model = EffectsModel("logistic", "died", sparing=True, logs={"age": "log1p", "lab0": "log"})
     kept, _ = enough_complete(model, schema, {"real": frame})
     kept.check(schema)
-    assert kept.logs == ("age",)
+    assert kept.logs == {"age": "log1p"}
 
 
 def test_what_somebody_asked_for_is_fitted_as_it_is() -> None:
