@@ -49,18 +49,19 @@ are not independent).
   in 10 are below; signs: share kept among terms significant in the real fit;
 - where noise hides what the records know of a term, its interval claims nothing: hundreds of times as wide;
 - told: the widening expected before the fit, from public numbers alone, then the median of what
-  the released estimates say.
+  the released estimates say; remarked: share of fits whose estimates carry a remark.
 """
 
 EXPLAINED_TERMS = """\
-mean z: bias in the interval's own standard errors. paired: mean squared distance from the real fit over what
-the squared standard errors have more than the real ones, 1 where the noise is told honestly. target: how far
-the maximum of the study's own likelihood (residuals clipped, time in intervals; in memory) lies from the
-population's coefficient, and exact: how far what a model tells of the population without noise, in standard
-errors of the real fit.
+without remark: coverage in the fits whose estimates carry none. mean z: bias in the interval's own standard
+errors. paired: mean squared distance from the real fit over what the squared standard errors have more than
+the real ones, 1 where the noise is told honestly. target: how far the maximum of the study's own likelihood
+(residuals clipped, time in intervals; in memory) lies from the population's coefficient, and exact: how far
+what a model tells of the population without noise, in standard errors of the real fit.
 """
 BY_TERM = (
     "coverage",
+    "without remark",
     "mean z",
     "mean z2",
     "width",
@@ -128,8 +129,8 @@ def yardstick(found: list[Cell], name: str) -> Cell:
 
 def main_table(found: list[Cell]) -> list[str]:
     rows = [
-        "| study | ε | | coverage | z² | overlap | width | signs | told |",
-        "|---|---:|---|---:|---:|---:|---:|---:|---|",
+        "| study | ε | | coverage | z² | overlap | width | signs | told | remarked |",
+        "|---|---:|---|---:|---:|---:|---:|---:|---|---:|",
     ]
     for name in dict.fromkeys(cell.case for cell in found):
         known = truth(name)
@@ -137,21 +138,22 @@ def main_table(found: list[Cell]) -> list[str]:
         real = yardstick(found, name)
         said = summary(real.real, real.real, known.values)
         rows.append(
-            f"| {name} | | real | {with_error(said['coverage'])} | {with_error(said['z2'])} | | | | |"
+            f"| {name} | | real | {with_error(said['coverage'])} | {with_error(said['z2'])} | | | | | |"
         )
         for cell in own:
             if cell.method == "real":
                 continue
             head = f"| | {cell.epsilon:g} | {cell.method} |"
             if not len(cell.told.values):
-                rows.append(f"{head} refused | | | | | {shown(expected(CASES[name], cell.epsilon))} |")
+                rows.append(f"{head} refused | | | | | {shown(expected(CASES[name], cell.epsilon))} | |")
                 continue
             said = summary(cell.told, cell.real, known.values)
             told = ""
             if cell.method != "naive":
                 told = f"{shown(expected(CASES[name], cell.epsilon))}, {shown(cell.widening)}"
             columns = [with_error(said[key]) for key in ("coverage", "z2", "overlap", "width", "signs")]
-            rows.append(f"{head} {' | '.join(columns)} | {told} |")
+            remarked = shown(float(cell.remarked.mean())) if cell.method == "declared" else ""
+            rows.append(f"{head} {' | '.join(columns)} | {told} | {remarked} |")
     return rows
 
 

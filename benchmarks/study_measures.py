@@ -127,6 +127,7 @@ class Cell:
     told: Intervals
     real: Intervals
     widening: float
+    remarked: NDArray[np.bool_]
     remarks: dict[str, int]
     refused: str
 
@@ -161,6 +162,7 @@ def cells(lines: Iterable[Mapping[str, Any]], repetitions: int) -> list[Cell]:
                     Intervals.of([told[name] for told in good]),
                     Intervals.of([told["real"] for told in good]),
                     float(np.median(widening)) if widening else math.nan,
+                    np.array([bool(told[name].get("remarked")) for told in good], dtype=bool),
                     remarks,
                     refused,
                 )
@@ -174,6 +176,7 @@ def by_term(cell: Cell, truth: Truth) -> list[dict[str, float | str]]:
     inside, wide = covered(cell.told, truth.values), widths(cell.told, cell.real)
     moved = paired(cell.told, cell.real) if cell.method != "real" else np.full(z.shape[1], np.nan)
     rows: list[dict[str, float | str]] = []
+    plain = ~cell.remarked
     for j, term in enumerate(truth.terms):
         if np.isnan(z[:, j]).all():
             continue
@@ -184,6 +187,7 @@ def by_term(cell: Cell, truth: Truth) -> list[dict[str, float | str]]:
                 "method": cell.method,
                 "term": term,
                 "coverage": float(np.nanmean(inside[:, j])),
+                "without remark": float(np.nanmean(inside[plain, j])) if plain.any() else math.nan,
                 "mean z": float(np.nanmean(z[:, j])),
                 "mean z2": float(np.nanmean(z[:, j] ** 2)),
                 "width": float(np.nanmedian(wide[:, j])),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from study_cases import CASES, NULLS, Case
+from study_cases import CASES, NULLS, Case, seed
 
 import dpsynth
 from dpsynth.errors import DpsynthError, PrivacyError
@@ -44,6 +43,7 @@ class Told:
     upper: np.ndarray
     remark: str = ""
     widening: float | None = None
+    remarked: bool | None = None
 
     def record(self) -> dict[str, Any]:
         """JSON-able."""
@@ -55,6 +55,7 @@ class Told:
             found
             | ({"remark": self.remark} if self.remark else {})
             | ({"widening": self.widening} if self.widening is not None else {})
+            | ({"remarked": self.remarked} if self.remarked is not None else {})
         )
 
 
@@ -141,11 +142,6 @@ def truth(name: str) -> Truth:
     )
 
 
-def seed(*words: object) -> int:
-    """A seed of one's own for everything that is named."""
-    return zlib.crc32("|".join(map(str, words)).encode())
-
-
 class Trial:
     """A resample, and the models that the methods need, each fitted once."""
 
@@ -197,7 +193,8 @@ def declared(trial: Trial) -> Told:
     if found.terms != trial.truth.terms:
         raise RuntimeError(f"terms differ: {found.terms} and {trial.truth.terms}")
     values, errors = found.coefficients, found.std_errors
-    return Told(values, errors, values - Z * errors, values + Z * errors, widening=found.widening)
+    ends = values - Z * errors, values + Z * errors
+    return Told(values, errors, *ends, widening=found.widening, remarked=bool(found.remarks))
 
 
 def combined(m: int) -> Callable[[Trial], Told]:

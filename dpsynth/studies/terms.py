@@ -1,21 +1,23 @@
 """The terms of a regression, one for each coefficient, fixed by the public schema, and their values.
 
-Numeric columns enter per increment, or as logarithms of x or of 1 + x, per doubling of it. Categories enter by treatment coding
-against the *first declared* category. Ordinal columns enter as a linear trend over ranks 0, 1, 2 and so on.
+Numeric columns enter per increment, or as logarithms of x or of 1 + x, per doubling of it. Categories enter
+by treatment coding against the *first declared* category. Ordinal columns enter as a linear trend over ranks
+0, 1, 2 and so on.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.studies.model import EffectsModel, logarithms
-from dpsynth.studies.model_text import Log
+from dpsynth.studies.model_text import Entry, Log
 from dpsynth.table.derived import derived_values
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import numeric_values
@@ -25,6 +27,8 @@ Floats = NDArray[np.float64]
 #: more coefficients than this are not fitted: neither the table nor the plot could be read
 MAX_TERMS = 200
 
+#: public bounds apart by this factor leave room for a long tail
+_LONG = 10.0
 #: what a coefficient of a logarithm is for: twice as much
 DOUBLING = 2.0
 
@@ -133,6 +137,33 @@ def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> F
     for position, term in enumerate(terms):
         values[:, position] = term.values(of[term.column, term.log])
     return values
+
+
+def may_have_long_tail(column: Column) -> bool:
+    """Whether the public bounds of a numeric column leave room for a long tail: 0, or a factor of ten.
+
+    >>> may_have_long_tail(Column(name="nodes", kind="integer", lower=0, upper=50))
+    True
+    >>> may_have_long_tail(Column(name="age", kind="integer", lower=18, upper=99))
+    False
+    """
+    lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
+    return not _is_two_valued(column) and (lower <= 0 or upper >= _LONG * lower)
+
+
+def shorter_tails(columns: Sequence[Column], logs: Mapping[str, Log]) -> str:
+    """What shortens the tails of predictors, in one sentence. ``logs``: logarithms that they have already.
+
+    >>> shorter_tails([Column(name="nodes", kind="integer", lower=0, upper=50)], {})
+    'log1p(nodes) or narrower bounds shorten the tail.'
+    """
+    found = [
+        str(Entry(column.name, "log" if float(column.lower or 0.0) > 0 else "log1p"))
+        for column in columns
+        if column.name not in logs and float(column.lower or 0.0) >= 0
+    ]
+    tail = "tails" if len(columns) > 1 else "tail"
+    return f"{f'{few(found)} or narrower' if found else 'Narrower'} bounds shorten the {tail}."
 
 
 def _is_two_valued(column: Column) -> bool:

@@ -176,7 +176,7 @@ def simulate_coverage(
         records = FrameRecords(population.table(max(round(n), 1), rng))
         releases = StudyReleases.again(study.estimates.study, study.noise_multipliers)
         # a ledger of its own: no real records are read, and no budget is used
-        beta, covariance, found = releases.read(Ledger(), records, stand_in, start, rng)
+        beta, covariance, found, _ = releases.read(Ledger(), records, stand_in, start, rng)
         values, reported = study.design.reported(beta, found.opened(covariance))
         widths[k] = np.sqrt(np.diag(reported))
         errors[k] = (values - study.estimates.coefficients) / widths[k]

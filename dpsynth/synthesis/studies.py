@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.ledger import Ledger
+from dpsynth.checks import together
 from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
@@ -17,7 +18,7 @@ from dpsynth.releases.records import Records
 from dpsynth.studies.design import INTERVALS
 from dpsynth.studies.families import RESIDUAL_BOUND
 from dpsynth.studies.study import Study
-from dpsynth.studies.terms import model_terms
+from dpsynth.studies.terms import may_have_long_tail, model_terms, shorter_tails
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.table.patients import TableSchema
@@ -145,6 +146,7 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
         )
         + (", and wider where records lack a value" if _may_lack(study, schema) else "")
         + _middle(study, schema)
+        + _far_out(study, schema)
         for study, planned in zip(options.studies, releases, strict=True)
     ]
 
@@ -170,6 +172,23 @@ def _middle(study: Study, schema: TableSchema) -> str:
         f". A residual counts for {RESIDUAL_BOUND:g} standard deviations at most. If {model.outcome} has a "
         f"long tail, {told}. A logarithm or narrower bounds shorten the tail"
     )
+
+
+def _far_out(study: Study, schema: TableSchema) -> str:
+    """Meaning of the effects of predictors that may have a long tail, by public bounds. Empty without any."""
+    model = study.effects(schema)
+    columns = [
+        column
+        for column in model.columns(study.table(schema))
+        if column.is_numeric and column.name not in model.logs and may_have_long_tail(column)
+    ]
+    if not columns:
+        return ""
+    names, tail = together([column.name for column in columns]), "have long tails, their effects are those"
+    if len(columns) == 1:
+        tail = "has a long tail, its effect is that"
+    shorter = shorter_tails(columns, model.logs).removesuffix(".")
+    return f". A record far out in {names} counts less. If {names} {tail} of the middle. {shorter}"
 
 
 def _may_lack(study: Study, schema: TableSchema) -> bool:

@@ -181,6 +181,28 @@ def test_widening_is_told_or_it_is_said_why_not():
     assert len(lines) == 2 and widening_lines(estimator(studies=()).validate(), private) == []
 
 
+def test_predictors_that_may_have_a_long_tail_are_told() -> None:
+    """An effect of the middle that is taken for that of all records, or a caution where there is no tail."""
+    count = Column(name="nodes", kind="integer", lower=0, upper=50)
+    change = Column(name="change", kind="continuous", lower=-90, upper=90)
+    schema = SCHEMA.model_copy(update={"columns": (count, change, *SCHEMA.columns)})
+
+    def line(model: str) -> str:
+        (found,) = widening_lines(estimator(studies=[model]).validate(), schema)
+        return found
+
+    assert line("died ~ nodes + age + sex").endswith(
+        ". A record far out in nodes counts less. If nodes has a long tail, its effect is that of the "
+        "middle. log1p(nodes) or narrower bounds shorten the tail"
+    )
+    assert line("died ~ nodes + change where sex == 'F'").endswith(
+        ". A record far out in nodes and change counts less. If nodes and change have long tails, their "
+        "effects are those of the middle. log1p(nodes) or narrower bounds shorten the tails"
+    )
+    for model in ("died ~ log1p(nodes) + age + sex", "died ~ age + crea", "died ~ 1"):
+        assert "far out" not in line(model)
+
+
 def test_a_saved_model_keeps_its_studies(tmp_path):
     """Estimates, declarations or parameters that a file loses or changes."""
     survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError, PrivacyError
+from dpsynth.model.study_samples.bounded_influence import clipped, far_out
 from dpsynth.model.study_samples.calibration import Corrected, Correction, corrected
 from dpsynth.model.study_samples.clusters import Clusters
 from dpsynth.model.study_samples.expectations import StandIn
@@ -34,7 +34,6 @@ from dpsynth.releases.records import Records
 from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.estimates import ALONE, Estimates
-from dpsynth.studies.families import RESIDUAL_BOUND, Linear
 from dpsynth.studies.life_table import SurvivalCurve, survival_curve
 from dpsynth.studies.newton import mode, posterior
 from dpsynth.studies.study import Study
@@ -54,8 +53,6 @@ SURVIVAL_SPLIT = (*(0.9 * part for part in SPLIT), 0.1)
 #: draws that are farther out than this in a standardised number are left out: in a table of many columns they
 #: are made of the noise in empty cells, a few per cent of the draws that would be most of their variance
 _FAR = 6.0
-#: twice the share of a normal distribution beyond the bound of residuals
-_NORMAL_BEYOND = 2 * float(chi2.sf(RESIDUAL_BOUND**2, 1))
 #: remark on a regression of patients' rows
 _CLUSTERS = (
     "One patient with all rows counts once, by the mean over the rows. Intervals allow for rows of a patient "
@@ -197,7 +194,7 @@ class StudyReleases:
         else:
             start, stand_in = begin_clusters(design, draws, patients, n, rng)
         design = stand_in.design
-        mean, covariance, found = self.read(ledger, records, stand_in, start, rng)
+        mean, covariance, found, last = self.read(ledger, records, stand_in, start, rng)
         plain = found.stand_in.information(ScorePoint(design, mean, np.eye(design.size)))
         bare = np.linalg.inv(found.stand_in.precision(plain))
         estimates = replace(
@@ -207,7 +204,8 @@ class StudyReleases:
             remarks=(
                 *(_CLUSTERS if patients else ()),
                 *found.remarks,
-                *_clipped(stand_in, start, covariance),
+                *clipped(stand_in, start, covariance),
+                *far_out(*design.read(draws), last, mean, found.opened(covariance)),
             ),
         )
         read = self.noise_multipliers, found.correction
@@ -215,13 +213,13 @@ class StudyReleases:
 
     def read(
         self, ledger: Ledger, records: Records, stand_in: StandIn, start: Floats, rng: np.random.Generator
-    ) -> tuple[Floats, Floats, Corrected]:
+    ) -> tuple[Floats, Floats, Corrected, ScorePoint]:
         """The information and the two scores, and what they make.
 
         ``start``, shape (d,): where the information and the first score are taken.
 
-        Returns ndarray of shape (d,), ndarray of shape (d, d), Corrected: coefficients, their covariance, and
-        the samples compared with the records.
+        Returns ndarray of shape (d,), ndarray of shape (d, d), Corrected, ScorePoint: coefficients, their
+        covariance, the samples compared with the records, and the point of the second score.
         """
         beta = start
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
@@ -238,7 +236,7 @@ class StudyReleases:
         mean, _ = stand_in.estimate(read, beta)
         observations = [cautious.observation(*each, mean) for each in read]
         covariance = posterior(observations, cautious.prior)[1]
-        return mean, covariance, found
+        return mean, covariance, found, second
 
     def _survival(
         self,
@@ -294,31 +292,6 @@ def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
     """Which samples, shape (k, p), are far out in no number. A rare one of a term's two values may be."""
     numbers = np.array([not term.two_valued for term in design.terms], dtype=bool)
     return np.asarray((np.abs(x[:, numbers]) <= _FAR).all(axis=1))
-
-
-def _clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ...]:
-    """Possible effect of bounded residuals on a linear model, from samples and public bounds.
-
-    Samples have about as many residuals beyond the bound as the records. Noise hides how far out these are:
-    on flchain, samples had 0 to 25 % of the difference to least squares. So they are taken to be as far out
-    as the outcome's bounds allow.
-    """
-    design, x = draws.design, draws.x
-    if not isinstance(design.family, Linear) or not len(x):
-        return ()
-    farthest = RESIDUAL_BOUND * design.family.spread
-    beyond = float((np.abs(draws.y - draws.rows[:, 0] @ start) > farthest).mean())
-    shift = (beyond - _NORMAL_BEYOND) * (design.outcome_range - farthest)
-    if shift < np.sqrt(np.diag(covariance)[design.reports]).min():
-        return ()
-    told = "These are effects on its middle, and those of least squares can be others."
-    if not design.terms:
-        told = "This is the mean of its middle, and that of all values can be another."
-    return (
-        f"{design.model.outcome} may have a long tail: {100 * beyond:.1f} % of synthetic records are beyond "
-        f"{RESIDUAL_BOUND:g} standard deviations, where a record counts no more. {told} A logarithm or "
-        "narrower bounds shorten the tail.",
-    )
 
 
 def estimates_of(

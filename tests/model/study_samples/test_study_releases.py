@@ -281,7 +281,7 @@ def test_a_long_tail_is_told():
             # these samples have the same least squares: their tails balance
             draws["x"] += np.select([np.arange(5000) % 50 == 0, np.arange(5000) % 50 == 25], [4.0, -4.0])
         told.append(run(frame, draws, 10.0, study=study).estimates.remarks)
-    assert told[0] == () and "x may have a long tail" in told[1][0]
+    assert ["x may have a long tail" in " ".join(remarks) for remarks in told] == [False, True]
 
 
 @pytest.mark.parametrize("kind", ["score", "information"])
