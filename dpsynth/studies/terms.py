@@ -152,7 +152,7 @@ def may_have_long_tail(column: Column) -> bool:
 
 
 def shorter_tails(columns: Sequence[Column], logs: Mapping[str, Log]) -> str:
-    """What shortens the tails of predictors, in one sentence. ``logs``: logarithms that they have already.
+    """Advice on the long tails of predictors, in one sentence. ``logs``: logarithms that they have already.
 
     >>> shorter_tails([Column(name="nodes", kind="integer", lower=0, upper=50)], {})
     'log1p(nodes) or narrower bounds shorten the tail.'

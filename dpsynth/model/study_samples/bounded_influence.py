@@ -2,11 +2,9 @@
 
 No record adds more than its bound to a score (`dpsynth.releases.score`). If the regression holds, the
 coefficients are the same with and without the bounds. If it does not quite hold, those of the bounded score
-are the coefficients of the middle of the records. An interval does not include this difference. So it is
-told if it may be large: for residuals of a linear regression, and for records far out in a predictor.
-
-A skewed count shows how far that goes. With an effect that levels off after 7 nodes, Cox's regression of all
-records has a log hazard ratio of 0.078 a node, and the weighted one of 0.092.
+are the coefficients of the middle of the records. An interval does not include this difference. A remark
+tells it if it may be large. One is about residuals of a linear regression, and one about records far out in a
+predictor, such as a skewed count.
 """
 
 from __future__ import annotations

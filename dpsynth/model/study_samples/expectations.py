@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 #: fit is what the study is compared with where the model does not quite hold
 _SLACK = 1.1
 #: shares of the draws whose reach a bound C is tried at
-_BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
+_BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995, 0.999, 1.0)
 #: share of the draws whose information is below the cap K
 _CAPPED = 0.95
 #: whitening lifts no eigenvalue below this part of their mean: near it, terms are collinear
