@@ -1,10 +1,10 @@
-"""What bounded influence may hide of a pre-specified regression, told from samples and public bounds.
+"""Remarks on what bounded influence may hide of a pre-specified regression, from samples and public bounds.
 
 No record adds more than its bound to a score (`dpsynth.releases.score`). If the regression holds, the
 coefficients are the same with and without the bounds. If it does not quite hold, those of the bounded score
-are the coefficients of the middle of the records. An interval does not include this difference. A remark
-tells it if it may be large. One is about residuals of a linear regression, and one about records far out in a
-predictor, such as a skewed count.
+are the coefficients of the middle of the records. An interval does not include this difference. If it
+may be large, a remark says so. One is about residuals of a linear regression, and one about records far out
+in a predictor, such as a skewed count.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def levelled(x: Floats, y: Floats, point: ScorePoint, beta: Floats) -> dict[int,
 def _solved(
     design: StudyDesign, rows: Floats, y: Floats, truth: Floats, weights: Floats, beta: Floats
 ) -> Floats:
-    """Where the weighted expected score is 0, if outcomes have linear predictors ``truth``."""
+    """Coefficients at which the weighted expected score is 0, if outcomes follow ``truth`` (k, J)."""
     flat, family = rows.reshape(-1, design.size), design.family
     for _ in range(_STEPS):
         eta = rows @ beta

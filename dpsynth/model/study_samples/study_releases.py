@@ -219,7 +219,7 @@ class StudyReleases:
         ``start``, shape (d,): where the information and the first score are taken.
 
         Returns ndarray of shape (d,), ndarray of shape (d, d), Corrected, ScorePoint: coefficients, their
-        covariance, samples compared with the records, and the point of the second score.
+        covariance, samples compared with records, and the second score's point.
         """
         beta = start
         there = replace(stand_in.point(beta, self.first), bound=np.inf)
