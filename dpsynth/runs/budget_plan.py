@@ -37,7 +37,7 @@ from dpsynth.synthesis.budget import STEPS, Releases, Shares, divided
 from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
-from dpsynth.synthesis.studies import check_widening, smallest_subgroup
+from dpsynth.synthesis.studies import cautions, check_widening, smallest_subgroup
 from dpsynth.table.marginals import default_cells
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema, require_reviewed
@@ -151,6 +151,11 @@ def plan(
         min(n, MOST_SIMULATED),
         auc,
         tuple(unreviewed),
+        tuple(
+            f"Study {study.label}: {caution}"
+            for study in given.studies
+            for caution in cautions(study, levels)
+        ),
         schema.counted,
     )
 

@@ -114,6 +114,8 @@ class BudgetPlan:
         Declared AUC of the true risk. None: from 0.66 to 0.9 over the tables.
     unreviewed : tuple of str
         Columns with fields that were read off the records. If there are any, the plan is confidential.
+    cautions : tuple of str
+        What bounded influence means for the estimates of a regression.
     counted : {"records", "patients"}
         The meaning of ``records``. Patients have several rows, and ``advice`` then names their levels.
     """
@@ -129,6 +131,7 @@ class BudgetPlan:
     simulated_records: int
     auc: float | None = None
     unreviewed: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
     counted: str = "records"
 
     @property
@@ -240,6 +243,8 @@ class BudgetPlan:
                 if f.refused
             ),
         ]
+        if self.cautions:
+            lines += ["", *self.cautions]
         if self.advice:
             lines += ["", "Columns to drop or coarsen:"]
             lines += [f"- {each.column}: {each.action}. {each.why}" for each in self.advice[:_MOST_ADVICE]]

@@ -145,8 +145,7 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
             else _in_subgroup(study, schema, planned.multiplier)
         )
         + (", and wider where records lack a value" if _may_lack(study, schema) else "")
-        + _middle(study, schema)
-        + _far_out(study, schema)
+        + "".join(f". {caution.removesuffix('.')}" for caution in cautions(study, schema))
         for study, planned in zip(options.studies, releases, strict=True)
     ]
 
@@ -160,35 +159,45 @@ def _in_subgroup(study: Study, schema: TableSchema, noise_multiplier: float | No
     )
 
 
-def _middle(study: Study, schema: TableSchema) -> str:
-    """Meaning of a linear model's effects or mean if its outcome has a long tail. Empty for others."""
-    model = study.effects(schema)
-    if model.kind != "linear":
-        return ""
-    told = "these are effects on its middle, and not those of least squares"
-    if model.predictors == ():
-        told = "this is the mean of its middle, and not of all values"
-    return (
-        f". A residual counts for {RESIDUAL_BOUND:g} standard deviations at most. If {model.outcome} has a "
-        f"long tail, {told}. A logarithm or narrower bounds shorten the tail"
-    )
+def cautions(study: Study, schema: TableSchema) -> list[str]:
+    """Meaning of a study's estimates where bounded influence matters, by public facts alone: one text each.
 
+    These are a linear regression, whose outcome may have a long tail, and predictors that may have one.
 
-def _far_out(study: Study, schema: TableSchema) -> str:
-    """Meaning of the effects of predictors that may have a long tail, by public bounds. Empty without any."""
+    >>> from dpsynth.table import Column, Schema
+    >>> schema = Schema(columns=(Column(name="nodes", kind="integer", lower=0, upper=50),
+    ...                          Column(name="died", kind="binary", categories=(0, 1))))
+    >>> cautions(Study(model="died ~ log1p(nodes)"), schema)
+    []
+    >>> print(*cautions(Study(model="died ~ nodes"), schema))  # doctest: +NORMALIZE_WHITESPACE
+    A record far out in nodes counts less. If nodes has a long tail, its effect is that of the middle.
+    log1p(nodes) or narrower bounds shorten the tail.
+    """
     model = study.effects(schema)
+    said = []
+    if model.kind == "linear":
+        told = "these are effects on its middle, and not those of least squares"
+        if model.predictors == ():
+            told = "this is the mean of its middle, and not of all values"
+        said.append(
+            f"A residual counts for {RESIDUAL_BOUND:g} standard deviations at most. If {model.outcome} has a "
+            f"long tail, {told}. A logarithm or narrower bounds shorten the tail."
+        )
     columns = [
         column
         for column in model.columns(study.table(schema))
         if column.is_numeric and column.name not in model.logs and may_have_long_tail(column)
     ]
-    if not columns:
-        return ""
-    names, tail = together([column.name for column in columns]), "have long tails, their effects are those"
-    if len(columns) == 1:
-        tail = "has a long tail, its effect is that"
-    shorter = shorter_tails(columns, model.logs).removesuffix(".")
-    return f". A record far out in {names} counts less. If {names} {tail} of the middle. {shorter}"
+    if columns:
+        names = together([column.name for column in columns])
+        tail = (
+            "have long tails, their effects are those"
+            if columns[1:]
+            else "has a long tail, its effect is that"
+        )
+        shorter = shorter_tails(columns, model.logs)
+        said.append(f"A record far out in {names} counts less. If {names} {tail} of the middle. {shorter}")
+    return said
 
 
 def _may_lack(study: Study, schema: TableSchema) -> bool:

@@ -124,6 +124,18 @@ def test_a_subgroups_width_is_told_by_its_size(public):
     assert simulated["widening"] == {}
 
 
+def test_a_plan_says_where_bounded_influence_matters(public):
+    """Catches effects on the middle of a skewed count or outcome that a plan promises as those of all."""
+    nodes = Column(name="nodes", kind="integer", lower=0, upper=50)
+    models = ["died ~ nodes + age", "linear: nodes ~ age", "died ~ log1p(nodes) + age"]
+    studies = [{"model": model, "name": f"study {k}"} for k, model in enumerate(models)]
+    found = dpsynth.plan(schema_of(nodes), 5000, epsilon=1.0, studies=studies, tables=1)
+    first, second = found.cautions
+    assert first.startswith("Study study 0: A record far out in nodes counts less.") and first in str(found)
+    assert second.startswith("Study study 1: A residual counts for 3 standard deviations")
+    assert found.to_dict()["cautions"] == found.cautions
+
+
 def test_smallest_group_is_the_smallest(public):
     """Catches a group size that the release of real counts does not keep, or that is larger than needed."""
     noise = dpsynth.plan(schema_of(), N, epsilon=1.0).forecast.noise_std
