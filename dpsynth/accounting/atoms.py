@@ -38,12 +38,12 @@ def grid_pmf(interval: float, lower: int, deltas: np.ndarray) -> PLDPmf:
 
     # Rounding may break the order of neighbours in the last digit; up is the private side.
     deltas = np.maximum.accumulate(np.clip(deltas, 0.0, 1.0)[::-1])[::-1]
-    steps = np.diff(deltas)
-    mass = np.empty_like(deltas)
-    mass[0] = 1 - deltas[0] + steps[0] / math.expm1(interval)
-    mass[1:-1] = (steps[1:] - steps[:-1] * math.exp(interval)) / math.expm1(interval)
-    mass[-1] = steps[-1] / math.expm1(-interval)
-    return DensePLDPmf(interval, lower, np.maximum(0.0, mass), float(deltas[-1]), True)
+    # The probability of a loss beyond each point, from positive terms. With masses that are its differences,
+    # the divergences read off the result are those given, to the last digits and however fine the grid.
+    beyond = np.append(deltas[:-1] - np.diff(deltas) / math.expm1(interval), deltas[-1])
+    beyond = np.maximum.accumulate(np.minimum(beyond, 1.0)[::-1])[::-1]
+    mass = -np.diff(beyond, prepend=1.0)
+    return DensePLDPmf(interval, lower, mass, float(deltas[-1]), True)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ import numpy as np
 from dpsynth.accounting.conversions import tv_of_mu
 from dpsynth.checks import in_range
 
+#: two units of rounding, and the least number above 0
+_UNITS, _LEAST = 2.0**-52, 5e-324
+
 
 def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.ndarray:
     """Hockey-stick divergence of ``mu``-GDP Gaussian mechanisms at epsilons of any sign.
@@ -46,6 +49,7 @@ def gaussian_deltas(mu: float | np.ndarray, epsilons: float | np.ndarray) -> np.
 class GaussianLoss:
     """Privacy loss of Gaussian mechanisms that together are ``mu``-GDP.
 
+    Every result is rounded to the private side, by what floating-point numbers may take from its closed form.
     ``mu`` is sensitivity over noise std of the joint mechanism, which depends on no record if ``mu`` is 0.
     """
 
@@ -57,9 +61,7 @@ class GaussianLoss:
             return 0.0
         if math.isinf(self.mu):
             return 1.0
-        if epsilon == 0.0:  # 2 Phi(mu / 2) - 1 without a difference of almost equal numbers
-            return tv_of_mu(self.mu)
-        return float(gaussian_deltas(self.mu, np.asarray(epsilon)))
+        return self.deltas([epsilon])[0]
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon at ``delta`` (in [0, 1]), rounded up so that its delta is at most ``delta``."""
@@ -79,9 +81,18 @@ class GaussianLoss:
 
     def deltas(self, epsilons: list[float]) -> list[float]:
         """:meth:`delta` at each of a list of epsilons."""
+        from scipy.special import log_ndtr
+
         if not 0.0 < self.mu < math.inf:
             return [self.delta(epsilon) for epsilon in epsilons]
-        return gaussian_deltas(self.mu, np.asarray(epsilons)).tolist()
+        points = np.asarray(epsilons, dtype=float)
+        # The closed form subtracts two nearly equal terms, whose errors grow with the square of the argument
+        # of Phi. 2 Phi(mu / 2) - 1, which no delta exceeds, has no difference of almost equal numbers.
+        with np.errstate(over="ignore", invalid="ignore"):
+            beyond = np.exp(log_ndtr(self.mu / 2 - points / self.mu))
+            rounding = 2 * _UNITS * (4 + (points / self.mu + self.mu / 2) ** 2) * beyond
+        values = gaussian_deltas(self.mu, points) + np.where(beyond > 0.0, rounding, 0.0) + _LEAST
+        return np.minimum(values, min(1.0, tv_of_mu(self.mu) * (1 + 4 * _UNITS))).tolist()
 
     def fnr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Smallest false negative rate at a false positive rate: Phi(Phi^{-1}(1 - fpr) - mu)."""
@@ -99,6 +110,9 @@ class GaussianLoss:
         # at rate 0 the sum would be no number
         reached = np.full(rates.shape, np.inf) if math.isinf(self.mu) else ndtri(rates) + self.mu
         value = ndtr(sign * reached)
+        # an error of the argument x moves Phi(x) by at most |x| + 1 times as much of itself
+        square = np.where(np.isfinite(reached), ndtri(rates) ** 2 + reached**2 + self.mu**2, 0.0)
+        value = np.clip(value * (1 + sign * 4 * _UNITS * (4 + square)), 0.0, 1.0)
         return value if np.ndim(fpr) else float(value)
 
     def exceedance(self, epsilon: float) -> float:
@@ -108,7 +122,12 @@ class GaussianLoss:
         if self.mu == 0.0 or math.isinf(epsilon):
             return 0.0
         # In logarithms, as delta is, which it is never below: ndtr is 0 where floats are not yet.
-        return 1.0 if math.isinf(self.mu) else math.exp(float(log_ndtr(self.mu / 2 - epsilon / self.mu)))
+        if math.isinf(self.mu):
+            return 1.0
+        argument = self.mu / 2 - epsilon / self.mu
+        logarithm = float(log_ndtr(argument))
+        units = 4 * _UNITS * (4 + 2 * min(-logarithm, 1e4))  # beyond, the result is 0
+        return min(1.0, math.exp(logarithm) * (1 + units) + _LEAST)
 
     def quantile(self, probability: float) -> float:
         """Smallest level, at least 0, that the loss exceeds with at most this probability."""
@@ -158,8 +177,4 @@ def analytic_sigma(epsilon: float, delta: float) -> float:
 
 
 def _is_private(mu: float, epsilon: float, delta: float) -> bool:
-    # The closed form subtracts two nearly equal terms, whose rounding errors grow with the square of the
-    # argument of Phi; without an allowance for them a tiny delta would be met by rounding alone.
-    loss, argument = GaussianLoss(mu), epsilon / mu + mu / 2
-    rounding = 4e-16 * (4 + argument * argument) * loss.exceedance(epsilon) + 5e-324
-    return loss.delta(epsilon) + rounding <= delta
+    return GaussianLoss(mu).delta(epsilon) <= delta

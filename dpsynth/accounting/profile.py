@@ -34,8 +34,10 @@ _LARGEST_LEVEL = 1e12
 class Profile:
     """Composed privacy cost of events.
 
-    All results are upper bounds up to rounding. Below ``delta = 1e-12``, epsilon of a numerically composed
-    profile is infinite unless the loss is bounded. Unsampled Gaussians alone are exact at any delta. A number
+    All results are upper bounds. What floating-point numbers and transforms may take from them is added, by a
+    proved bound (:func:`dpsynth.accounting.pld._rounding`). Below ``delta = 1e-12``, and below that bound,
+    epsilon of a numerically composed profile is infinite unless the loss is bounded. Unsampled Gaussians
+    alone are exact to the last digits at any delta. A number
     out of range or NaN raises InputError. An event that cannot be accounted for raises PrivacyError.
 
     Parameters
@@ -117,7 +119,7 @@ class Profile:
         """
         if fpr is None:
             return self.tv()
-        return max(0.0, 1 - in_range("fpr", fpr, 0.0, 1.0) - float(self.fnr(fpr)))
+        return _up(max(0.0, float(self.tpr(in_range("fpr", fpr, 0.0, 1.0))) - fpr))
 
     def fnr(self, fpr: float | np.ndarray) -> float | np.ndarray:
         """Smallest false negative rate of a membership test at a false positive rate: the trade-off curve.
@@ -151,11 +153,12 @@ class Profile:
         result grows as the rate falls. From 1e-9 downward it is the belief at the largest possible loss.
         """
         prior = in_range("prior", prior, 0.0, 1.0)
+        largest = _up(posterior_belief(self.epsilon(0.0), prior))
         if in_range("fpr", fpr, 0.0, 1.0) < 1e-9:
-            return posterior_belief(self.epsilon(0.0), prior)
+            return largest
         true = prior * float(self.tpr(fpr))
         positive_results = true + (1 - prior) * fpr
-        return true / positive_results if positive_results > 0.0 else prior
+        return min(largest, _up(true / positive_results)) if positive_results > 0.0 else prior
 
     def mu(self, smallest_fpr: float = 1e-6) -> float:
         """Gaussian-DP equivalent: the smallest mu whose trade-off curve lies nowhere above this profile's.
@@ -182,7 +185,7 @@ class Profile:
         >>> round(Profile([gaussian_event(1.6)]).belief(1e-5), 4)
         0.9282
         """
-        return posterior_belief(self._level(delta), prior)
+        return _up(posterior_belief(self._level(delta), prior))
 
     def belief_exceedance(self, delta: float) -> float:
         """Bound, for every record, on the probability that a belief exceeds ``belief(delta)``.
@@ -243,12 +246,13 @@ class Profile:
         ahead = np.geomspace(min(1e-6, 1e-6 * epsilon), epsilon + 40.0, 400)
         for _ in range(2):  # the second time between the neighbours of the best
             x = epsilon - ahead
+            ahead = epsilon - x  # as it was rounded
             # at -x, with the tables exchanged, delta is 1 - e^-x (1 - delta(x))
             factor = np.exp(np.minimum(x, 0.0))
             deltas = factor * np.asarray(self._loss.deltas(np.abs(x).tolist())) - np.expm1(np.minimum(x, 0.0))
             bounds = deltas / -np.expm1(-ahead)
             best = int(bounds.argmin())
-            least = min(least, float(bounds[best]))
+            least = min(least, _up(float(bounds[best])))
             ahead = np.geomspace(ahead[max(best - 1, 0)], ahead[min(best + 1, ahead.size - 1)], 400)
         return least
 
@@ -284,11 +288,18 @@ class Profile:
         larger, smaller = max(prior, 1 - prior), min(prior, 1 - prior)
         if smaller == 0.0:
             return 1.0
+        exact = 1 - larger == smaller
         # accuracy = P0 + sup_S [P1 P(S) - P0 Q(S)] = P0 + P1 delta(log(P0 / P1))
-        return larger + smaller * self.delta(math.log(larger / smaller))
+        gained = smaller * self.delta(math.log(larger / smaller))
+        return larger if gained == 0.0 and exact else _up(larger + gained)
 
     @cached_property
     def _curve(self) -> TradeOff:
         assert not isinstance(self._loss, GaussianLoss)  # which has its own
         grid = self._loss.grid()
         return from_deltas(grid, np.asarray(self._loss.deltas(grid.tolist())))
+
+
+def _up(value: float) -> float:
+    """A probability that a few products, quotients and logarithms gave, rounded to the private side."""
+    return min(1.0, value * (1 + 4e-14))

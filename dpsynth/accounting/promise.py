@@ -53,6 +53,7 @@ class PromisedLoss:
         if self.epsilon_promised > 0.0:
             way = np.exp(size - self.epsilon_promised) * np.expm1(-size) / np.expm1(-self.epsilon_promised)
         values = self.delta_promised * way + self.tv * (1 - way)
+        values += 1e-15 * self.tv * ((way > 0.0) & (way < 1.0))  # rounding; both ends are exact
         return [float(value) for value in np.broadcast_to(values, size.shape)]
 
     def epsilon(self, delta: float) -> float:

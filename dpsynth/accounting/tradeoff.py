@@ -15,6 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+#: More than the sums and products below move a vertex off its line, each of terms of at most 1.
+_ROUNDING = 2e-15
+
 
 @dataclass(frozen=True)
 class TradeOff:
@@ -43,7 +46,8 @@ class TradeOff:
         seen = (self.fpr > smallest_fpr) & (self.fpr < end)
         fpr = np.concatenate([[smallest_fpr], self.fpr[seen], [end]])
         # Definition 2.6: G_mu(fpr) = Phi(Phi^{-1}(1 - fpr) - mu)
-        return max(0.0, float(np.max(-ndtri(fpr) - ndtri(self(fpr)))))
+        # quantiles of rates from 1e-9 on, below 6, are right to a few units
+        return max(0.0, float(np.max(-ndtri(fpr) - ndtri(self(fpr)))) + 1e-14)
 
 
 def from_deltas(epsilons: np.ndarray, deltas: np.ndarray) -> TradeOff:
@@ -52,7 +56,7 @@ def from_deltas(epsilons: np.ndarray, deltas: np.ndarray) -> TradeOff:
     Epsilons are at least 0 and below 700. Each pair holds with the two tables exchanged as well, so the
     result is its own inverse.
     """
-    y, bound = np.exp(epsilons), np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
+    y, bound = np.exp(epsilons), np.minimum.accumulate(np.clip(deltas + _ROUNDING, 0.0, 1.0))
     apart = np.append(True, np.diff(y) > 0)  # epsilons may differ by less than the numbers next to 1
     y, bound = _lower_hull(y[apart], bound[apart])
     # On a stretch of the hull, delta = (1 - fnr) - y fpr; beyond the last point it is constant.

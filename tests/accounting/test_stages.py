@@ -161,7 +161,7 @@ def test_costs_that_nobody_fixed_beforehand_are_summed(parts):
     ledger = staged(*parts)
     profile = ledger.profile()
     level = profile.epsilon(ledger.delta)
-    assert profile.belief(ledger.delta) == posterior_belief(level)
+    assert profile.belief(ledger.delta) == pytest.approx(posterior_belief(level), rel=1e-12)
     assert profile.belief_exceedance(ledger.delta) == profile.exceedance(level)
 
 

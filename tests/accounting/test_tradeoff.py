@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace, norm
 
@@ -78,6 +78,7 @@ def test_laplace_by_its_closed_form():
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(z=st.floats(0.6, 5.0), q=st.floats(0.005, 0.9), steps=st.integers(1, 60))
+@example(z=1.7182866384298427, q=0.6538592558012781, steps=51)
 def test_curve_agrees_with_the_profile(z, q, steps):
     """A curve that is not convex, not decreasing, or contradicts TV, epsilon or the accuracy bound."""
     profile = Profile([training_event(z, q, steps)])
@@ -95,7 +96,8 @@ def test_curve_agrees_with_the_profile(z, q, steps):
         assert np.all(fnr >= line - 1e-6)
     for prior in (0.2, 0.5, 0.9):
         best = max(prior * (1 - fnr) + (1 - prior) * (1 - rates))
-        assert best <= profile.attack_accuracy(prior) + 1e-9
+        # the curve is above the truth where it joins points of a fine grid by chords (test_private_side.py)
+        assert best <= profile.attack_accuracy(prior) + 1e-6
         assert best == pytest.approx(profile.attack_accuracy(prior), abs=2e-3)
     mu = profile.mu(1e-4)
     assert mu >= 2 * norm.ppf((1 + profile.tv()) / 2) - 1e-3
