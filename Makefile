@@ -1,5 +1,6 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the whole test suite
+# make search   runs the whole test suite with fresh randomness and more examples; a find becomes a fixed case
 # make test-numpy2   the quick tests in an environment without TensorFlow Privacy, as Python 3.12 and later have it
 # make docs   builds the site, site/index.html; a warning is an error
 # make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, not by each of the many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
+.PHONY: demo test search test-numpy2 docs wheel audit mutants mutants-changed check numpy2 clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +36,9 @@ check: $(VENV)/.installed-test
 
 test: check
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
+
+search: $(VENV)/.installed-test
+	DPSYNTH_TEST_RANDOMNESS=fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" -n 2 --dist worksteal
 
 $(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
 	$(PYTHON) -m venv --clear $(VENV)-numpy2

@@ -1,4 +1,8 @@
-"""The order of the tests, and what stands in for the operating system's randomness while they run."""
+"""The order of the tests, and what stands in for the operating system's randomness while they run.
+
+Every run tries the same examples, so that it fails for a change of the code alone. ``make search`` tries
+fresh ones, and more of them. What it finds becomes a fixed case (``@example``) beside the mend.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 _default_rng = np.random.default_rng
 FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
+#: times as many examples of each property where randomness is fresh
+_MORE = 3
+# A busy computer is no fault of the code. What a mutants' run has set besides stays.
+_kept = {} if FRESH else {"derandomize": True, "database": None}
+settings.register_profile("dpsynth", settings.default, deadline=None, **_kept)
+settings.load_profile("dpsynth")
 
 
 @pytest.fixture
@@ -61,6 +72,10 @@ def eager_steps() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """README and docs, the longest tests, first: at the end they would be left to one of two processes."""
     items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_docs.py"))
+    properties = {item.obj for item in items if FRESH and hasattr(item.obj, "hypothesis")}
+    for test in properties:
+        own = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(own, max_examples=_MORE * own.max_examples)
 
 
 @contextmanager
