@@ -22,7 +22,6 @@ from pandas.api.types import is_float_dtype
 from dpsynth.errors import DataError, of_records
 from dpsynth.evaluation.records import Evaluation, Findings, Measure, Part, shown
 from dpsynth.studies.estimates import Estimates
-from dpsynth.table.conform import round_frame
 from dpsynth.table.histories import Histories, in_order, levels_of
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
@@ -165,7 +164,7 @@ def _conformed(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     if len(frame) < 2:
         raise of_records(f"the {name} table must have at least 2 records, got {len(frame)}")
     try:
-        return round_frame(schema.columns, schema.conform(frame).frame)
+        return schema.conform(frame).frame
     except DataError as problem:
         raise DataError(f"{name} table: {problem}") from None
 

@@ -15,11 +15,15 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from dpsynth.errors import of_records
 
 #: what other programs write for a missing value; a column that declares one of these as a category keeps it
 ABSENT = frozenset(("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>", "."))
@@ -58,6 +62,104 @@ _CUT = r"[;|\t\r\n]"
 _FORMULA = re.compile(rf"\A'*(?!{_PLAIN}\Z)[{_SIGNS}\t\r]|(?<={_CUT})'*(?!{_PLAIN}(?:{_CUT}|\Z))[{_SIGNS}]")
 
 
+def plain_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table as drafts and fits both take it, whatever program made the frame.
+
+    Names are text. Bytes are UTF-8 text. Blank text is a missing value. Arrow's columns are pandas' own.
+    Categories are text, numbers or true/false. DataError names a column with other bytes.
+
+    Examples
+    --------
+    >>> plain_table(pd.DataFrame({5: [b"F", b"M"], 1.5: [" ", "x"]})).to_dict("list")
+    {'5': ['F', 'M'], '1.5': [None, 'x']}
+    """
+    columns = [_plain_column(str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
+    made = dict(enumerate(columns))
+    return pd.DataFrame(made, index=frame.index).set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def _plain_column(name: str, values: pd.Series) -> pd.Series:
+    if isinstance(values.dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        # which would make floats of whole numbers with missing values
+        whole = {kind: pd.Int64Dtype() for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())}
+        own = pa.array(values.array).to_pandas(types_mapper=whole.get)
+        values = own.set_axis(values.index)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        old = list(values.cat.categories)
+        new = [_plain_cell(name, word) for word in old]
+        new = [word.strip() if isinstance(word, str) else word for word in new]
+        if new == old:
+            return values
+        if None not in new and len({*new}) == len(new):
+            return values.cat.rename_categories(new)
+        return values.map(dict(zip(old, new, strict=True)), na_action="ignore").astype(object)
+    if values.dtype != object and not isinstance(values.dtype, pd.StringDtype):
+        return values
+    cells = values.to_numpy(dtype=object)
+    odd = [isinstance(cell, bytes) or (isinstance(cell, str) and not cell.strip()) for cell in cells]
+    if not any(odd):
+        return values
+    made = cells.copy()
+    made[odd] = [_plain_cell(name, cell) for cell in cells[odd]]
+    return pd.Series(made, index=values.index, dtype=object)
+
+
+#: kinds of cells that are told from their text by whoever reads them
+_KNOWN = (str, bool, int, float, Decimal, np.generic)
+
+
+def _plain_cell(name: str, cell: Any) -> Any:
+    if isinstance(cell, bytes):
+        try:
+            cell = cell.decode()
+        except UnicodeDecodeError:
+            raise of_records(
+                f"column {name!r} holds bytes that are not UTF-8. Read the file with its encoding, such as "
+                "pandas.read_sas(path, encoding='latin-1')"
+            ) from None
+    elif not isinstance(cell, _KNOWN):
+        cell = str(cell)
+    return None if isinstance(cell, str) and not cell.strip() else cell
+
+
+# of these, equal values of one type read alike; of others (decimals, times) those that are written alike do
+_PLAIN = (str, int, float, np.generic)
+
+
+def distinct_cells(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
+    """Distinct cells, without NumPy scalars, and the place of each row's among them, -1 for a missing value.
+
+    Cells of different types stay distinct: ``True == 1``, and one must not decide how the other is read.
+    """
+    cells = values.astype(object).to_numpy()
+    uniques: list[Any] = []
+    codes = np.full(len(cells), -1, dtype=np.intp)
+    present = np.flatnonzero(pd.notna(cells))
+    types = [type(cell) for cell in cells[present]]
+    kinds = dict.fromkeys(types)
+    for kind in kinds:
+        rows = present if len(kinds) == 1 else present[[other is kind for other in types]]
+        part = cells[rows]
+        keys = part if issubclass(kind, _PLAIN) else np.array([repr(cell) for cell in part], dtype=object)
+        found, _ = pd.factorize(keys)
+        codes[rows] = found + len(uniques)
+        firsts = np.unique(found, return_index=True)[1]
+        uniques += [cell.item() if isinstance(cell, np.generic) else cell for cell in part[firsts]]
+    return codes, uniques
+
+
+def spoken(value: Any) -> str:
+    """A cell as text, by which text and numbers are compared: 1.0 is ``1``, and True is ``true``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    return text.lower() if text in ("True", "False", "TRUE", "FALSE") else text
+
+
 def number(word: str) -> float | None:
     """Return the number that a cell writes in ASCII digits, None where it writes none or a code.
 
@@ -94,12 +196,8 @@ class TextCells:
     @classmethod
     def _without(cls, values: pd.Series, missing_words: set[str]) -> TextCells:
         absent = {"", *missing_words}
-        cells = values.astype(object)
-        try:
-            codes, distinct = pd.factorize(cells)
-        except TypeError:  # lists in cells
-            codes, distinct = pd.factorize(cells.map(str, na_action="ignore"))
-        words = [str(word).strip() for word in distinct]
+        codes, distinct = distinct_cells(values)
+        words = [spoken(cell) if isinstance(cell, float) else str(cell).strip() for cell in distinct]
         kept = pd.Series([None if word in absent else word for word in words] + [None], dtype=object)
         text = pd.Series(kept.to_numpy()[codes], index=values.index, dtype=object)  # code -1: missing
         return cls({str(word): int(n) for word, n in text.value_counts().items()}, text)

@@ -1,8 +1,8 @@
-"""Make a frame fit its schema: check columns, make dtypes canonical, clip numbers to public bounds.
+"""Make a frame fit its schema: check columns, make dtypes canonical, bring numbers to bounds and steps.
 
-The result has exactly the declared columns, dtypes and values, and later code relies on that. Clipping each
-record by public bounds changes neighbouring tables record by record, so it costs nothing. The *count* of
-clipped values is private (sensitivity 1 a column) and confidential.
+The result has exactly the declared columns, dtypes and values, and later code relies on that. Clipping and
+rounding each record by public facts changes neighbouring tables record by record, so it costs nothing. The
+*count* of clipped values is private (sensitivity 1 a column) and confidential.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few, given_twice
 from dpsynth.errors import DataError, of_records
-from dpsynth.table.cells import unescape
+from dpsynth.table.cells import distinct_cells, plain_table, spoken, unescape
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.csv_cells import csv_line
 from dpsynth.table.csv_format import CsvFile
@@ -49,9 +50,9 @@ def conform_columns(
 ) -> Conformed:
     """Check, convert and clip the columns of ``frame``, see :meth:`dpsynth.table.schema.Schema.conform`.
 
-    ``ignored`` are others that it may have. None: any.
+    ``ignored`` are others that it may have. None: any. With ``clip``, numbers are on their declared steps.
     """
-    frame = _named(columns, frame)
+    frame = _named(columns, plain_table(frame))
     _check_names([column.name for column in columns], frame, ignored)
     series: dict[str, pd.Series] = {}
     clipped: dict[str, int] = {}
@@ -68,7 +69,7 @@ def conform_columns(
         if column.is_numeric:
             series[column.name], clipped[column.name] = _clipped(column, series[column.name])
     found = pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
-    return Conformed(found, clipped)
+    return Conformed(round_frame(columns, found) if clip else found, clipped)
 
 
 def _clipped(column: Column, values: pd.Series) -> tuple[pd.Series, int]:
@@ -83,7 +84,7 @@ def _clipped(column: Column, values: pd.Series) -> tuple[pd.Series, int]:
 
 
 def round_frame(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
-    """Round the numbers of a conformed frame to their declared steps, as encoding records does.
+    """Round the numbers of a frame in canonical dtypes to their declared steps.
 
     Columns without a step stay as they are. The given frame is not changed.
     """
@@ -140,7 +141,7 @@ def _together(problems: Sequence[str]) -> str:
 
 def _checked(column: Column, given: pd.Series, missing_words: Sequence[str]) -> pd.Series:
     """The column in its dtype, or _BadCells."""
-    values = _without((*missing_words, *map(_spoken, column.missing_codes)), column, given)
+    values = _without((*missing_words, *map(spoken, column.missing_codes)), column, given)
     present = values.notna().to_numpy()
     if not column.missing and not present.all():
         raise _BadCells(column, ~present, None, "is missing, and the schema does not allow that")
@@ -155,13 +156,13 @@ def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Seri
     A number counts by its value, however it is written. A reader decides from all cells whether a column is
     numbers or text, and one record must not decide how the others are read.
     """
-    absent = set(words) - {_spoken(value) for value in (*column.categories, *column.special)}
+    absent = set(words) - {spoken(value) for value in (*column.categories, *column.special)}
     if not absent or pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
     numbers = {number for word in absent if (number := _as_number(word)) is not None} - {*column.special}
-    codes, uniques = _distinct(values)
+    codes, uniques = distinct_cells(values)
     said = [
-        (value.strip() if isinstance(value, str) else _spoken(value)) in absent
+        (value.strip() if isinstance(value, str) else spoken(value)) in absent
         or (column.is_numeric and _as_number(value) in numbers)
         for value in uniques
     ]
@@ -237,8 +238,8 @@ def date_numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
     """Numbers of dates as a table writes them, in the bounds' unit, NaN where there is none."""
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return series_moments(values, column.kind)
-    codes, uniques = _distinct(values)
-    texts = pd.Series([_spoken(cell).strip() for cell in uniques], dtype=object)
+    codes, uniques = distinct_cells(values)
+    texts = pd.Series([spoken(cell).strip() for cell in uniques], dtype=object)
     return np.append(text_moments(texts, column.kind, column.format), np.nan)[codes]
 
 
@@ -249,7 +250,7 @@ def _refuse(column: Column, bad: NDArray[np.bool_], values: pd.Series, why: str)
 
 def _categories(column: Column, values: pd.Series) -> np.ndarray:
     """Return the column as an object array of declared categories, None where missing, or raise _BadCells."""
-    codes, uniques = _distinct(values)
+    codes, uniques = distinct_cells(values)
     words = {*column.categories} if isinstance(column.categories[0], str) else set()
     # Most words are a category as they stand, and there may be 300,000 of them.
     match = _Matcher.of(column)
@@ -260,32 +261,6 @@ def _categories(column: Column, values: pd.Series) -> np.ndarray:
         why = f"is not one of the declared categories {few(map(repr, column.categories))}"
         raise _BadCells(column, unknown, uniques[codes[int(np.argmax(unknown))]], why)
     return matched
-
-
-# of these, equal values of one type read alike; of others (decimals, times) those that are written alike do
-_PLAIN = (str, int, float, np.generic)
-
-
-def _distinct(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
-    """Distinct cells, without NumPy scalars, and the place of each row's among them, -1 for a missing value.
-
-    Cells of different types stay distinct: ``True == 1``, and one must not decide how the other is read.
-    """
-    cells = values.astype(object).to_numpy()
-    uniques: list[Any] = []
-    codes = np.full(len(cells), -1, dtype=np.intp)
-    present = np.flatnonzero(pd.notna(cells))
-    types = [type(cell) for cell in cells[present]]
-    kinds = dict.fromkeys(types)
-    for kind in kinds:
-        rows = present if len(kinds) == 1 else present[[other is kind for other in types]]
-        part = cells[rows]
-        keys = part if issubclass(kind, _PLAIN) else np.array([repr(cell) for cell in part], dtype=object)
-        found, _ = pd.factorize(keys)
-        codes[rows] = found + len(uniques)
-        firsts = np.unique(found, return_index=True)[1]
-        uniques += [cell.item() if isinstance(cell, np.generic) else cell for cell in part[firsts]]
-    return codes, uniques
 
 
 @dataclass(frozen=True)
@@ -302,7 +277,7 @@ class _Matcher:
     @classmethod
     def of(cls, column: Column) -> _Matcher:
         equal = {category: category for category in column.categories}
-        return cls(equal, {_spoken(category): category for category in reversed(column.categories)})
+        return cls(equal, {spoken(category): category for category in reversed(column.categories)})
 
     def __call__(self, value: Any) -> Any:
         value = value.strip() if isinstance(value, str) else value
@@ -310,27 +285,18 @@ class _Matcher:
         with contextlib.suppress(TypeError):  # a list in a cell
             if value in self.equal and isinstance(value, bool) == isinstance(first, bool):
                 return self.equal[value]
-        if isinstance(value, str) and not isinstance(first, str | bool):
+        if isinstance(value, str | Decimal) and not isinstance(first, str | bool):
             with contextlib.suppress(ValueError):
                 value = float(value)
-        spoken = _spoken(value)
-        if spoken in self.spoken:
-            return self.spoken[spoken]
+        word = spoken(value)
+        if word in self.spoken:
+            return self.spoken[word]
         if isinstance(value, str) and unescape(value) != value:
             return self(unescape(value))  # our own CSV files keep spreadsheets from running formulas
-        flag = _FLAGS.get(spoken.lower())
+        flag = _FLAGS.get(word.lower())
         if flag is not None and self.equal.keys() == {False, True}:  # 0 and 1 equal these
             return self.equal[flag]
         return None
 
 
 _FLAGS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-
-
-def _spoken(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    text = str(value)
-    return text.lower() if text in ("True", "False", "TRUE", "FALSE") else text

@@ -184,6 +184,8 @@ def _text_fields(
         return {**fields, "missing": bool(cells.text.isna().any() or cells.absent)}
     shape = cells.shape()
     if shape == "dates" and outcome != said.column and (dates := _written_dates(said, cells)):
+        for word, times in cells.absent.items():
+            said.note(f"the word {word!r} is taken as missing", _cells(times))
         return {**dates, "missing": bool(cells.text.isna().any() or cells.absent)}
     if shape is not None and not kept:
         raise LeftOut(f"holds {shape}. {_ADVICE[shape]}", f"such as {next(iter(cells.others))!r}")

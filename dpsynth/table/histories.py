@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pandas.util import hash_array
 
 from dpsynth.errors import DataError, of_records
+from dpsynth.table.cells import plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.identity import identities
 from dpsynth.table.patient_files import places, without_value
@@ -149,6 +150,7 @@ def unused_rows(frame: pd.DataFrame, schema: PatientSchema) -> dict[str, int]:
 
 def _in_time(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, NDArray[np.int64], Floats]:
     """The conformed rows, the number of each one's patient, and what orders them."""
+    frame = plain_table(frame)
     patient = units_of(frame, schema)
     order = _column(frame, schema.order, _ORDERS)
     _refuse_missing(without_value(order, schema.missing_words), schema.order, _ORDERS)

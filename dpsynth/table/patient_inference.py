@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
-from dpsynth.table.cells import TextCells
+from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.conform import date_numbers
 from dpsynth.table.drafting import LeftOut, Remark, Remarks, draft_column, is_text
@@ -85,7 +85,8 @@ def infer_patient_schema(
     >>> schema.unit, schema.order, schema.most, schema.per_patient
     ('patient_id', 'day', 2, ('sex',))
     """
-    given = {"": tables} if isinstance(tables, pd.DataFrame) else dict(tables)
+    by_file = {"": tables} if isinstance(tables, pd.DataFrame) else tables
+    given = {file: plain_table(frame) for file, frame in by_file.items()}
     drop, keep, missing_words = tuple(drop), tuple(keep), tuple(missing_words)
     known = {str(column): None for frame in given.values() for column in frame.columns}
     asked = {"drop": drop, "keep": keep, "unit": (unit,) if unit else (), "order": (order,) if order else ()}

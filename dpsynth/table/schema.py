@@ -21,6 +21,7 @@ from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
+from dpsynth.table.cells import plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
@@ -271,10 +272,11 @@ class Schema(BaseModel):
         return type(self)(**{**fields, **changes})
 
     def conform(self, frame: pd.DataFrame) -> Conformed:
-        """Check a frame against the schema, bring it to canonical dtypes and clip it to the bounds.
+        """Check a frame against the schema, bring it to canonical dtypes, bounds and steps.
 
-        Values are not rounded to ``step``: that happens where records are encoded. Derived columns that the
-        frame lacks are computed. Those that it has are taken as they are.
+        Numbers are clipped to the bounds and rounded to ``step``, so that a declared decimal 6.1 is not
+        6.0996. Derived columns that the frame lacks are computed. Those that it has are taken as they are.
+        Names of columns are read as text.
 
         Parameters
         ----------
@@ -313,6 +315,7 @@ class Schema(BaseModel):
 
     def conform_modelled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Do what :meth:`conform` does, with the modelled columns alone, and return the frame."""
+        frame = plain_table(frame)
         own = self.read_names(frame.columns)
         read = {column.name for column, of in self.readings if {*of.inputs} <= {*own}} - {*own}
         plain = tuple(
@@ -324,7 +327,7 @@ class Schema(BaseModel):
         return part.conform(frame[own]).frame[list(self.modelled.names)]
 
     def check(self, frame: pd.DataFrame, *, path: str | Path | CsvFile | None = None) -> pd.DataFrame:
-        """Do what :meth:`conform` does, but leave values outside the bounds as they are.
+        """Do what :meth:`conform` does, but leave values outside the bounds, or off the steps, as they are.
 
         ``path`` is the CSV file the frame was read from. An error then names its line.
         """

@@ -25,7 +25,7 @@ from dpsynth.files.notebook import html_lines
 from dpsynth.files.yaml_text import load_yaml
 from dpsynth.progress import column_bar, shown
 from dpsynth.table import identifiers
-from dpsynth.table.cells import TextCells, number
+from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.conform import date_numbers
 from dpsynth.table.drafting import LeftOut, Remark, Remarks, _said, draft_column, is_text
@@ -216,8 +216,10 @@ def infer_schema(
     left out: patient_id: says whose row or which row it is (keep or --keep takes it)
     """
     names = _names(frame)
-    drop, keep, missing_words = tuple(drop), tuple(keep), tuple(missing_words)
-    for option, given in (("drop", drop), ("keep", keep), ("outcome", (outcome,) if outcome else ())):
+    frame = plain_table(frame)
+    drop, keep, missing_words = tuple(map(str, drop)), tuple(map(str, keep)), tuple(missing_words)
+    outcome = None if outcome is None else str(outcome)
+    for option, given in (("drop", drop), ("keep", keep), ("outcome", () if outcome is None else (outcome,))):
         for column in given:
             if column not in names:
                 raise DataError(f"{option} {column!r} is not a column of the table ({few(names)})")
@@ -267,8 +269,9 @@ def draft_columns(
     codes = [code for word in missing_words if (code := number(word)) is not None]
     chosen = {str(n): _measured(frame.iloc[:, i], codes) for i, n in enumerate(frame.columns)}
     cells = {n: TextCells.of(values, missing_words) for n, values in chosen.items() if is_text(values)}
-    # a word that number columns use for "no value" means the same in the text columns beside them
-    absent = {word for read in cells.values() if read.is_numeric for word in read.absent}
+    # a word that columns of numbers or dates use for "no value" means the same in text columns beside them
+    measured = [read for read in cells.values() if read.is_numeric or read.shape() == "dates"]
+    absent = {word for read in measured for word in read.absent}
     columns: list[Column] = []
     remarks: list[Remark] = []
     with shown(progress, column_bar) as tell:
