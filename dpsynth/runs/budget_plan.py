@@ -41,6 +41,7 @@ from dpsynth.synthesis.studies import cautions, check_widening, smallest_subgrou
 from dpsynth.table.marginals import default_cells
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema, require_reviewed
+from dpsynth.table.schema_inference import check_described
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -99,8 +100,7 @@ def plan(
     >>> found.which_epsilon
     '1 is the smallest of 0.5, 1, 3 and 10 that is enough.'
     """
-    if not isinstance(schema, Schema | PatientSchema):
-        raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
+    check_described(schema)
     given = FitOptions.of(**{**options, "epsilon": epsilon, "delta": delta, "studies": studies})
     unreviewed = require_reviewed(schema, given.accept_unreviewed)
     n = _records(schema, n)

@@ -143,6 +143,17 @@ def check_options(schema: TableSchema, options: FitOptions) -> None:
         raise InputError("shares.studies and shares.visits must add to less than 1")
 
 
+def tell_not_private(options: FitOptions) -> None:
+    """Warn that a fit without noise protects nobody."""
+    if options.epsilon is None:
+        warnings.warn(
+            "epsilon is None: no noise is added, so the model and its samples are not private. Do not share "
+            "them",
+            OwnerWarning,
+            stacklevel=3,
+        )
+
+
 def tell_few_records(
     rows: int, marginals: MarginalsRelease | None, epsilon: float | None, of: str = "rows"
 ) -> None:

@@ -38,6 +38,7 @@ from dpsynth.synthesis.check_inputs import (
     record_provenance,
     records_of,
     tell_few_records,
+    tell_not_private,
     warn_of_flattened,
 )
 from dpsynth.synthesis.coverage import Coverage, simulate_coverage
@@ -47,10 +48,11 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.studies import planned_widening
-from dpsynth.table.io import write_table
+from dpsynth.table.io import memory, write_table
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema, require_reviewed
+from dpsynth.table.schema_inference import check_described
 from dpsynth.table.where import Where, combinations, parse_where
 
 #: one of many tables in a folder
@@ -118,8 +120,10 @@ class DPWGANGP(BaseEstimator):
         Pre-specified regressions, such as ``"logistic: death ~ age + sex"``. Part of the budget
         (``shares.studies``) estimates their effects with valid intervals, see ``estimates_``.
     random_state : int, optional
-        Seed of everything, the noise too. The ledger then says that the result is not private by seed. By
-        default all randomness comes from the operating system.
+        Seed of everything, the noise and later samples too: each call of `sample` gives other records, and
+        the same calls after the same fit give the same ones. A fit with a seed is not private, and its
+        ledger says so. A saved model keeps no seed. By default all randomness comes from the operating
+        system.
 
     Attributes
     ----------
@@ -306,12 +310,10 @@ class DPWGANGP(BaseEstimator):
             nearly flattens some columns.
         """
         options = self.validate()
-        if not isinstance(schema, Schema | PatientSchema):
-            raise InputError(
-                f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}"
-            )
+        check_described(schema)
         unreviewed, budget = require_reviewed(schema, options.accept_unreviewed), Budget.of_fit(budget)
         check_options(schema, options)
+        tell_not_private(options)
         # A second fit reads the same records again, so it adds to the ledger that is there.
         earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
         ledger = earlier if earlier is not None else Ledger()
@@ -428,7 +430,8 @@ class DPWGANGP(BaseEstimator):
             Conditions that every record fulfils: rules such as ``"age >= 65"``, or a mapping. It gives for
             each column a value, a range ``(low, high)``, a list of values, or None for missing.
         random_state : int, optional
-            Seed of the sampling only.
+            Seed of the sampling only. By default a new one of each call follows from the ``random_state`` of
+            the model, if it has one.
 
         Returns
         -------
@@ -441,10 +444,11 @@ class DPWGANGP(BaseEstimator):
         Raises
         ------
         InputError
-            If a condition cannot be read.
+            If a condition cannot be read, or the records would not fit into this computer's memory.
         RejectionError
             If a constraint or condition is nearly impossible under the model, naming it.
         """
+        self._check_room(n_samples, "sample_to(path, n_samples) writes them to a file piece by piece")
         return pd.concat(list(self._blocks(n_samples, where, random_state)), ignore_index=True)
 
     def sample_many(
@@ -545,7 +549,8 @@ class DPWGANGP(BaseEstimator):
         self._check_fitted()
         whole("m", m, 2)
         n = max(round(self.n_), 1) if n_samples is None else n_samples
-        seed = checked_seed(seed)
+        self._check_room(n, "ask for fewer")
+        seed = self._sampling_seed(seed)
         declared = None if study is None else self.model_.study(study)
         if declared is not None and declared.estimates.remarks:
             said = f"study {study!r}, and so these tables: {' '.join(declared.estimates.remarks)}"
@@ -631,7 +636,7 @@ class DPWGANGP(BaseEstimator):
             If a constraint or condition is nearly impossible under the model, naming it.
         """
         self._conditions(n_samples, where)
-        seed = checked_seed(random_state)
+        seed = self._sampling_seed(random_state)
         if partitions is not None:
             whole("partitions", partitions)
 
@@ -656,7 +661,7 @@ class DPWGANGP(BaseEstimator):
     def _blocks(self, n_samples: int, where: Where | None, seed: int | None) -> Iterator[pd.DataFrame]:
         conditions = self._conditions(n_samples, where)
         self.acceptance_ = Acceptance()
-        seed = checked_seed(seed)
+        seed = self._sampling_seed(seed)
         return self.model_.blocks(
             int(n_samples),
             np.random.default_rng(None if seed is None else [_SAMPLING, seed]),
@@ -719,7 +724,7 @@ class DPWGANGP(BaseEstimator):
         """
         self._check_fitted()
         whole("repetitions", repetitions)
-        seed = checked_seed(random_state)
+        seed = self._sampling_seed(random_state)
         return simulate_coverage(self.model_, self.model_.study(name), self.n_, repetitions, seed)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
@@ -803,12 +808,31 @@ class DPWGANGP(BaseEstimator):
             return secure_generator(shared_key())
         return np.random.Generator(np.random.PCG64DXSM([self.random_state, *place]))
 
+    def _sampling_seed(self, given: int | None) -> int | None:
+        """The seed of one call that samples: the caller's, or the next one of a seeded model."""
+        if given is not None or self.random_state is None:
+            return checked_seed(given)
+        self._calls += 1
+        stream = np.random.SeedSequence([_SAMPLING, self.random_state, self._calls])
+        return int(stream.generate_state(1, np.uint64)[0])
+
+    def _check_room(self, n_samples: int, instead: str) -> None:
+        """Refuse more records than memory holds, at eight bytes a cell, before any is drawn."""
+        self._check_fitted()
+        columns = len(self.model_.schema if self.patients_ is None else self.patients_.names)
+        needed, there = 8.0 * whole("n_samples", n_samples, 0) * columns, memory()
+        if needed > there:
+            raise InputError(
+                f"{n_samples:,} samples of {columns} columns need {needed / 1e9:,.0f} GB of memory or more, "
+                f"and this computer has {there / 1e9:,.0f} GB: {instead}"
+            )
+
     def _public_generator(self) -> np.random.Generator:
         """Generator of the initial weights, which a released model may disclose."""
         return np.random.default_rng(shared_key() if self.random_state is None else [self.random_state])
 
     def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
-        self.model_, self.history_ = model, history
+        self.model_, self.history_, self._calls = model, history, 0
         self.ledger_.end_stage()  # what somebody posts now is not covered by what the fit set aside
         return self
 

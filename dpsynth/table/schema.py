@@ -274,9 +274,8 @@ class Schema(BaseModel):
     def conform(self, frame: pd.DataFrame) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes, bounds and steps.
 
-        Numbers are clipped to the bounds and rounded to ``step``, so that a declared decimal 6.1 is not
-        6.0996. Derived columns that the frame lacks are computed. Those that it has are taken as they are.
-        Names of columns are read as text.
+        Numbers are clipped to the bounds and rounded to ``step``. Names of columns are read as text. Derived
+        columns that the frame lacks are computed. Those that it has are taken as they are.
 
         Parameters
         ----------

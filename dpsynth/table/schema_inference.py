@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.checks import few, given_twice
-from dpsynth.errors import DataError, of_records
+from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.files.atomic import write_text
 from dpsynth.files.notebook import html_lines
 from dpsynth.files.yaml_text import load_yaml
@@ -136,6 +136,18 @@ class Draft(Generic[Described]):
         if path is not None:
             write_text(path, text)
         return text
+
+
+def check_described(schema: object) -> None:
+    """Raise InputError if an argument ``schema`` is no schema. Of a draft it says what to do with it."""
+    if isinstance(schema, Draft):
+        raise InputError(
+            "schema must be a Schema, got a Draft, whose fields were read off the records. Write it to a "
+            "file (draft.to_yaml(path)), review it there, and read it (Schema.from_yaml(path)). Or give "
+            "draft.schema with accept_unreviewed=True if only the owner of the records sees the results"
+        )
+    if not isinstance(schema, Schema | PatientSchema):
+        raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
 
 
 def _comment(text: str, mark: str = "") -> list[str]:
