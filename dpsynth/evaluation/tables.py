@@ -22,6 +22,8 @@ from pandas.api.types import is_float_dtype
 from dpsynth.errors import DataError, of_records
 from dpsynth.evaluation.records import Evaluation, Findings, Measure, Part, shown
 from dpsynth.studies.estimates import Estimates
+from dpsynth.table.cells import plain_table
+from dpsynth.table.conform import NotAllowed
 from dpsynth.table.histories import Histories, in_order, levels_of
 from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
@@ -70,6 +72,9 @@ class Tables:
         The rows of each patient by table, in the order of the levels. Empty if ``patients`` is None.
     rows : mapping of str to pandas.DataFrame
         All rows by table, conformed. Empty if ``patients`` is None.
+    left_out : int
+        Number of rows of the synthetic table as it came with a value that the schema does not allow. They are
+        in no other field but ``raw``: another tool's slip in one cell is a finding, and no reason to stop.
     """
 
     synthetic: pd.DataFrame
@@ -81,6 +86,7 @@ class Tables:
     patients: PatientSchema | None = None
     histories: Mapping[str, Histories] = field(default_factory=dict)
     rows: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    left_out: int = 0
 
     @classmethod
     def of(
@@ -109,10 +115,12 @@ class Tables:
         >>> tables.train["age"].tolist(), tables.synthetic["age"].tolist()
         ([30.0, 40.0], [31.0, 99.0])
         """
-        raw = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
+        given = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
+        raw = {name: plain_table(frame) for name, frame in given.items()}
         patients, histories, rows = None, {}, {}
         described = schema.table if isinstance(schema, PatientSchema) else schema
-        frames = raw | {"synthetic": _whole(synthetic, described)}
+        frames = raw | {"synthetic": _allowed(_whole(raw["synthetic"], described), described)}
+        left_out = len(synthetic) - len(frames["synthetic"])
         if isinstance(schema, PatientSchema):
             rows = {name: _rows(name, frame, schema) for name, frame in frames.items()}
             histories = {name: _histories(name, frame, schema) for name, frame in rows.items()}
@@ -129,6 +137,7 @@ class Tables:
             patients,
             histories,
             rows,
+            left_out,
         )
 
     @property
@@ -158,6 +167,21 @@ def _whole(synthetic: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     columns = [column.name for column in schema.columns if column.kind == "integer"]
     floats = [name for name in synthetic.columns if name in columns and is_float_dtype(synthetic[name])]
     return synthetic.assign(**{name: synthetic[name].round() for name in floats})
+
+
+def _allowed(synthetic: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The rows whose values the schema allows, or all if these are fewer than two."""
+    left = synthetic
+    while True:
+        try:
+            schema.conform(left)
+            return left
+        except NotAllowed as problem:
+            left = left[~problem.rows]
+            if len(left) < 2:
+                return synthetic
+        except DataError:  # told later, with the name of the table
+            return synthetic
 
 
 def _conformed(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:

@@ -39,6 +39,17 @@ class Conformed:
     clipped: dict[str, int]
 
 
+class NotAllowed(DataError):
+    """Cells of a frame are not what the schema allows. ``rows`` says in which rows such cells were found.
+
+    Of each column these are the first kind of such cells, so other rows may hold some of another kind.
+    """
+
+    def __init__(self, message: str, rows: NDArray[np.bool_]) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+
 def conform_columns(
     columns: Sequence[Column],
     frame: pd.DataFrame,
@@ -57,14 +68,16 @@ def conform_columns(
     series: dict[str, pd.Series] = {}
     clipped: dict[str, int] = {}
     problems: list[str] = []
+    refused = np.zeros(len(frame), dtype=bool)
     for column in columns:
         try:
             series[column.name] = _checked(column, frame[column.name], missing_words)
         except _BadCells as bad:
             # finding the line of a row reads the file again
             problems.append(bad.told(path) if len(problems) < _MOST_TOLD else "")
+            refused |= bad.bad
     if problems:
-        raise of_records(_together(problems))
+        raise NotAllowed(str(of_records(_together(problems))), refused)
     for column in columns if clip else ():
         if column.is_numeric:
             series[column.name], clipped[column.name] = _clipped(column, series[column.name])

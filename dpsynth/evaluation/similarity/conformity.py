@@ -61,8 +61,14 @@ def values_not_allowed(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity,
     return tuple(_conformity(frame[column.name], column) for column in given)
 
 
-def conformity_measures(raw: pd.DataFrame, schema: Schema) -> Iterator[Measure]:
-    """Yield how many values of a synthetic table, as it came, the schema does not allow, by kind."""
+def conformity_measures(raw: pd.DataFrame, schema: Schema, left_out: int) -> Iterator[Measure]:
+    """Yield how many values of a synthetic table, as it came, the schema does not allow, by kind.
+
+    ``left_out``: the number of rows that no comparison reads, since they hold such a value that cannot be
+    clipped or rounded.
+    """
+    what = "synthetic rows with a value that the schema does not allow. No comparison reads them"
+    yield Measure(GROUP, "rows_left_out", left_out, False, what)
     counts = values_not_allowed(raw, schema)
     for kind, what in _KINDS.items():
         bad = {entry.column: getattr(entry, kind) for entry in counts if getattr(entry, kind)}

@@ -77,7 +77,7 @@ def similarity(
     measures += told.measures
     measures += _coverage(synthetic, train, test, schema)
     measures += _per_column(columns)
-    measures += conformity_measures(tables.raw["synthetic"], tables.raw_schema)
+    measures += conformity_measures(tables.raw["synthetic"], tables.raw_schema, tables.left_out)
     # suggestions are about rows: if patients have several, about these (see trajectories)
     asked = suggested(schema) if tables.patients is None else ()
     count = partial(count_rules, schema, rules=settings.rules(schema), suggestions=asked)

@@ -73,6 +73,7 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     similarity.associations,
     similarity.constraints,
     similarity.finer_than_declared,
+    similarity.not_allowed,
     trajectories.whole_patients,
     trajectories.over_time,
     trajectories.rows_and_gaps,

@@ -346,3 +346,28 @@ def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
 def _first(faults: Sequence[str]) -> str:
     more = len(faults) - _NAMED
     return ". ".join(faults[:_NAMED]) + (f". And {more} more" if more > 0 else "")
+
+
+#: part of the synthetic rows that a comparison leaves out, above which the table cannot be used as it is
+_MANY_LEFT_OUT = 0.01
+
+
+def not_allowed(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Does the synthetic table hold values that the schema does not allow, and that cannot be compared?"""
+    kept = get(evaluation, "synthetic_rows") or get(evaluation, "synthetic_records")
+    left = get(evaluation, "rows_left_out")
+    if left is None or kept is None or not number_of(left):
+        return
+    kinds = [get(evaluation, f"values_{kind}") for kind in ("undeclared", "missing")]
+    found = [measure for measure in kinds if measure is not None and number_of(measure)]
+    said = ", and ".join(
+        f"{shown(measure.value)} {measure.detail.removeprefix('synthetic ')}" for measure in found
+    )
+    hold = "row holds" if number_of(left) == 1 else "rows hold"
+    sentence = f"{shown(left.value)} synthetic {hold} values that the schema does not allow"
+    sentence += f" ({said})" if said else ""
+    sentence += (
+        ". No comparison reads these rows. Correct the table, or declare the values if they are possible."
+    )
+    many = number_of(left) > _MANY_LEFT_OUT * (number_of(left) + number_of(kept))
+    yield Verdict("not_allowed", "bad" if many else "caution", sentence, *basis([left, *found]))

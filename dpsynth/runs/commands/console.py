@@ -183,4 +183,6 @@ def read_named(path: Path, schema: TableSchema, csv_format: CsvFormat) -> pd.Dat
     try:
         return read_rows(path, schema, csv_format)
     except DataError as problem:
-        raise problem if str(path) in str(problem) else DataError(f"{path}: {problem}") from None
+        if str(path) not in str(problem):
+            problem.args = (f"{path}: {problem}",)
+        raise

@@ -22,6 +22,8 @@ from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 from dpsynth.runs.commands.run import end_of, judgement
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dpsynth.evaluation.records import Evaluation
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.reporting import Origin
@@ -117,7 +119,7 @@ def evaluate_table(
         settings = EvaluateConfig.of(**asked, outcome=outcome)
         settings.check(known.levels)
         start = time.perf_counter()
-        made, real = read_named(synthetic, known, CsvFormat()), read_named(train, known, csv_format)
+        made, real = _made(synthetic, known), read_named(train, known, csv_format)
         held_out = None if test is None else read_named(test, known, csv_format)
         loaded = time.perf_counter()
         with progress.stage_bar() as stages:
@@ -147,6 +149,19 @@ def evaluate_table(
         if out is not None:
             _write(out, report, force=force)
     _show(result, out, as_json=as_json)
+
+
+def _made(path: Path, schema: TableSchema) -> pd.DataFrame:
+    """The synthetic table. It stays as its file has it if the schema does not allow a cell: a finding."""
+    from dpsynth.table.conform import NotAllowed
+    from dpsynth.table.io import read_cells
+
+    try:
+        return read_named(path, schema, CsvFormat())
+    except NotAllowed:
+        if path.is_dir():
+            raise
+        return read_cells(path, schema.columns, CsvFormat())[0]
 
 
 def _again(run: Path, asked: dict[str, object], *, force: bool, as_json: bool) -> None:
