@@ -30,9 +30,6 @@ from sklearn.metrics import roc_auc_score
 import dpsynth
 from benchmarks.peers.tables import split
 from dpsynth.accounting import EpsilonTarget, calibrate_training
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
-from dpsynth.evaluation.similarity.discriminator import discriminate
 from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
 from dpsynth.evaluation.utility.outcomes import known_outcomes
 from dpsynth.mechanism import Domain, Plan, gradient_bounds
@@ -52,7 +49,7 @@ NUMBER = re.compile(r"[+-]?\d+\.\d+|\de-\d+|[\d,]+(?= MB)|\d(?= of \d seeds)")
 TABLES, EPSILON, STEPS = ("flchain", "support2"), 3.0, 500
 WIDTHS, BATCHES = (16, 32, 64, 128), ("208", "quarter", "full")
 RATES, CLIPS = (1e-2, 3e-3), (1.0, 3.0, 6.0)
-TUNED_ON, JUDGED_ON, JUDGED = (100, 101, 102), (0, 1, 2), 2000
+TUNED_ON, JUDGED_ON = (100, 101, 102), (0, 1, 2)
 #: critic steps after which noise and signal are read, and the start and length of the runs that are compared
 READ_AT, START_AT, APART = (0, 100, 300), 100, 100
 #: batches and widths of which steps are timed, and those of which noise is read, with a critic
@@ -264,7 +261,7 @@ def real(table: str) -> dict[str, Any]:
 
 
 def fit(key: str, table: str, seed: int, rate: float, clip: float | None) -> dict[str, Any]:
-    """Measures of one synthetic table of the WGAN alone, defined as in `dpsynth.evaluate`."""
+    """Utility of one synthetic table of the WGAN alone."""
     arm, (train, _), rng = ARMS[key], split(table), np.random.default_rng(0)
     settings = TrainingSettings(clip_norm=clip, critic_learning_rate=rate)
     options = {"training": settings, "noise_shape": arm.shape, "shares": dpsynth.Shares(marginals=0.1)}
@@ -272,13 +269,7 @@ def fit(key: str, table: str, seed: int, rate: float, clip: float | None) -> dic
     with parts_of(arm.bounds, arm.step):
         model = dpsynth.DPWGANGP(None if key == "none" else EPSILON, base_model="none", **options)
         made = model.fit(train.frame, schema=train.schema).sample(len(train.frame), random_state=seed)
-    found = {"auc": mean_auc(made, table, rng)}
-    if seed in TUNED_ON:
-        return found
-    some = [f.iloc[rng.permutation(len(f))[:JUDGED]] for f in (train.frame, made)]
-    near = adversarial_accuracy(*(distance_features(f, train.schema) for f in some))
-    told = discriminate(*some, train.schema, rng=rng)
-    return found | {"nn": float(near.aa), "discriminator": told.auc["hist_gradient_boosting"].value}
+    return {"auc": mean_auc(made, table, rng)}
 
 
 def trainer_of(key: str, table: str, batch: str, width: int, steps: int) -> training.Trainer:
@@ -364,7 +355,7 @@ def table_of(found: Results) -> str:
     """Rows of the one table: one for each arm and data set."""
     rows = []
     for table, (key, arm) in product(TABLES, ARMS.items()):
-        setting, distances, utility, costs = "", [""] * 3, [""] * 3, [""] * 3
+        setting, distances, utility, costs = "", [""] * 3, "", [""] * 3
         if key in COMPARED:
             full, small = (found.noise(key, table, batch, 32) for batch in ("full", "208"))
             far = (f"{found.far(key, table, batch):.2f}" for batch in ("full", "208"))
@@ -372,15 +363,15 @@ def table_of(found: Results) -> str:
             distances = [stds, f"{full['ratio']:.2f}, {small['ratio']:.2f}", ", ".join(far)]
         if key in FITTED:
             setting = ", ".join(f"{value:g}" for value in found.chosen(key) if value is not None)
-            by_measure = [found.fits(what, key, table) for what in ("auc", "nn", "discriminator")]
-            utility = [f"{np.median(v):.3f} ({min(v):.3f} to {max(v):.3f})" for v in by_measure]
+            aucs = found.fits("auc", key, table)
+            utility = f"{np.median(aucs):.3f} ({min(aucs):.3f} to {max(aucs):.3f})"
         timed = "plain" if key == "none" else key
         if timed in TIMED and table == "support2":
             clocks = [[found.cost(timed, b, 32, c) for c in ("processor", "wall")] for b in ("full", "208")]
             mb = found["memory", "support2", "full", 128, timed]["peak_mb"]
             costs = [f"{used:.2f} ({wall:.2f})" for used, wall in clocks] + [f"{mb:.0f}"]
-        if any((*distances, *utility, *costs)):
-            rows.append(f"| {' | '.join([table, arm.name, setting, *distances, *utility, *costs])} |\n")
+        if any((*distances, utility, *costs)):
+            rows.append(f"| {' | '.join([table, arm.name, setting, *distances, utility, *costs])} |\n")
     return "".join(rows)
 
 

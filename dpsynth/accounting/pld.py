@@ -312,16 +312,17 @@ def _tails(form: NormalForm, interval: float) -> tuple[Tail, ...]:
 def _rounding(form: NormalForm, interval: float, side: str) -> float:
     """Bound, to first order, what rounding may take from any divergence of a composed loss.
 
-    Divergences of one application are right to a few units of the largest loss (a difference of exponentials
-    of it), and so are sums of ``n`` losses, ``n`` times: replace one distribution after the other. A Fourier
-    transform over N points moves each of its values by at most ``c log2 N`` units if the masses sum to 1. The
-    power n of the transform X then errs by ``n |X|^(n - 1)`` times that, and by 7 n + 80 units of its own.
-    Parseval turns the root of the sum of squares into that of the masses, and Cauchy and Schwarz bound a sum
-    over N masses. Of a product of two transforms the error is at most that of the wider loss.
+    Divergences of one application are right to a few units, times the largest loss: they are a difference of
+    exponentials of it. Replacing one distribution after the other, n applications err by at most n times as
+    much. A Fourier transform over N points moves each of its values by at most ``c log2 N`` units if the
+    masses sum to 1. The power n of the transform X then errs by ``n |X|^(n - 1)`` times that, and by 7 n + 80
+    units of its own. Parseval turns the root of the sum of squares into that of the masses. Cauchy and
+    Schwarz bound a sum over N masses. A product of two transforms errs at most as that of the wider loss.
     """
     from scipy import fft
 
-    of_divergences, of_masses, norms = 0.0, 0.0, []
+    of_divergences, of_masses = 0.0, 0.0
+    norms: list[float] = []
     size = len(getattr(_composed(form, interval), side).to_dense_pmf()._probs)
     for atom, count in _all_atoms(form):
         single = getattr(_repeated(atom, 1, interval), side).to_dense_pmf()

@@ -34,11 +34,11 @@ _LARGEST_LEVEL = 1e12
 class Profile:
     """Composed privacy cost of events.
 
-    All results are upper bounds. What floating-point numbers and transforms may take from them is added, by a
-    proved bound (:func:`dpsynth.accounting.pld._rounding`). Below ``delta = 1e-12``, and below that bound,
-    epsilon of a numerically composed profile is infinite unless the loss is bounded. Unsampled Gaussians
-    alone are exact to the last digits at any delta. A number
-    out of range or NaN raises InputError. An event that cannot be accounted for raises PrivacyError.
+    All results are upper bounds. A proved bound of what rounding may take from them is added
+    (:func:`dpsynth.accounting.pld._rounding`). Below it, and below ``delta = 1e-12``, epsilon of a
+    numerically composed profile is infinite unless the loss is bounded. Unsampled Gaussians alone are exact
+    to the last digits at any delta. A number out of range or NaN raises InputError. An event that cannot be
+    accounted for raises PrivacyError.
 
     Parameters
     ----------

@@ -120,10 +120,9 @@ class DPWGANGP(BaseEstimator):
         Pre-specified regressions, such as ``"logistic: death ~ age + sex"``. Part of the budget
         (``shares.studies``) estimates their effects with valid intervals, see ``estimates_``.
     random_state : int, optional
-        Seed of everything, the noise and later samples too: each call of `sample` gives other records, and
-        the same calls after the same fit give the same ones. A fit with a seed is not private, and its
-        ledger says so. A saved model keeps no seed. By default all randomness comes from the operating
-        system.
+        Seed of everything, the noise and later samples too. Each call of `sample` gives other records. The
+        same calls after the same fit give the same ones. A fit with a seed is not private, and its ledger
+        says so. A saved model keeps no seed. By default all randomness comes from the operating system.
 
     Attributes
     ----------

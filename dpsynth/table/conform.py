@@ -42,7 +42,7 @@ class Conformed:
 class NotAllowed(DataError):
     """Cells of a frame are not what the schema allows. ``rows`` says in which rows such cells were found.
 
-    Of each column these are the first kind of such cells, so other rows may hold some of another kind.
+    They are the first kind of such cells in each column, so other rows may hold some of another kind.
     """
 
     def __init__(self, message: str, rows: NDArray[np.bool_]) -> None:

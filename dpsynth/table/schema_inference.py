@@ -139,7 +139,7 @@ class Draft(Generic[Described]):
 
 
 def check_described(schema: object) -> None:
-    """Raise InputError if an argument ``schema`` is no schema. Of a draft it says what to do with it."""
+    """Raise InputError if an argument ``schema`` is no schema, and say what to do with a draft."""
     if isinstance(schema, Draft):
         raise InputError(
             "schema must be a Schema, got a Draft, whose fields were read off the records. Write it to a "

@@ -1,4 +1,4 @@
-"""What a user of Python asks of the estimator: seeds, sizes, a draft for a schema, and a fit without noise."""
+"""What users of Python meet: seeds, sizes, a draft in place of a schema, and a fit without noise."""
 
 import time
 
