@@ -56,6 +56,7 @@ def test_every_number_of_real_records_is_internal(result: Evaluation) -> None:
         "outcome_constant_synthetic",
         "missing_rate_synthetic[crea]",
         "values_off_step",
+        "rows_left_out",
         "values_outside",
         "values_undeclared",
         "values_missing",

@@ -116,6 +116,7 @@ def test_what_is_released_needs_no_real_record() -> None:
         "missing_rate_synthetic[lab]",
         "missing_rate_synthetic[site]",
         "values_off_step",
+        "rows_left_out",
         "values_outside",
         "values_undeclared",
         "values_missing",
