@@ -73,9 +73,12 @@ def plain_table(frame: pd.DataFrame) -> pd.DataFrame:
     >>> plain_table(pd.DataFrame({5: [b"F", b"M"], 1.5: [" ", "x"]})).to_dict("list")
     {'5': ['F', 'M'], '1.5': [None, 'x']}
     """
-    columns = [_plain_column(str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
-    made = dict(enumerate(columns))
-    return pd.DataFrame(made, index=frame.index).set_axis([str(name) for name in frame.columns], axis=1)
+    names = [str(name) for name in frame.columns]
+    given = [frame.iloc[:, i] for i in range(len(names))]
+    made = [_plain_column(*column) for column in zip(names, given, strict=True)]
+    if any(new is not old for new, old in zip(made, given, strict=True)):
+        frame = pd.DataFrame(dict(enumerate(made)), index=frame.index)
+    return frame if list(frame.columns) == names else frame.set_axis(names, axis=1)
 
 
 def _plain_column(name: str, values: pd.Series) -> pd.Series:

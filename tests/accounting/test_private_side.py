@@ -187,3 +187,34 @@ def test_sums_over_a_long_grid():
         exact = math.fsum((mass[place + 1 :] * -np.expm1(level - losses[place + 1 :])).tolist())
         assert tail.deltas(np.array([level]))[0] >= exact
         assert tail.exceedance(level) >= math.fsum(mass[place + 1 :].tolist())
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(z=st.floats(0.2, 20.0), q=st.floats(1e-4, 0.999), part=st.floats(-0.95, 0.95))
+def test_divergences_of_one_application_are_right_to_few_units(z, q, part):
+    """Catches a divergence that cancels: the bound of all rounding takes its error as few units."""
+    largest = float(np.logaddexp(math.log1p(-q), math.log(q) + (2 * (1 + 9.7 * z) - 1) / (2 * z * z)))
+    with mpmath.workdps(40):
+        z_, q_ = mpmath.mpf(z), mpmath.mpf(q)
+
+        def of(epsilon, atom):
+            e = mpmath.mpf(epsilon)
+            if isinstance(atom, GaussianAtom):
+                if mpmath.exp(e) <= 1 - q_:
+                    return 1 - mpmath.exp(e)
+                x, other = z_**2 * mpmath.log(1 + (mpmath.exp(e) - 1) / q_) + mpmath.mpf(1) / 2, 0
+            else:
+                half = abs(e) / 2
+                inner = (1 - q_) * mpmath.sinh(half) * mpmath.exp(1 / (2 * z_**2)) / q_
+                x, other = mpmath.sign(e) * z_**2 * (half + mpmath.asinh(inner)), -1
+
+            def beyond(mean):
+                return (1 - q_) * mpmath.ncdf(-x / z_) + q_ * mpmath.ncdf((mean - x) / z_)
+
+            return beyond(1) - mpmath.exp(e) * beyond(other)
+
+        for atom in (GaussianAtom(z, q), ReplacedGaussianAtom(z, q)):
+            epsilon = part * largest
+            error = abs(float(atom.deltas(np.array([epsilon]))[0] - of(epsilon, atom)))
+            assert error <= 2.0**-53 * (16 + 8 * largest)
