@@ -1,105 +1,274 @@
-"""How often is memorisation reported in tables that cannot have it?
+"""How often does a page raise an alarm about a table that remembers nobody, and about one that does?
 
-    python benchmarks/false_alarms.py [--tables 100] [--rows 285]
+    python benchmarks/false_alarms.py [--pages 600] [--copies 10] [--only SHAPE]
 
-Training and held-out records are random records of one public table, without a record in both. The synthetic
-table is independent of both: fresh records of the same public table, or a sample of a model that was fitted
-at epsilon = 3 to 300 other records. Counted are the verdicts of the report's rule, and tables of which one
-sign's own 95 % interval lies above chance. Seeds are 0, 1, 2 and so on. Then the same for tables that are not
-independent: halves of breast_cancer (7 columns), fitted at epsilon = 3.
+*Strangers*: training and held-out records are fresh samples of one population. The synthetic table is made of
+a third sample: fresh records, records drawn with replacement, single columns shuffled, or a few prototypes
+repeated. So it is independent of which records trained. Counted are pages with an alarm: a finding of caution
+or bad about memorisation or about an attack that passed its bound, whatever the sign. The bounds are those of
+a ledger of a random epsilon. One page in four is judged without held-out records, too.
+
+*Copies*: training records as they are, one in twenty of them among fresh records, and their rare values in
+fresh records. Counted are pages that open red.
+
+Seeds are 0, 1, 2 and so on. No page is drawn.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-import dpsynth
+from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.attacks.synthetic.risk import Proved
+from dpsynth.attacks.synthetic.suite import Effort, attack_tables, attempts
+from dpsynth.attacks.synthetic.words import verdict as in_words
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.report.verdicts.privacy import memory
-from dpsynth.table.schema import Schema
+from dpsynth.report.verdicts.privacy import judge_attempts
+from dpsynth.report.verdicts.rules import judge
+from dpsynth.report.verdicts.verdict import Verdict
+from dpsynth.table.schema import Column, Schema
 
-DATASETS = ("randhie", "flchain", "diabetes130")
-MEANS = ("radius", "texture", "smoothness", "concavity", "symmetry")
-#: signs, with their level by chance
-CHANCE = {
-    "copies_excess": 0.0,
-    "dcr_closer_to_train": 0.5,
-    "membership_auc": 0.5,
-    "membership_auc_calibrated": 0.5,
-    "privacy_loss": 0.0,
-}
-Maker = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]  # from training and fresh records
+#: of the attacks: less than a run takes, for 600 pages
+EFFORT = Effort(descriptions=100, counted=5_000, targets=300, work=1e8)
+
+Population = Callable[[int, np.random.Generator], pd.DataFrame]
 
 
-def counted(schema: Schema, real: pd.DataFrame, make: Maker, rows: int, tables: int) -> Counter[str]:
-    """Verdicts on so many synthetic tables."""
-    found: Counter[str] = Counter()
-    for seed in range(tables):
-        rng = np.random.default_rng(seed)
-        order = rng.permutation(len(real))
-        train, test, fresh = (
-            real.iloc[order[i * rows : (i + 1) * rows]].reset_index(drop=True) for i in range(3)
-        )
-        compared = Tables.of(make(train, fresh), train=train, test=test, schema=schema)
-        parts = [evaluator(compared, Settings(), rng) for evaluator in (disclosure, neighbours)]
-        measures = tuple(measure for part in parts for measure in part.measures)
-        found.update(verdict.code for verdict in memory(Evaluation(measures, {"level": 0.95})))
-        known = [measure for measure in measures if measure.name in CHANCE and measure.lower is not None]
-        alone = [m.name for m in known if m.lower is not None and m.lower > CHANCE[m.name]]
-        found.update([f"{name} alone" for name in alone] + ["any sign alone"] * bool(alone))
-    return found
+def _choices(name: str, count: int, letter: str = "c") -> Column:
+    return Column(name=name, kind="categorical", categories=tuple(f"{letter}{i}" for i in range(count)))
+
+
+def few_categories(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Four questions of two to five answers: most records coincide with others."""
+    made = {"a": rng.integers(2, size=n), "b": rng.integers(3, size=n), "c": rng.integers(5, size=n)}
+    made["d"] = (made["a"] + rng.integers(2, size=n)) % 2
+    return pd.DataFrame({name: [f"c{code}" for code in codes] for name, codes in made.items()})
+
+
+def numbers(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Five correlated numbers."""
+    common = rng.normal(size=n)
+    return pd.DataFrame({name: np.clip(0.6 * common + 0.8 * rng.normal(size=n), -5, 5) for name in "vwxyz"})
+
+
+def rare_codes(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Age, sex, and a diagnosis of 400 codes, most of them rare."""
+    codes = np.minimum(rng.zipf(1.5, size=n) - 1, 399)
+    age = np.clip(np.rint(40 + 10 * np.log1p(codes) + rng.normal(0, 12, n)), 0, 110)
+    sex = rng.integers(2, size=n)
+    return pd.DataFrame({"age": age, "sex": [f"c{s}" for s in sex], "code": [f"c{c}" for c in codes]})
+
+
+def fine_times(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Minute of admission within a year, a cost in cents, and a ward: values that one patient alone has."""
+    minute = np.rint(rng.uniform(0, 525_599, n))
+    cost = np.round(np.clip(rng.lognormal(6, 1.2, n), 0, 99_999), 2)
+    return pd.DataFrame({"minute": minute, "cost": cost, "ward": [f"c{w}" for w in rng.integers(6, size=n)]})
+
+
+def heavy_tails(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Counts with zeros, a skewed concentration with missing values, and a spike at one price."""
+    count = np.minimum(rng.negative_binomial(0.3, 0.05, n), 500).astype(float)
+    level = np.round(np.clip(rng.lognormal(1, 1.5, n), 0, 999), 1)
+    level[rng.random(n) < 0.4] = np.nan
+    price = np.where(rng.random(n) < 0.2, 99.9, np.round(rng.gamma(1.5, 80, n), 1).clip(0, 2000))
+    return pd.DataFrame({"count": count, "level": level, "price": price})
+
+
+def wide(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Thirty numbers on fine scales: thirty columns that may raise an alarm."""
+    common = rng.normal(size=(n, 3))
+    made = common @ rng.normal(size=(3, 30)) * 0.5 + rng.normal(size=(n, 30))
+    return pd.DataFrame({f"x{i}": np.clip(np.round(column, 3), -9, 9) for i, column in enumerate(made.T)})
+
+
+def _integer(name: str, upper: float) -> Column:
+    return Column(name=name, kind="integer", lower=0, upper=upper)
+
+
+def _continuous(name: str, lower: float, upper: float, step: float, missing: bool = False) -> Column:
+    return Column(name=name, kind="continuous", lower=lower, upper=upper, step=step, missing=missing)
+
+
+#: name: population, columns, records that train, are held out, and are synthetic, and share of the pages
+SHAPES: dict[str, tuple[Population, tuple[Column, ...], tuple[int, int, int], float]] = {
+    "few categories, 60": (few_categories, tuple(_choices(n, 5) for n in "abcd"), (60, 60, 60), 0.15),
+    "few categories, 300": (few_categories, tuple(_choices(n, 5) for n in "abcd"), (300, 300, 300), 0.1),
+    "numbers, 150": (numbers, tuple(_continuous(n, -5, 5, 0.001) for n in "vwxyz"), (150, 150, 150), 0.15),
+    "numbers, 400": (numbers, tuple(_continuous(n, -5, 5, 0.1) for n in "vwxyz"), (400, 100, 400), 0.1),
+    "rare codes, 300": (
+        rare_codes,
+        (_integer("age", 110), _choices("sex", 2), _choices("code", 400)),
+        (300, 300, 300),
+        0.13,
+    ),
+    "fine times, 300": (
+        fine_times,
+        (_integer("minute", 525_600), _continuous("cost", 0, 99_999, 0.01), _choices("ward", 6)),
+        (300, 300, 1_000),
+        0.14,
+    ),
+    "heavy tails, 300": (
+        heavy_tails,
+        (_integer("count", 500), _continuous("level", 0, 999, 0.1, True), _continuous("price", 0, 2000, 0.1)),
+        (300, 150, 300),
+        0.1,
+    ),
+    "thirty columns, 200": (
+        wide,
+        tuple(_continuous(f"x{i}", -9, 9, 0.001) for i in range(30)),
+        (200, 200, 600),
+        0.12,
+    ),
+    "fine times, 15,000": (
+        fine_times,
+        (_integer("minute", 525_600), _continuous("cost", 0, 99_999, 0.01), _choices("ward", 6)),
+        (7_500, 7_500, 15_000),
+        0.01,
+    ),
+}  # fmt: skip
+
+
+def fresh(third: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Records of the third sample, each once."""
+    return third.head(size)
+
+
+def again(third: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Records of the third sample, drawn with replacement."""
+    return third.iloc[rng.integers(len(third) // 2, size=size)]
+
+
+def shuffled(third: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Columns of the third sample, each shuffled by itself."""
+    return pd.DataFrame({name: rng.permutation(third[name].to_numpy()[:size]) for name in third})
+
+
+def prototypes(third: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Twenty records of the third sample, repeated unequally often."""
+    return third.iloc[rng.choice(20, size=size, p=rng.dirichlet(np.full(20, 0.5)))]
+
+
+MAKERS = (fresh, fresh, again, shuffled, prototypes)
+
+
+def copied(third: pd.DataFrame, train: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """The training records."""
+    return train
+
+
+def partly_copied(third: pd.DataFrame, train: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """One training record in twenty among fresh records."""
+    few = train.sample(max(len(train) // 20, 1), random_state=int(rng.integers(2**31)))
+    return pd.concat([third.head(len(train) - len(few)), few])
+
+
+def rare_values_copied(third: pd.DataFrame, train: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Fresh records with the values of the training records in the column of the most different values."""
+    column = max(train.columns, key=lambda name: train[name].nunique())
+    made = third.head(len(train)).reset_index(drop=True)
+    return made.assign(**{column: rng.permutation(train[column].to_numpy())})
+
+
+REMEMBERING = (copied, partly_copied, rare_values_copied)
+
+
+def page(tables: Tables, ledger: Ledger, rng: np.random.Generator, attacked: bool = True) -> list[Verdict]:
+    """The findings about privacy on the page of one table, but for those about the guarantee."""
+    parts = [evaluator(tables, Settings(), rng) for evaluator in (disclosure, neighbours)]
+    measures = tuple(measure for part in parts for measure in part.measures)
+    found = [*judge(Evaluation(measures, {"level": 0.95}), ledger.guarantee(1e-6))]
+    if attacked and tables.test is not None:
+        risks = attack_tables(tables, rng=rng, proved=Proved(ledger.profile()), effort=EFFORT)
+        found += judge_attempts(attempts(risks))
+        if "was found" in (said := in_words(risks)) or "passed its proved bound" in said:
+            found.append(Verdict("said_by_attack", "caution", said, about="risk"))
+    return [verdict for verdict in found if verdict.about == "risk"]
+
+
+def ledger_of(rng: np.random.Generator) -> Ledger:
+    """The ledger of one Gaussian release, of an epsilon between 0.1 and 8."""
+    ledger = Ledger()
+    ledger.begin_stage(1e-6)
+    ledger.post(
+        "counts", gaussian_event(float(np.exp(rng.uniform(np.log(0.6), np.log(40))))), sensitivity="1"
+    )
+    return ledger
+
+
+def alarms(found: list[Verdict]) -> set[str]:
+    """Codes of the findings that warn of a leak. Without a control, that nobody can tell is no alarm."""
+    return {v.code for v in found if v.severity in ("caution", "bad") and v.code != "no_baseline"}
+
+
+def sampled(shape: str, rng: np.random.Generator) -> tuple[Schema, tuple[int, int, int], list[pd.DataFrame]]:
+    """Training, held-out and third records of a shape."""
+    population, columns, sizes, _ = SHAPES[shape]
+    n, h, m = sizes
+    return Schema(columns=columns), sizes, [population(k, rng) for k in (n, h, max(m, n))]
 
 
 def main() -> None:
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("--tables", type=int, default=100)
-    parser.add_argument("--rows", type=int, default=285)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pages", type=int, default=600)
+    parser.add_argument("--copies", type=int, default=10)
+    parser.add_argument("--only", default="")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-
-    def told(name: str, schema: Schema, real: pd.DataFrame, make: Maker, rows: int) -> None:
-        found = counted(schema, real, make, rows, arguments.tables)
-        verdicts = ", ".join(f"{code} {times}" for code, times in sorted(found.items()))
-        print(f"{name}, {rows} rows, {arguments.tables} tables: {verdicts}", flush=True)
-
-    def fitted(frame: pd.DataFrame, schema: Schema) -> dpsynth.DPWGANGP:
-        return dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(frame, schema=schema)
-
-    for name in DATASETS:
-        table = dpsynth.datasets.load(name)
-        order = np.random.default_rng(0).permutation(len(table.frame))
-        other, real = table.frame.iloc[order[:300]].reset_index(drop=True), table.frame.iloc[order[300:]]
-        model = fitted(other, table.schema.with_n_public(300))
-        told(f"{name}, fresh records", table.schema, real, lambda _, fresh: fresh, arguments.rows)
-        told(
-            f"{name}, independent model",
-            table.schema,
-            real,
-            lambda train, _, model=model: model.sample(len(train)),
-            arguments.rows,
+    shapes = [shape for shape in SHAPES if arguments.only in shape]
+    every: Counter[str] = Counter()
+    pages = 0
+    print("| shape | strangers | with an alarm | which | without held-out records | red: " + ", ".join(
+        maker.__doc__.rstrip(".").lower() for maker in REMEMBERING if maker.__doc__) + " |")  # fmt: skip
+    print("|---|---:|---:|---|---:|---|")
+    for place, shape in enumerate(shapes):
+        start, found, blind = time.perf_counter(), Counter[str](), [0, 0]
+        count = max(round(arguments.pages * SHAPES[shape][3]), 1)
+        for seed in range(count):
+            rng = np.random.default_rng([seed, place])
+            schema, (_, _, m), (train, test, third) = sampled(shape, rng)
+            made = MAKERS[seed % len(MAKERS)](third, m, rng).reset_index(drop=True)
+            tables = Tables.of(made, train=train, test=test, schema=schema)
+            ledger = ledger_of(rng)
+            codes = alarms(page(tables, ledger, rng))
+            if seed % 4 == 0:
+                blind[0] += bool(alarms(page(replace(tables, test=None), ledger, rng)))
+                blind[1] += 1
+            found.update([*codes, *["any"] * bool(codes)])
+        red = []
+        for maker in REMEMBERING:
+            bad = 0
+            for seed in range(max(min(arguments.copies, count), 2)):
+                rng = np.random.default_rng([seed, place, 1])
+                schema, _, (train, test, third) = sampled(shape, rng)
+                tables = Tables.of(maker(third, train, rng), train=train, test=test, schema=schema)
+                bad += any(v.severity == "bad" for v in page(tables, ledger_of(rng), rng, attacked=False))
+            red.append(f"{bad} of {max(min(arguments.copies, count), 2)}")
+        which = ", ".join(f"{code} {times}" for code, times in sorted(found.items()) if code != "any")
+        print(
+            f"| {shape} | {count} | {found['any']} | {which} | {blind[0]} of {blind[1]} | {', '.join(red)} |",
+            f"<!-- {time.perf_counter() - start:.0f} s -->",
+            flush=True,
         )
-    table = dpsynth.datasets.load("breast_cancer")
-    columns = ["diagnosis", *(f"mean_{name}" for name in MEANS), "worst_area"]
-    schema = table.schema.select(columns).with_n_public(None)
-    half = len(table.frame) // 2
-    told(
-        "breast_cancer, model of the training records",
-        schema,
-        table.frame[columns],
-        lambda train, _: fitted(train, schema).sample(len(train)),
-        half,
-    )
+        every["any"] += found["any"]
+        every["blind"] += blind[0]
+        every["blind of"] += blind[1]
+        pages += count
+    print(f"| all | {pages} | {every['any']} | | {every['blind']} of {every['blind of']} | |")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.estimates import Estimate, sure_end
 
 #: what is measured: right guesses in [0, 1] from even odds; true minus false positive rate; the share of
 #: members named at a false positive rate; total variation; epsilon; posterior belief; the rate of an attack
@@ -78,7 +78,7 @@ class Attempt:
 
     @property
     def passes(self) -> bool:
-        """Whether even the lower end of the interval lies above the bound."""
+        """Whether even the lower end of its own interval lies above the bound. Pages ask :func:`passing`."""
         return self.proved is not None and self.found.lower > self.proved
 
     @property
@@ -108,3 +108,24 @@ class Attempt:
             return cls(**record)
         except (KeyError, TypeError) as problem:
             raise InputError(f"this is no saved attempt: {problem}") from None
+
+
+def passing(attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
+    """Attempts that pass their bound by intervals that hold for all bounded ones together.
+
+    If no attack can pass its bound, one is named with a probability of at most 0.005, half of
+    :data:`~dpsynth.evaluation.estimates.FALSE_ALARMS`. Pages and commands judge by this.
+
+    Examples
+    --------
+    >>> just = Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.24)
+    >>> far = Attempt("guess", "tv", Estimate(0.9, 0.85, 0.95), proved=0.24)
+    >>> [attempt.found.value for attempt in passing([just, far])]
+    [0.9]
+    """
+    bounded = [(attempt, attempt.proved) for attempt in attempts if attempt.proved is not None]
+    return tuple(
+        attempt
+        for attempt, proved in bounded
+        if sure_end(attempt.found, attempt.level, len(bounded)) > proved
+    )

@@ -11,6 +11,7 @@ characteristic curves", Biometrics 44.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +23,12 @@ from dpsynth.errors import InputError
 
 Floats = NDArray[np.float64]
 
+#: pages about tables that remember nobody on which any alarm is raised: at most this share. Half of it is for
+#: the signs of memorisation, half for attacks that pass a proved bound
+FALSE_ALARMS = 0.01
+#: what rests on fewer people is no verdict
+FEWEST = 30
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -30,6 +37,21 @@ class Estimate:
     value: float
     lower: float
     upper: float
+
+
+def sure_end(found: Estimate, level: float, tests: int) -> float:
+    """Lower end of an interval that holds for so many tests of a page together, at half of FALSE_ALARMS.
+
+    The distance to the end at ``level`` is stretched by the ratio of the logarithms of both errors. This is
+    right for exponential tails, and so on the safe side for lighter ones, normal ones included.
+
+    Examples
+    --------
+    >>> round(sure_end(Estimate(0.6, 0.5, 0.7), 0.95, 10), 3)
+    0.394
+    """
+    wider = math.log(FALSE_ALARMS / 2 / max(tests, 1)) / math.log((1 - level) / 2)
+    return found.value - max(wider, 1.0) * (found.value - found.lower)
 
 
 def share(

@@ -35,9 +35,9 @@ from dpsynth.report.plots import (
     summarised,
 )
 from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
-from dpsynth.report.verdicts.rules import judge
+from dpsynth.report.verdicts.rules import judge, smallest
 from dpsynth.report.verdicts.utility import judge_studies
-from dpsynth.report.verdicts.verdict import Verdict
+from dpsynth.report.verdicts.verdict import ORDER, Verdict, within_few
 from dpsynth.studies.estimates import MEASURES, Estimates
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ _CONFIG: dict[str, tuple[str, ...]] = {
 
 
 #: how a printed report marks a verdict
-_MARKS = {"good": "✓ Good", "caution": "! Caution", "bad": "✕ Bad"}
+_MARKS = {"good": "✓ Good", "caution": "! Caution", "bad": "✕ Bad", "open": "? No verdict"}
 _CONFIDENTIAL = (
     "Confidential (internal): some of these numbers were computed from real records without noise. "
     "The method released() keeps what may be shared."
@@ -222,13 +222,15 @@ class RunReport:
     @cached_property
     def findings(self) -> tuple[Verdict, ...]:
         """The verdicts on the guarantee, the attacks, the studies and the evaluation, the worst first."""
+        people = smallest(self.measured)
+        attacked = [within_few(v, people if v.internal else None) for v in judge_attempts(self.attempts)]
         found = [
             *judge_guarantee(self.guarantee, self.profile),
-            *judge_attempts(self.attempts),
+            *attacked,
             *judge_studies(self.studies, internal=bool(self.withheld)),
             *judge(self.measured, self.guarantee),
         ]
-        return tuple(sorted(found, key=lambda verdict: ("bad", "caution", "good").index(verdict.severity)))
+        return tuple(sorted(found, key=lambda verdict: ORDER.index(verdict.severity)))
 
     @property
     def plots(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dpsynth.accounting.guarantee import STRATIFIED, Guarantee
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.attacks.attempt import Attempt, Measure
 from dpsynth.checks import together
+from dpsynth.evaluation.estimates import FALSE_ALARMS
 from dpsynth.report.formats import between, decimals, level_text, p_value
 from dpsynth.studies.digits import effect_texts
 from dpsynth.studies.estimates import Estimates
@@ -152,7 +153,10 @@ def closers(attempts: Sequence[Attempt]) -> list[tuple[str, bool]]:
 
 
 #: when an attack passes its bound
-PASSED = "An attack passes its bound if its whole interval lies above the bound."
+PASSED = (
+    "An attack passes its bound if an interval that holds for all attacks together lies above it. By chance "
+    f"this happens on at most 1 in {2 / FALSE_ALARMS:.0f} pages."
+)
 
 
 def none_passed(attempts: Sequence[Attempt]) -> str:

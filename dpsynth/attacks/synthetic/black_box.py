@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import COIN, NOTHING, Attempt
+from dpsynth.attacks.attempt import COIN, NOTHING, Attempt, passing
 from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
 from dpsynth.attacks.synthetic.shadow import FitSample, planted_rounds
 from dpsynth.checks import whole
@@ -59,7 +59,7 @@ class BlackBox:
     @property
     def contradicted(self) -> bool:
         """Whether more was found than is proved."""
-        return any(attempt.contradicts for attempt in self.attempts())
+        return bool(passing(self.attempts()))
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Return accuracy and epsilon beside their bounds."""

@@ -105,8 +105,8 @@ def _more(name: str, attack: Membership, others: Floats, proved: Proved, level: 
     found, chance = attack.tpr[rate], attack.tpr_by_chance[rate]
     assert found is not None and chance is not None
     m = len(others)
-    # the threshold was set by few records: its rate may be as high as this
-    highest = share(int(np.floor(rate * m + 1e-9)), m, level).upper
+    # the threshold was set by few records: its rate is higher than this once in 1,000 tables
+    highest = share(int(np.floor(rate * m + 1e-9)), m, 0.998).upper
     tpr = Attempt(
         f"membership, {name}, at a false positive rate of {100 * rate:g} %",
         "tpr",

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.evaluation.estimates import Estimate, share, share_difference
+from dpsynth.evaluation.estimates import Estimate, share, share_difference, sure_end
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -169,15 +169,8 @@ class Risk:
         return self.excess.lower > 0
 
     def found_among(self, attacks: int) -> bool:
-        """Whether it is found by an interval that is valid for so many attacks together (Bonferroni).
-
-        The lower end is moved as that of a normal distribution would be.
-        """
-        from scipy.stats import norm
-
-        tails = (1 - self.level) / 2, (1 - self.level) / (2 * attacks)
-        wider = float(norm.isf(tails[1]) / norm.isf(tails[0]))
-        return self.excess.value - wider * (self.excess.value - self.excess.lower) > 0
+        """Whether it is found by an interval that is valid for so many attacks together."""
+        return sure_end(self.excess, self.level, attacks) > 0
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the rate beside the attacker without the table, the excess beside its bound, and more."""

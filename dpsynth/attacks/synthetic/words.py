@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dpsynth.attacks.attempt import passing
 from dpsynth.attacks.synthetic.risk import Risk
 from dpsynth.attacks.synthetic.shadow import Shadow
 from dpsynth.attacks.synthetic.suite import MEAN
-from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.estimates import Estimate, sure_end
 
 _QUESTIONS = {
     "singling out": "Can one person be described so that nobody else fits?",
@@ -44,14 +45,17 @@ def in_words(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
             continue
         means = [risk for risk in of_risk if risk.attack.startswith(MEAN)]
         for risk in means or of_risk:
-            lines += _paragraph(risk)
+            lines += _paragraph(risk, len(risks))
         if name == "membership" and shadow is not None:
             lines += _shadow(shadow)
         if name in _NO_BOUND:
             lines.append(f"  {_NO_BOUND[name]}")
         lines.append("")
         if means:
-            lines += [*_columns([risk for risk in of_risk if not risk.attack.startswith(MEAN)]), ""]
+            lines += [
+                *_columns([risk for risk in of_risk if not risk.attack.startswith(MEAN)], len(risks)),
+                "",
+            ]
     lines.append(verdict(risks, shadow))
     return "\n".join(lines)
 
@@ -63,7 +67,7 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
     """
     tried = [attempt for risk in risks for attempt in risk.attempts()]
     tried += () if shadow is None else shadow.attempts()
-    broken = [attempt for attempt in tried if attempt.passes]
+    broken = passing(tried)
     if broken:
         only = (
             "This table is an unlucky one, because the bound is on average over tables. Or the"
@@ -75,7 +79,7 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
             "Do not share the table. The option --shadow fits many more times, and shows which."
         )
     said = _of_table(risks)
-    if shadow is not None and shadow.accuracy.lower > 0.5:
+    if shadow is not None and sure_end(shadow.accuracy, shadow.level, 1) > 0.5:
         most = "" if shadow.proved is None else f", of at most {100 * shadow.proved:.1f} % on average"
         said += (
             " An attacker with the generator and all other records guesses whether an unusual record was "
@@ -85,11 +89,7 @@ def verdict(risks: Sequence[Risk], shadow: Shadow | None = None) -> str:
 
 
 def _of_table(risks: Sequence[Risk]) -> str:
-    inferred = [risk.attack.startswith(MEAN) for risk in risks if risk.risk == "inference"]
-    columns = inferred.count(False) if any(inferred) else 0
-    # all columns together are two attacks: their intervals hold for all of them already
-    together = len(risks) - columns + (2 if columns else 0)
-    caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found_among(together)))
+    caught = list(dict.fromkeys(risk.risk for risk in risks if risk.found_among(len(risks))))
     if caught:
         return (
             f"Memorisation of training records was found ({', '.join(caught)}): attacks on their people "
@@ -98,8 +98,8 @@ def _of_table(risks: Sequence[Risk]) -> str:
     alone = [f"{risk.risk}, {risk.attack}" for risk in risks if risk.found]
     if alone:
         return (
-            f"{len(alone)} of {together} attacks ({', '.join(alone)}) had more success on the people of the "
-            "table than on people who had no part in it. The excess is so small that chance explains it "
+            f"{len(alone)} of {len(risks)} attacks ({', '.join(alone)}) had more success on the people of "
+            "the table than on people who had no part in it. The excess is so small that chance explains it "
             "among so many. More held-out records would decide."
         )
     return (
@@ -110,7 +110,7 @@ def _of_table(risks: Sequence[Risk]) -> str:
 
 def _shadow(shadow: Shadow) -> list[str]:
     meaning = "even for a most unusual record, the attacker did no better than guessing"
-    if shadow.accuracy.lower > 0.5:
+    if sure_end(shadow.accuracy, shadow.level, 1) > 0.5:
         meaning = "the attacker finds out better than by guessing whether an unusual record was used"
     facts = {
         "attacker holds": "the generator itself and all other records, and knows the canaries",
@@ -122,7 +122,7 @@ def _shadow(shadow: Shadow) -> list[str]:
     return [f"- shadow models with {shadow.canaries} planted canaries", *_lines(facts)]
 
 
-def _paragraph(risk: Risk) -> list[str]:
+def _paragraph(risk: Risk, together: int) -> list[str]:
     bound = "" if risk.proved is None else f"an excess of at most {100 * risk.proved:.1f} % on average"
     facts = {
         "attacker holds": f"the synthetic table, {risk.holds}",
@@ -131,7 +131,7 @@ def _paragraph(risk: Risk) -> list[str]:
         "people held out": f"{_told(risk.held_out)} ({risk.tries[1]:,} attacks)",
         "excess": f"{_told(risk.excess)}, of the possible gain {_told(risk.normalised)}",
         "proved": bound,
-        "meaning": _meaning(risk),
+        "meaning": _meaning(risk, together),
         "note": risk.about,
     }
     return [f"- {risk.attack}", *_lines(facts)]
@@ -141,8 +141,8 @@ def _lines(facts: Mapping[str, str]) -> list[str]:
     return [f"    {name:<15}  {said}" for name, said in facts.items() if said]
 
 
-def _meaning(risk: Risk) -> str:
-    if risk.found:
+def _meaning(risk: Risk, together: int) -> str:
+    if risk.found_among(together):
         return "the table discloses people it was made from: attacks on them succeed more often"
     if risk.excess.upper < 0:
         return "people of the table are attacked less often with success than others, which is chance"
@@ -153,7 +153,7 @@ def _meaning(risk: Risk) -> str:
     return "the table helps no attacker measurably"
 
 
-def _columns(risks: Sequence[Risk]) -> list[str]:
+def _columns(risks: Sequence[Risk], together: int) -> list[str]:
     """One line a column, of everybody, and the worst-off if the table discloses them."""
     shown = [risk for risk in risks if not risk.attack.endswith(WORST)]
     width = max(len(risk.attack) for risk in shown)
@@ -161,13 +161,14 @@ def _columns(risks: Sequence[Risk]) -> list[str]:
         f"  {'column':{width}}  training  held out  without  excess (intervals for all columns together)",
         *(
             f"  {risk.attack:{width}}  {100 * risk.rate.value:6.1f} %  {100 * risk.held_out.value:6.1f} %"
-            f"  {100 * risk.without.value:5.1f} %  {_told(risk.excess)}{'  DISCLOSED' if risk.found else ''}"
+            f"  {100 * risk.without.value:5.1f} %  {_told(risk.excess)}"
+            + ("  DISCLOSED" if risk.found_among(together) else "")
             for risk in shown
         ),
         *(
             f"  {risk.attack}: {_told(risk.rate)} of training, {_told(risk.held_out)} of held-out people"
             for risk in risks
-            if risk.attack.endswith(WORST) and risk.found
+            if risk.attack.endswith(WORST) and risk.found_among(together)
         ),
     ]
 

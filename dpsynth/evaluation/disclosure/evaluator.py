@@ -13,13 +13,13 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.evaluation.details import Distances
 from dpsynth.evaluation.disclosure.copies import (
     Copies,
     closer_share,
     count_copies,
-    lone_value_shares,
 )
 from dpsynth.evaluation.disclosure.distances import (
     Closest,
@@ -28,6 +28,15 @@ from dpsynth.evaluation.disclosure.distances import (
     closest,
     membership,
     record_distance,
+)
+from dpsynth.evaluation.disclosure.exchange import (
+    Pooled,
+    copy_sign,
+    distance_signs,
+    exchange_p_values,
+    lone_value_shares,
+    lone_values,
+    named_more_often,
 )
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.evaluation.records import Detail, Findings, Measure
@@ -47,12 +56,10 @@ def disclosure(
 ) -> Findings:
     """Measure the information that a synthetic table gives about its training records.
 
-    Distances use a random part of each table, with training and held-out part of equal size. Copies are
-    counted in whole tables. Signs of memorisation, each by its interval, are ``copies_excess`` above 0,
-    ``dcr_closer_to_train`` above 1/2 and ``membership_auc`` above 1/2. If a table is independent of its
-    training records, each gives a false alarm with probability about ``1 - level`` or less, in either
-    direction. At level 0.95 this happened in 0 to 7 % of 300 to 400 simulated tables. Small discrete tables
-    and random thirds of a real one were among them.
+    Distances use a random part of each table, with training and held-out part of equal size. Copies and lone
+    values are counted in whole tables. ``memory_p`` is the p-value of all signs of memorisation together, and
+    ``memory_p[SIGN]`` that of one, valid for all together (:mod:`dpsynth.evaluation.disclosure.exchange`).
+    The other intervals are each for itself: they show sizes and are no test.
 
     Intervals of medians are order statistics over records taken as independent, with the
     other table held fixed. Synthetic rows that were adjusted to match marginals are not quite independent.
@@ -76,12 +83,13 @@ def disclosure(
     size = min(len(train), limit, len(train) if test is None else len(test))
     metric = record_distance(schema)
 
-    def part(frame: pd.DataFrame, most: int) -> Floats:
-        """Encode a random part of a frame in random order."""
-        return metric.encode(frame.iloc[rng.permutation(len(frame))[:most]], schema)
+    def part(frame: pd.DataFrame, most: int) -> tuple[Floats, NDArray[np.intp]]:
+        """Encode a random part of a frame in random order, and say which records these are."""
+        chosen = rng.permutation(len(frame))[:most]
+        return metric.encode(frame.iloc[chosen], schema), chosen
 
-    made, real = part(synthetic, limit), part(train, size)
-    held_out = None if test is None else part(test, size)
+    (made, _), (real, of_train) = part(synthetic, limit), part(train, size)
+    held_out, of_test = (None, None) if test is None else part(test, size)
     near = closest(made, real, held_out, metric=metric)
     progress(0.95)
     by_distance = [*_distances(near, level), _closer(near, size, level, rng)]
@@ -93,7 +101,15 @@ def disclosure(
     total = min(len(train), len(train) if test is None else len(test))
     found_near = on_part(by_distance, "distances between records", size, total, level)
     measures += found_near.measures
-    measures += _lone(synthetic, train, test, level, rng)
+    if test is not None and held_out is not None and of_test is not None:
+        n = len(train)
+        places = np.concatenate([of_train, n + of_test])
+        pooled = Pooled(n, len(test), np.isin(np.arange(n + len(test)), places))
+        signs = {}
+        for name, weights in distance_signs(near, np.vstack([real, held_out]), metric, rng).items():
+            signs[name] = np.zeros(n + len(test))
+            signs[name][places] = weights
+        measures += _memory(synthetic, train, test, pooled, signs, level, rng)
     return Findings(tuple(measures), (_histogram(near),), found_near.parts)
 
 
@@ -188,21 +204,34 @@ def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
             yield Measure(GROUP, f"{name}_chance", chance, True, what)
 
 
-def _lone(
+def _memory(
     synthetic: pd.DataFrame,
     train: pd.DataFrame,
-    test: pd.DataFrame | None,
+    test: pd.DataFrame,
+    pooled: Pooled,
+    signs: dict[str, Floats],
     level: float,
     rng: np.random.Generator,
 ) -> Iterator[Measure]:
-    if test is None:
-        return
+    """All signs of memorisation, their test, and what an attacker by copies or lone values reaches."""
+    copies, lone = copy_sign(synthetic, train, test), lone_values(synthetic, train, test)
     what = (
-        "share of a training record's values rather than a held-out one's, among synthetic values that only "
-        "one real record has. By chance it is 0.5. Intervals are for all columns together"
+        "share of training records among those real records whose value in this column nobody else has and "
+        "the synthetic table holds. By chance it is 0.5. Intervals are for all columns together"
     )
-    for name, estimate in lone_value_shares(synthetic, train, test, rng=rng, level=level).items():
+    for name, estimate in lone_value_shares(lone, pooled, level).items():
         yield _measure(f"lone_values_train[{name}]", estimate, what)
+    who = {"copies": copies > 0, "lone_values": np.any([np.zeros(len(copies)), *lone.values()], axis=0)}
+    rule = {"copies": "equal a synthetic one", "lone_values": "have such a value in any column"}
+    for name, called in who.items():
+        what = f"share of training records that {rule[name]}, minus that of held-out ones"
+        yield _measure(f"{name}_advantage", named_more_often(called, pooled, level), what)
+    signs = {"copies_excess": copies, **signs, **{f"lone_values_train[{c}]": w for c, w in lone.items()}}
+    found = exchange_p_values(signs, pooled, rng)
+    what = f"p-value of all {len(found)} signs of memorisation together, by exchanges of who trained"
+    yield Measure(GROUP, "memory_p", min(found.values(), default=1.0), True, what)
+    for name, p in found.items():
+        yield Measure(GROUP, f"memory_p[{name}]", p, True, "p-value of this sign, valid for all together")
 
 
 def _histogram(near: Closest) -> Detail:

@@ -19,7 +19,7 @@ from dpsynth.files.atomic import write_text
 from dpsynth.report.page import card, checklist, guarantee, risks, similarity, utility
 from dpsynth.report.page.blocks import Section, column_tables, divided, home, measure_tables, reworded
 from dpsynth.report.page.subgroups import subgroup_section
-from dpsynth.report.page.summary import verdict
+from dpsynth.report.page.summary import bars
 from dpsynth.report.page.table_one import table_one_section
 from dpsynth.report.page.trajectories import over_time_section
 from dpsynth.report.run_report import RunReport
@@ -139,7 +139,7 @@ def render(report: RunReport, mode: Mode) -> str:
         state="unknown" if report.guarantee is None else report.guarantee.status,
         excluded=together(excluded) if excluded else "",
         repeated=about_patients(_repeated(report)) if report.of_patients else _repeated(report),
-        verdict=verdict(report),
+        bars=bars(report),
         parts=parts,
         more={part.anchor: [(to, known[to]) for to in part.more if to in known] for part in parts},
         folds=folds,

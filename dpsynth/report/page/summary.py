@@ -1,4 +1,4 @@
-"""The first lines of a page: the verdict, who is covered, and examples of the guarantee.
+"""The first lines of a page: both verdicts, who is covered, and examples of the guarantee.
 
 Every sentence is generated from numbers. Bounds of the guarantee are rounded up. Measured numbers come with
 their intervals. Sentences that state a number of real records say that they are internal.
@@ -18,11 +18,16 @@ from dpsynth.checks import about_patients
 from dpsynth.report.formats import hundredths, once_in, round_up, shown
 from dpsynth.report.page.blocks import Item, Sentence
 from dpsynth.report.run_report import RunReport
-from dpsynth.report.verdicts.verdict import Severity, Verdict, get, number_of
+from dpsynth.report.verdicts.verdict import ORDER, Severity, Verdict, get, number_of, worst
 from dpsynth.report.wording import division, is_stratified, none_passed
 
-_ORDER: dict[Severity, int] = {"bad": 0, "caution": 1, "good": 2}
-_LABELS: dict[Severity, str] = {"bad": "✕ Bad:", "caution": "! Caution:", "good": "✓ Good:"}
+#: how each severity is marked in a list, and in a bar
+LABELS: dict[Severity, str] = {
+    "bad": "✕ Bad:",
+    "caution": "! Caution:",
+    "open": "? No verdict:",
+    "good": "✓ Good:",
+}
 
 
 def items(verdicts: Iterable[Verdict]) -> tuple[Item, ...]:
@@ -30,7 +35,7 @@ def items(verdicts: Iterable[Verdict]) -> tuple[Item, ...]:
     return tuple(
         Item(
             verdict.severity,
-            _LABELS[verdict.severity],
+            LABELS[verdict.severity],
             verdict.headline,
             (
                 Sentence(verdict.sentence, verdict.internal),
@@ -44,60 +49,75 @@ def items(verdicts: Iterable[Verdict]) -> tuple[Item, ...]:
 
 
 @dataclass(frozen=True)
-class OneLine:
-    """The verdict on a table in one line."""
+class Bar:
+    """The verdict on one matter in one line. ``anchor`` is its place on the page."""
 
+    anchor: str
     severity: Severity
     text: str
     internal: bool
 
+    @property
+    def mark(self) -> str:
+        """Its mark and severity, such as ``✓ Good``."""
+        return LABELS[self.severity].rstrip(":")
 
-def verdict(report: RunReport) -> OneLine:
-    """Return the verdict in one line: the guarantee, the attacks, the quality.
 
-    Its severity is that of the worst finding about privacy.
+def bars(report: RunReport) -> tuple[Bar, Bar]:
+    """Return the verdict on privacy and the verdict on quality, each as bad as its worst finding.
+
+    Findings without a verdict count only if there is no other.
 
     Examples
     --------
-    >>> verdict(RunReport()).text
-    'No guarantee is known. No attack is on this page. Quality: not measured on this page.'
+    >>> for bar in bars(RunReport()):
+    ...     print(bar.mark, bar.text)
+    ! Caution Privacy: no guarantee is known. No attack is on this page.
+    ? No verdict Quality: not measured.
     """
-    found = report.findings
-    risks = [verdict for verdict in found if verdict.about == "risk"]
-    worst: Severity = risks[0].severity  # the worst comes first, and one is about the guarantee
-    text = " ".join((_promise(report.guarantee), _attacked(report, risks), _quality(found)))
-    text = about_patients(text) if report.of_patients else text
-    return OneLine(worst, text, any(verdict.internal for verdict in found))
+    risks, trust = ([v for v in report.findings if v.about == about] for about in ("risk", "trust"))
+    texts = (f"{_promise(report.guarantee)} {_attacked(report, risks)}", _quality(trust))
+    first, second = map(about_patients, texts) if report.of_patients else texts
+    return (
+        Bar("verdict", worst(risks), f"Privacy: {first}", any(v.internal for v in risks)),
+        Bar("quality-verdict", worst(trust), f"Quality: {second}", any(v.internal for v in trust)),
+    )
 
 
 def _promise(guarantee: Guarantee | None) -> str:
     if guarantee is None:
-        return "No guarantee is known."
+        return "no guarantee is known."
     if not guarantee.private:
         return f"{NOT_PRIVATE}: nothing is guaranteed."
     but = ", with exceptions" if guarantee.excluded else ""
-    return f"Guaranteed for each {guarantee.who}{but}: ε = {round_up(guarantee.epsilon)}."
+    return f"guaranteed for each {guarantee.who}{but}: ε = {round_up(guarantee.epsilon)}."
 
 
 def _attacked(report: RunReport, risks: Iterable[Verdict]) -> str:
-    codes = {verdict.code for verdict in risks}
+    codes = {verdict.code for verdict in risks if verdict.severity != "open"}
+    signs = {
+        "memorises": "There are signs of memorisation.",
+        "too_close": "Records are too close to real ones.",
+    }
+    signs |= {"other_people": "Held-out records are no control."}
+    warned = "".join(f" {text}" for code, text in signs.items() if code in codes)
     if codes & {"bound_passed", "average_passed"}:
-        return "An attack passed a proved bound."
-    signs = codes & {"memorises", "values_remembered", "too_close"}
-    warned = " There are signs of memorisation." if signs else ""
-    if not report.attempts:
-        return f"No attack is on this page.{warned}"
-    if "bounds_held" not in codes:
-        return f"No bound is known.{warned}"
-    return f"{none_passed([attempt for attempt in report.attempts if attempt.proved is not None])}.{warned}"
+        return f"An attack passed a proved bound.{warned}"
+    bounded = [attempt for attempt in report.attempts if attempt.proved is not None]
+    if not bounded:
+        return f"{'No bound is known' if report.attempts else 'No attack is on this page'}.{warned}"
+    above = sum(a.found.value > a.proved for a in bounded if a.proved is not None)
+    chance = f", {above} of {len(bounded)} results lie above it within chance" if above else ""
+    return f"{none_passed(bounded)}{chance}.{warned}"
 
 
 def _quality(found: Iterable[Verdict]) -> str:
-    grades = [verdict.severity for verdict in found if verdict.about == "trust"]
+    grades = [verdict.severity for verdict in found]
     if not grades:
-        return "Quality: not measured on this page."
-    counts = ((grades.count(grade), grade) for grade in _ORDER)
-    return f"Quality: {', '.join(f'{number} {grade}' for number, grade in counts if number)}."
+        return "not measured."
+    named = {"open": "without a verdict"}
+    counts = ((grades.count(grade), named.get(grade, grade)) for grade in ORDER)
+    return f"{', '.join(f'{number} {grade}' for number, grade in counts if number)}."
 
 
 def covered(report: RunReport) -> tuple[Sentence, ...]:

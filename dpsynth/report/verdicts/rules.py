@@ -12,12 +12,10 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.report.formats import shown
 from dpsynth.report.verdicts import privacy, similarity, trajectories, utility
-from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of
+from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of, within_few
 
 #: below so many records of a table, intervals are too wide for most verdicts
 FEW_RECORDS = 100
-#: below so many, nothing is called good
-NO_PRAISE = 30
 
 
 def judge(evaluation: Evaluation, guarantee: Guarantee | None = None) -> tuple[Verdict, ...]:
@@ -31,16 +29,19 @@ def judge(evaluation: Evaluation, guarantee: Guarantee | None = None) -> tuple[V
     --------
     >>> from dpsynth.evaluation.records import Measure
     >>> copies = Measure("Memorisation", "copies_excess", 0.4, True, lower=0.35, upper=0.45)
-    >>> [(v.code, v.severity) for v in judge(Evaluation((copies,)))]
+    >>> p_values = [Measure("Memorisation", f"memory_p{of}", 0.001, True) for of in ("", "[copies_excess]")]
+    >>> [(v.code, v.severity) for v in judge(Evaluation((copies, *p_values)))]
     [('memorises', 'bad')]
     """
+    people = smallest(evaluation)
     verdicts = [verdict for rule in _RULES for verdict in rule(evaluation)]
-    if any(verdict.code == "values_remembered" for verdict in verdicts):
-        verdicts = [verdict for verdict in verdicts if verdict.code != "no_memory_found"]
+    return tuple(within_few(privacy.beside(guarantee, verdict, evaluation), people) for verdict in verdicts)
+
+
+def smallest(evaluation: Evaluation) -> int | None:
+    """The number of records of the smallest table. None if nothing says it."""
     records = [get(evaluation, f"{table}_records") for table in ("synthetic", "train", "test")]
-    if any(measure is not None and number_of(measure) < NO_PRAISE for measure in records):
-        verdicts = [verdict for verdict in verdicts if verdict.severity != "good"]
-    return tuple(privacy.beside(guarantee, verdict) for verdict in verdicts)
+    return min((int(number_of(measure)) for measure in records if measure is not None), default=None)
 
 
 def _few(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -53,12 +54,11 @@ def _few(evaluation: Evaluation) -> Iterator[Verdict]:
         sentence = (
             f"There are too few records for sure results ({numbers}). Read the intervals, not the numbers."
         )
-        yield Verdict("too_few", "caution", sentence, *basis(few))
+        yield Verdict("too_few", "open", sentence, *basis(few))
 
 
 _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     privacy.memory,
-    privacy.lone_values,
     utility.prediction,
     utility.probabilities,
     utility.collapse,

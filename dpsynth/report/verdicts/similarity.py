@@ -39,8 +39,6 @@ from dpsynth.table.dates import SECONDS
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85
 #: loss of the classifier's AUC that names the column whose shuffling costs it
 GIVES_AWAY = 0.01
-#: nearest-neighbour accuracy that surely lies below is that of copies
-TOO_CLOSE = 0.45
 #: part of the strength of associations whose loss is reported, and one that leaves next to nothing
 PARTLY_LOST, ALL_LOST = 0.5, 0.8
 
@@ -75,10 +73,7 @@ def told_apart(evaluation: Evaluation) -> Iterator[Verdict]:
             "Perhaps synthetic records can be separated from real ones. There are too few to be sure. "
             f"{reasons}"
         )
-        yield Verdict("uncertain", "caution", sentence, *basis(known))
-    elif accuracy is not None and most(accuracy) < TOO_CLOSE:
-        sentence = f"Synthetic records lie closer to training records than these to one another. {reasons}"
-        yield Verdict("too_close", "caution", sentence, *basis([accuracy]), "risk")
+        yield Verdict("uncertain", "open", sentence, *basis(known))
     else:
         sentence = f"Synthetic records are hard to separate from real ones. {reasons}"
         yield Verdict("resembles", "good", sentence, *basis(known))
@@ -307,7 +302,10 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
             habits = "Real values may often be tens, fives or halves"
             sentence += f". Last digits explain most of it in {columns} {few(digits, 5)}. {habits}"
         severity: Severity = "bad" if max(row.auc.lower for row in rows) > ALONE_OBVIOUS else "caution"
-        yield Verdict("single_columns", severity, f"{sentence}.", (detail.name,), detail.internal)
+        people = min(row.size for row in rows)
+        yield Verdict(
+            "single_columns", severity, f"{sentence}.", (detail.name,), detail.internal, people=people
+        )
 
 
 def _by_digits(row: SingleColumnRow) -> bool:

@@ -9,7 +9,7 @@ from dpsynth.evaluation.details import Effects
 from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.report.formats import decimals, measured
 from dpsynth.report.verdicts.similarity import DISTINGUISHABLE, GIVES_AWAY, OBVIOUS
-from dpsynth.report.verdicts.utility import SAME_SIGN, SAME_SIZE
+from dpsynth.report.verdicts.utility import SAME_SIGN, effect_sizes
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
 
 #: distance of the numbers of rows, or of the gaps, that is small, and one that is large
@@ -88,17 +88,20 @@ def mixed_effects(evaluation: Evaluation) -> Iterator[Verdict]:
         return
     same = sum(bool(row.same_sign) for row in clear)
     overlaps = [max(0.0, row.overlap) for row in clear if row.overlap is not None]
-    overlap = sum(overlaps) / len(overlaps) if overlaps else 1.0
-    agree = same >= SAME_SIGN * len(clear) and overlap >= SAME_SIZE
-    severity: Severity = "good" if agree else "caution" if same > len(clear) / 2 else "bad"
-    sentence = (
-        f"{same} of {len(clear)} clear effects of mixed models "
-        f"{'has' if same == 1 else 'have'} the same sign in synthetic patients. Intervals overlap by "
-        f"{decimals(overlap, 2)} on average."
+    severity: Severity = (
+        "good" if same >= SAME_SIGN * len(clear) else "caution" if same > len(clear) / 2 else "bad"
     )
-    code = "mixed_effects_agree" if agree else "mixed_effects_differ"
+    sentence = (
+        f"{'' if severity == 'good' else 'Only '}{same} of {len(clear)} clear effects of mixed models "
+        f"{'has' if same == 1 else 'have'} the same sign in synthetic patients."
+    )
     names = tuple(detail.name for detail in details)
-    yield Verdict(code, severity, sentence, names, any(detail.internal for detail in details))
+    internal = any(detail.internal for detail in details)
+    people = min(detail.data.n_real for detail in details)
+    code = "mixed_effects_agree" if severity == "good" else "mixed_effects_differ"
+    yield Verdict(code, severity, sentence, names, internal, people=people)
+    if severity == "good" and overlaps:
+        yield effect_sizes(overlaps, ", of mixed models", names, internal, people)
 
 
 def _of(measure: Measure) -> str:

@@ -15,6 +15,7 @@ judged as fitted to the synthetic table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from dpsynth.evaluation.details import Comparison, Effect, EffectRow, Effects
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
@@ -35,6 +36,11 @@ _NAMED = 10
 
 def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
     """Is a model that learned on the synthetic table useful on real records?"""
+    people = _rarer(evaluation)
+    yield from (replace(verdict, people=people) for verdict in _predicted(evaluation))
+
+
+def _predicted(evaluation: Evaluation) -> Iterator[Verdict]:
     for name, real_name, blind, what in (
         ("auc_mean", "auc_real_mean", 0.5, "AUC"),
         ("r2_mean", "r2_real_mean", 0.0, "explained variance"),
@@ -55,7 +61,7 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
         possible = number_of(real) - blind
         if (possible if real.lower is None else real.lower - blind) < BLIND_WITHIN:
             sentence = f"Even real records hardly predict the outcome: {words}."
-            yield Verdict("unpredictable", "caution", sentence, *both)
+            yield Verdict("unpredictable", "open", sentence, *both)
         elif useless:
             yield Verdict("useless", "bad", f"{blind_words}: {words}.", *both)
         elif gain < possible / 2:
@@ -67,16 +73,24 @@ def prediction(evaluation: Evaluation) -> Iterator[Verdict]:
             yield Verdict("useless", "bad", sentence, *both)
         elif synthetic.lower is not None and synthetic.lower <= blind:
             sentence = f"There are too few records to see whether models beat blind guessing: {words}."
-            yield Verdict("uncertain", "caution", sentence, *both)
+            yield Verdict("uncertain", "open", sentence, *both)
         elif gain < possible - USEFUL_WITHIN:
             yield Verdict("weaker", "caution", f"Models learn less than from real records: {words}.", *both)
         elif (loss := get(evaluation, f"{name[:-5]}_difference_mean")) and least(loss) < -2 * USEFUL_WITHIN:
             sentence = (
                 f"Models may learn nearly as well, or not: {words}. The difference is {measured(loss)}."
             )
-            yield Verdict("uncertain", "caution", sentence, *both)
+            yield Verdict("uncertain", "open", sentence, *both)
         else:
             yield Verdict("useful", "good", f"Models learn nearly as well: {words}.", *both)
+
+
+def _rarer(evaluation: Evaluation) -> int | None:
+    """Held-out records of the rarer outcome, of two. None if there are more outcomes, or none is known."""
+    rate, size = get(evaluation, "positive_rate_test"), get(evaluation, "test_records")
+    if rate is None or size is None or "accuracy_mean" in evaluation:
+        return None
+    return round(min(number_of(rate), 1 - number_of(rate)) * number_of(size))
 
 
 def _blind_probabilities(evaluation: Evaluation) -> str | None:
@@ -146,21 +160,25 @@ def probabilities(evaluation: Evaluation) -> Iterator[Verdict]:
         f"The Brier score is {measured(synthetic)}, and {measured(real)} for models trained on real records. "
         f"Perfect predictions give 0, and the base rate gives {decimals(base)}."
     )
-    known = [synthetic, real, loss, rate]
+    known, people = [synthetic, real, loss, rate], _rarer(evaluation)
     start = "The probabilities of models trained on it are"
     if loss.lower is not None and least(loss) > PROBABILITIES_WITHIN * base:
         severity: Severity = "bad" if least(loss) > PROBABILITIES_LOST * base else "caution"
         ways = _ways(evaluation)
         sentence = " ".join([f"{start} off. {words}", *(f"{text}." for text, _ in ways)])
-        yield Verdict("probabilities_off", severity, sentence, *basis([*known, *(m for _, m in ways)]))
+        yield Verdict(
+            "probabilities_off", severity, sentence, *basis([*known, *(m for _, m in ways)]), people=people
+        )
     elif loss.upper is not None and most(loss) < PROBABILITIES_SURE * base:
-        yield Verdict("probabilities_kept", "good", f"{start} about as good. {words}", *basis(known))
+        yield Verdict(
+            "probabilities_kept", "good", f"{start} about as good. {words}", *basis(known), people=people
+        )
     else:
         sentence = (
             "It is uncertain whether the probabilities of models trained on it are off. "
             f"{words} The difference is {measured(loss)}."
         )
-        yield Verdict("uncertain", "caution", sentence, *basis(known))
+        yield Verdict("uncertain", "open", sentence, *basis(known))
 
 
 _WAYS = {
@@ -210,13 +228,13 @@ def effects(evaluation: Evaluation) -> Iterator[Verdict]:
     """Is a study replicated? Only effects that are clear in the real records can be lost."""
     if evaluation.settings.get("effects") == [] and evaluation.settings.get("outcome") is not None:
         sentence = "No study was replicated: none was named, and none fits the outcome by itself."
-        yield Verdict("no_study", "caution", sentence, (), True)
+        yield Verdict("no_study", "open", sentence, (), True)
     for detail in evaluation.of(Effects):
         if detail.data.model != "mixed":  # which have one verdict for all numbers
-            yield _replicated(detail)
+            yield from _replicated(detail)
 
 
-def _replicated(detail: Detail[Effects]) -> Verdict:
+def _replicated(detail: Detail[Effects]) -> Iterator[Verdict]:
     none = 0.0 if detail.data.measure == "difference" else 1.0
     rows = [
         (row.real, side)
@@ -228,35 +246,45 @@ def _replicated(detail: Detail[Effects]) -> Verdict:
     if detail.data.study is not None:
         study, where = f"{study}, pre-specified as {detail.data.study}", "its private estimates"
     if not rows:
-        return _no_comparison(detail, study)
+        yield _no_comparison(detail, study)
+        return
     if not clear:
         sentence = (
             f"None of {len(rows)} effect{'s' * (len(rows) != 1)} is clear in the real records ({study}). "
             f"None can be found again in {where}."
         )
-        return Verdict("effects_unclear", "caution", sentence, (detail.name,), detail.internal)
+        yield Verdict("effects_unclear", "open", sentence, (detail.name,), detail.internal)
+        return
     same = sum(bool(side.same_sign) for side in clear)
     overlaps = [max(0.0, side.overlap) for side in clear if side.overlap is not None]
+    share = same / len(clear)
+    severity: Severity = "good" if share >= SAME_SIGN else "caution" if share > 0.5 else "bad"
     sentence = (
-        f"{same} of {len(clear)} effect{'s' * (len(clear) > 1)} clear in real records "
-        f"{'has' if same == 1 else 'have'} the same sign in {where} ({study})"
+        f"{'' if severity == 'good' else 'Only '}{same} of {len(clear)} effect{'s' * (len(clear) > 1)} clear "
+        f"in real records {'has' if same == 1 else 'have'} the same sign in {where} ({study})"
     )
     if detail.data.separated:
         sentence += ". The model is fitted with a prior distribution, because outcomes separate"
-    overlap = sum(overlaps) / len(overlaps) if overlaps else None
-    if overlap is not None:
-        sentence += f". Their intervals overlap by {decimals(overlap, 2)} on average"
-    share = same / len(clear)
-    same_size = overlap is None or overlap >= SAME_SIZE
-    if share >= SAME_SIGN and not same_size:
-        sentence += ". The direction holds, the size does not"
-    agree = share >= SAME_SIGN and same_size
-    severity: Severity = "good" if agree else "caution" if share > 0.5 else "bad"
     if severity == "bad" and detail.data.study is not None and not _turned(detail.data, none):
         # an interval that leaves the sign open misleads nobody
         severity, sentence = "caution", f"{sentence}. If the sign differs, the interval leaves it open"
-    code = "effects_agree" if agree else "effects_differ"
-    return Verdict(code, severity, f"{sentence}.", (detail.name,), detail.internal)
+    code = "effects_agree" if severity == "good" else "effects_differ"
+    yield Verdict(code, severity, f"{sentence}.", (detail.name,), detail.internal, people=detail.data.n_real)
+    if severity == "good" and overlaps:
+        yield effect_sizes(overlaps, f" ({study})", (detail.name,), detail.internal, detail.data.n_real)
+
+
+def effect_sizes(
+    overlaps: Sequence[float], study: str, names: tuple[str, ...], internal: bool, people: int
+) -> Verdict:
+    """Have effects, of the right sign, the right size? By the mean overlap of their intervals."""
+    overlap = sum(overlaps) / len(overlaps)
+    said = f"Their intervals overlap by {decimals(overlap, 2)} on average, where 1 is best{study}."
+    if overlap >= SAME_SIZE:
+        sentence = f"Effects have about the right size. {said}"
+        return Verdict("effect_sizes_agree", "good", sentence, names, internal, people=people)
+    sentence = f"Effects have the right direction and another size. {said}"
+    return Verdict("effect_sizes_differ", "caution", sentence, names, internal, people=people)
 
 
 def _turned(data: Effects, none: float) -> bool:
@@ -276,7 +304,7 @@ def _no_comparison(detail: Detail[Effects], study: str) -> Verdict:
     told_why = [f"in the {table} records, {problem}" for table, problem in problems.items()]
     sides = "both sides" if detail.data.study is not None else "both tables"
     why = " and ".join(told_why) or f"no term can be estimated from {sides}"
-    severity: Severity = "bad" if set(problems) == {"synthetic"} else "caution"
+    severity: Severity = "bad" if set(problems) == {"synthetic"} else "open"
     sentence = f"A study could not be compared ({study}): {why}."
     return Verdict("effects_unknown", severity, sentence, (detail.name,), detail.internal)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from dpsynth.evaluation.estimates import FEWEST
 from dpsynth.evaluation.records import Evaluation, Measure
 
-Severity = Literal["good", "caution", "bad"]
+#: what a finding says of the table. ``open`` is no verdict: the records at hand cannot say
+Severity = Literal["good", "caution", "bad", "open"]
+#: the order in which findings are listed
+ORDER: tuple[Severity, ...] = ("bad", "caution", "open", "good")
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,8 @@ class Verdict:
     """The finding of a rule about one matter.
 
     ``code`` is for programs, ``sentence`` for people. ``rests_on`` names measures or details. One of them is
-    internal if the verdict is. ``about`` is ``risk`` for patients, or ``trust`` for analysts.
+    internal if the verdict is. ``about`` is ``risk`` for patients, or ``trust`` for analysts. ``people`` is
+    the number of real records that it rests on, if that is smaller than the tables.
     """
 
     code: str
@@ -26,6 +31,7 @@ class Verdict:
     rests_on: tuple[str, ...] = ()
     internal: bool = False
     about: Literal["risk", "trust"] = "trust"
+    people: int | None = None
 
     @property
     def headline(self) -> str:
@@ -65,3 +71,20 @@ def least(measure: Measure) -> float:
 def most(measure: Measure) -> float:
     """The upper end of its interval, or the value itself."""
     return number_of(measure) if measure.upper is None else measure.upper
+
+
+def worst(verdicts: Iterable[Verdict]) -> Severity:
+    """The severity of several findings together: the worst one. Open ones count only if there is no other."""
+    found = {verdict.severity for verdict in verdicts}
+    return next((grade for grade in ("bad", "caution", "good") if grade in found), "open")
+
+
+def within_few(verdict: Verdict, people: int | None) -> Verdict:
+    """A finding that rests on fewer than 30 people, as no verdict. ``people``: the smallest table."""
+    counts = [count for count in (verdict.people, people) if count is not None]
+    if not counts or min(counts) >= FEWEST or verdict.severity == "open":
+        return verdict
+    sentence = (
+        f"{verdict.sentence} This rests on {min(counts)} records, fewer than {FEWEST}, and is no verdict."
+    )
+    return replace(verdict, severity="open", sentence=sentence)
