@@ -19,7 +19,7 @@ from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.replication.evaluator import replication
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
+from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds, rare_categories
 from dpsynth.evaluation.similarity.evaluator import similarity
 from dpsynth.evaluation.similarity.table_one import summarise_tables
 from dpsynth.evaluation.similarity.tails import columns_believed
@@ -150,6 +150,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     findings += [
         outside_bounds(frame, given, name) for name, frame in tables.raw.items() if name != "synthetic"
     ]
+    findings.append(Findings(tuple(rare_categories(tables))))
     for question, evaluator, stream in EVALUATORS:
         if evaluator is trajectories and tables.patients is None:
             continue

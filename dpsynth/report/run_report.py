@@ -54,6 +54,7 @@ _TABLE = (
     "schema_sha256",
     "n_public",
     "mostly_noise",
+    "unconfirmed",
 )
 _SETTINGS = ("outcome", "level", "counted")
 _CONFIG: dict[str, tuple[str, ...]] = {
@@ -96,7 +97,7 @@ class RunReport:
         Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``synthetic_rows`` counts
         the rows of synthetic patients who have several. ``mostly_noise`` names columns of which noise has
         left little, from released counts. ``unreviewed`` names columns with fields that were read off the
-        records, if there are any.
+        records, if there are any. ``unconfirmed`` names columns whose list of categories nobody confirmed.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional

@@ -127,6 +127,8 @@ class Origin:
         }
         if self.flattened:
             table["mostly_noise"] = together(self.flattened)
+        # names of columns alone, which are public
+        table["unconfirmed"] = ", ".join(column.name for column in schema.columns if column.unconfirmed)
         if schema.unreviewed:
             # without an evaluation nothing else would say so
             table["unreviewed"] = sorted(schema.unreviewed)

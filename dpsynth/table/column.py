@@ -104,6 +104,9 @@ class Column(BaseModel):
         ``discharged - admitted``.
     unreviewed : tuple of str
         Fields that were read from the data and that nobody has reviewed yet.
+    reviewed : bool
+        Whether the table's owner confirms that the list of categories is public, such as one from a data
+        dictionary. An empty ``unreviewed`` confirms no list.
 
     Raises
     ------
@@ -142,6 +145,7 @@ class Column(BaseModel):
     derived: StrictStr | None = None
     read_as: StrictStr | None = None
     unreviewed: tuple[str, ...] = ()
+    reviewed: StrictBool = False
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -180,6 +184,9 @@ class Column(BaseModel):
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
+        if self.reviewed and (self.unreviewed or not self.categories):
+            why = "unreviewed still names fields" if self.unreviewed else "the column has no categories"
+            raise ValueError(f"reviewed confirms a list of categories, but {why}")
         for field in ("derived", "read_as"):
             if getattr(self, field) is not None and not self.is_numeric:
                 raise ValueError(f"{field} is not allowed for kind {self.kind!r}. A formula gives numbers")
@@ -351,6 +358,16 @@ class Column(BaseModel):
     def is_ordinal(self) -> bool:
         """Whether values are categories in ascending order."""
         return self.kind == "ordinal"
+
+    def mark_reviewed(self, *, named: bool) -> Column:
+        """The column without unreviewed fields, its list of categories confirmed if its owner named it."""
+        confirmed = self.reviewed or (named and bool(self.categories))
+        return self.model_copy(update={"unreviewed": (), "reviewed": confirmed})
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether nobody confirmed its list of categories. False and true, or 0 and 1, need no word."""
+        return bool(set(self.categories) - {0, 1}) and not self.reviewed
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -5,7 +5,7 @@ Each rule here guesses from the values and the name. If a reader could disagree,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -142,9 +142,34 @@ def draft_column(
     else:
         fields = _typed_fields(said, values, kept, outcome)
     try:
-        return Column(name=name, **fields, unreviewed=tuple(fields))
+        column = Column(name=name, **fields, unreviewed=tuple(fields))
     except SchemaError as problem:  # text of several lines, say
         raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
+    if column.unconfirmed:
+        held = cells.counts if cells is not None else values.value_counts()
+        said.question(_PUBLIC, listed_rarely(column.categories, dict(held)))
+    return column
+
+
+#: what a draft asks of each list of categories
+_PUBLIC = (
+    "is this list public, from a data dictionary say, and not a list of what occurs? Then write it so, and "
+    "reviewed: true"
+)
+#: rows below which a value may identify
+RARE = 10
+
+
+def listed_rarely(categories: Sequence[Any], held: Mapping[Any, int]) -> str:
+    """Say how long a list of categories is, and how many of them few rows hold. Confidential.
+
+    Examples
+    --------
+    >>> listed_rarely(("F", "M", "X"), {"F": 700, "M": 800, "X": 2})
+    '3 categories, 1 of them in fewer than 10 rows'
+    """
+    rare = sum(0 < held.get(category, 0) < RARE for category in categories)
+    return f"{len(categories):,} categories, {rare:,} of them in fewer than {RARE} rows"
 
 
 def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | None) -> dict[str, Any]:

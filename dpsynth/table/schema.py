@@ -234,14 +234,15 @@ class Schema(BaseModel):
     def mark_reviewed(self, columns: Iterable[str] | None = None) -> Schema:
         """Return the schema with these columns' fields (all by default) taken as public knowledge.
 
-        The caller confirms that the bounds and categories would be the same without the data.
+        The caller confirms that the bounds would be the same without the data, and so the categories of
+        columns that are named.
         """
         chosen = self.names if columns is None else tuple(columns)
         for name in chosen:
             self.column(name)
         return self._with(
             columns=tuple(
-                column.model_copy(update={"unreviewed": ()}) if column.name in chosen else column
+                column.mark_reviewed(named=columns is not None) if column.name in chosen else column
                 for column in self.columns
             )
         )

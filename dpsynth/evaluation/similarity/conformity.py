@@ -17,7 +17,9 @@ from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBounds, OutsideRow
 from dpsynth.evaluation.records import Detail, Findings, Measure
+from dpsynth.evaluation.tables import Tables
 from dpsynth.table.conform import date_numbers
+from dpsynth.table.drafting import RARE, listed_rarely
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import is_special
 
@@ -74,6 +76,21 @@ def conformity_measures(raw: pd.DataFrame, schema: Schema, left_out: int) -> Ite
         bad = {entry.column: getattr(entry, kind) for entry in counts if getattr(entry, kind)}
         where = f": {few(bad)}" if bad else ""
         yield Measure(GROUP, f"values_{kind}", sum(bad.values()), False, f"synthetic {what}{where}")
+
+
+def rare_categories(tables: Tables) -> Iterator[Measure]:
+    """Yield, for each list of categories that nobody confirmed, how many of them few real rows hold.
+
+    Confidential: it reads training and held-out rows without noise.
+    """
+    real = [tables.rows.get(name, frame) for name, frame in (("train", tables.train), ("test", tables.test))]
+    for column in tables.raw_schema.columns:
+        if not column.unconfirmed:
+            continue
+        held = pd.concat([frame[column.name] for frame in real if frame is not None]).value_counts()
+        said = listed_rarely(column.categories, dict(held))
+        rare = sum(0 < held.get(category, 0) < RARE for category in column.categories)
+        yield Measure(GROUP, f"rare_categories[{column.name}]", rare, True, said)
 
 
 def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpsynth.accounting.guarantee import UNIT, Guarantee, round_up
+from dpsynth.attacks.attempt import passing
 from dpsynth.checks import together
 from dpsynth.report.formats import plain
 from dpsynth.report.page.blocks import Bullets, Columns, Item, Items, Section, Sentence, paragraph
@@ -55,6 +56,14 @@ class Hazard:
     name: str
     status: Status
     said: str
+    #: numbers of real records, for the owner alone
+    confidential: Sentence | None = None
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What is said, and what only the owner may read."""
+        first = Sentence(self.said)
+        return (first,) if self.confidential is None else (first, self.confidential)
 
 
 def limits_section(report: RunReport) -> Section:
@@ -76,7 +85,7 @@ def section(report: RunReport, shown: Collection[str] = ()) -> Section:
     lists = tuple(
         Items(
             tuple(
-                Item(colour, mark, hazard.name, (Sentence(hazard.said),))
+                Item(colour, mark, hazard.name, hazard.sentences)
                 for hazard in found
                 if hazard.status == status
             ),
@@ -172,13 +181,33 @@ def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
         "handled",
         "Values outside the schema's bounds are clipped. The ledger's sensitivity holds for every record.",
     )
+    yield _schema(report, guarantee)
+
+
+def _schema(report: RunReport, guarantee: Guarantee) -> Hazard:
+    """Bounds and categories: handled only if the owner confirmed each list of categories by name."""
     unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
+    unconfirmed = report.table.get("unconfirmed")
+    marker = "rare_categories["
+    rare = [m for m in report.measured.measures if m.name.startswith(marker) and m.value is not None]
+    counted = ". ".join(f"{m.name[len(marker) : -1]}: {m.detail}" for m in rare)
+    more = Sentence(f"{counted}.", True) if rare else None
     if guarantee.of_schema or unreviewed:
         reasons = together(guarantee.of_schema or ("schema fields that nobody reviewed",))
-        yield Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {REPEATED}")
-    else:
-        said = "The owner declared the schema reviewed. The ledger excludes nothing of it."
-        yield Hazard(_SCHEMA, "handled", said)
+        return Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {REPEATED}", more)
+    if unconfirmed:
+        said = (
+            f"Nobody confirmed the lists of categories of these columns: {unconfirmed}. A list that was "
+            "copied from a draft repeats values of real records. Write reviewed: true in the column if it is public."
+        )
+        return Hazard(_SCHEMA, "yours", said, more)
+    if unconfirmed is None:
+        said = (
+            "Nothing here says whether the lists of categories are public. A draft copies them from records."
+        )
+        return Hazard(_SCHEMA, "yours", said, more)
+    said = "The owner declared the schema reviewed, and confirmed each list of categories."
+    return Hazard(_SCHEMA, "handled", f"{said} The ledger excludes nothing of it.")
 
 
 def _division(report: RunReport, guarantee: Guarantee) -> Hazard:
@@ -244,7 +273,7 @@ def _rounding(report: RunReport, holds: bool) -> Hazard:
 def _proof(report: RunReport) -> Hazard:
     name = "Errors in proof or code"
     bounded = [attempt for attempt in report.attempts if attempt.proved is not None]
-    passed = [attempt for attempt in bounded if attempt.passes]
+    passed = passing(bounded)
     if passed:
         return Hazard(name, "open", f"An attack passed its bound: {passed[0].attack}.")
     if not bounded:
