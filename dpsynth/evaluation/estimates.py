@@ -50,8 +50,10 @@ def sure_end(found: Estimate, level: float, tests: int) -> float:
     >>> round(sure_end(Estimate(0.6, 0.5, 0.7), 0.95, 10), 3)
     0.394
     """
-    wider = math.log(FALSE_ALARMS / 2 / max(tests, 1)) / math.log((1 - level) / 2)
-    return found.value - max(wider, 1.0) * (found.value - found.lower)
+    wider = max(math.log(FALSE_ALARMS / 2 / max(tests, 1)) / math.log((1 - level) / 2), 1.0)
+    if math.isinf(found.value):  # an epsilon of guesses that were all right: its end falls as log(-log(error))
+        return found.lower - math.log(wider)
+    return found.value - wider * (found.value - found.lower)
 
 
 def share(

@@ -99,13 +99,13 @@ _UNSAID: dict[str, dict[str, Any]] = {
         "note": "",
         "problems": {},
         "separated": [],
-        "n_real": 0,
-        "n_synthetic": 0,
+        "n_real": 1000,
+        "n_synthetic": 1000,
     },
 }
 _UNSAID_OF_ROWS: dict[str, dict[str, Any]] = {
     "effects": {"real": None, "synthetic": None},
-    "single_columns": {"size": 0, "baseline": None},
+    "single_columns": {"size": 1000, "baseline": None},
 }
 
 

@@ -37,6 +37,7 @@ from dpsynth.evaluation.disclosure.exchange import (
     lone_value_shares,
     lone_values,
     named_more_often,
+    one_to_one,
 )
 from dpsynth.evaluation.estimates import Estimate, quantile
 from dpsynth.evaluation.records import Detail, Findings, Measure
@@ -227,6 +228,9 @@ def _memory(
         what = f"share of training records that {rule[name]}, minus that of held-out ones"
         yield _measure(f"{name}_advantage", named_more_often(called, pooled, level), what)
     signs = {"copies_excess": copies, **signs, **{f"lone_values_train[{c}]": w for c, w in lone.items()}}
+    for table, real in (("train", train), ("test", test)):
+        what = f"share of synthetic records that equal {table} records one to one, if sizes are made equal"
+        yield Measure(GROUP, f"matched_{table}", one_to_one(synthetic, real), True, what)
     found = exchange_p_values(signs, pooled, rng)
     what = f"p-value of all {len(found)} signs of memorisation together, by exchanges of who trained"
     yield Measure(GROUP, "memory_p", min(found.values(), default=1.0), True, what)

@@ -198,7 +198,8 @@ def _schema(report: RunReport, guarantee: Guarantee) -> Hazard:
     if unconfirmed:
         said = (
             f"Nobody confirmed the lists of categories of these columns: {unconfirmed}. A list that was "
-            "copied from a draft repeats values of real records. Write reviewed: true in the column if it is public."
+            "copied from a draft repeats values of real records. Write reviewed: true in the column if it is "
+            "public."
         )
         return Hazard(_SCHEMA, "yours", said, more)
     if unconfirmed is None:

@@ -25,6 +25,8 @@ COINCIDE = 0.5
 REMEMBERS = FALSE_ALARMS / 2
 #: nearest-neighbour accuracy that surely lies below is that of copies
 TOO_CLOSE = 0.45
+#: share of records that equal training ones one to one, above which the table is the training table
+SAME_TABLE = 0.95
 #: without held-out records, a share of copies beyond coincidence that is reported
 COPIED = 0.01
 
@@ -85,7 +87,12 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
                 "risk",
             )
             return
-        large = any(_large(m) for m in signs)
+        matched, by_chance = get(evaluation, "matched_train"), get(evaluation, "matched_test")
+        same = matched is not None and number_of(matched) > SAME_TABLE
+        same = same and by_chance is not None and number_of(by_chance) < SAME_TABLE
+        if same and matched is not None:
+            reasons = f"A share of {measured(matched)} equals training records one to one. {reasons}"
+        large = same or any(_large(m) for m in signs)
         start = "Training records are memorised" if large else "There are signs of memorised training records"
         severity: Severity = "bad" if large else "caution"
         yield Verdict("memorises", severity, f"{start}. {reasons}", *basis([together, *signs]), "risk")
@@ -173,7 +180,7 @@ def beside(guarantee: Guarantee | None, verdict: Verdict, evaluation: Evaluation
     level = float(evaluation.settings.get("level", 0.95))
     passed = [m for m in evaluation.measures if m.name in _ADVANTAGES and _advantage(m, level) > bound]
     if not passed:
-        return replace(verdict, sentence=" ".join([*said, "What was found lies within this limit."]))
+        return replace(verdict, sentence=" ".join([*said, "No attack here surely passes this limit."]))
     worst = max(passed, key=number_of)
     said.append(
         f"These records reveal who trained: {_ADVANTAGES[worst.name]} is {measured(worst)}, beyond the "

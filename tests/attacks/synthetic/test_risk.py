@@ -82,5 +82,5 @@ def test_the_tpr_bound_is_for_the_largest_false_positive_rate():
     risk = _risk("distance", "a record", rng.normal(size=200), rng.normal(size=200), proved, 0.95)
     found = next(attempt for attempt in risk.more if attempt.measure == "tpr")
     aimed = float(found.attack.split("rate of ")[1].split(" %")[0]) / 100
-    largest = share(round(aimed * 200), 200, 0.95).upper
+    largest = share(round(aimed * 200), 200, 0.998).upper
     assert found.proved == pytest.approx(proved.tpr(largest)) and found.proved > proved.tpr(aimed) + 0.01

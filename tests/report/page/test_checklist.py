@@ -41,7 +41,8 @@ def listed(report: RunReport, *shown: str) -> dict[str, Hazard]:
 
 def run(ledger: Ledger | None = None, **changes: object) -> RunReport:
     attempt = Attempt("audit: counts", "tv", Estimate(0.1, 0.0, 0.2), 0.3, internal=False)
-    report = RunReport(ledger or ledger_of(), 1e-5, table={"name": "cohort"}, attempts=(attempt,))
+    table = {"name": "cohort", "unconfirmed": ""}
+    report = RunReport(ledger or ledger_of(), 1e-5, table=table, attempts=(attempt,))
     return replace(report, **changes)
 
 
@@ -113,6 +114,25 @@ def test_a_schema_read_off_the_records_is_not_covered() -> None:
     assert "(age)" in listed(run(hole).released())[BOUNDS].said
 
 
+def test_lists_that_nobody_confirmed_are_yours_to_decide() -> None:
+    """Catches 88 clinic names of real rows under "Handled" because the word "unreviewed" was deleted."""
+    rare = Measure(
+        "Constraints", "rare_categories[clinic]", 18, True, "88 categories, 18 of them in few rows"
+    )
+    report = run(table={"name": "cohort", "unconfirmed": "clinic, ward"}, evaluation=Evaluation((rare,)))
+    found = listed(report)[BOUNDS]
+    assert found.status == "yours" and "clinic, ward" in found.said and "18" not in found.said
+    assert found.confidential is not None and found.confidential.internal
+    assert "18 of them" in found.confidential.text and "18 of them" in html.render(report, "internal")
+    # to share: which lists they are, and no number of real rows
+    shared = listed(report.released())[BOUNDS]
+    assert shared.status == "yours" and shared.confidential is None and "clinic, ward" in shared.said
+    assert "18 of them" not in html.render(report, "release")
+    # a report that does not say is no confirmation
+    assert listed(run(table={"name": "cohort"}))[BOUNDS].status == "yours"
+    assert listed(run())[BOUNDS].status == "handled"
+
+
 def test_an_exception_of_the_schema_names_what_repeats_it() -> None:
     """Catches a checklist that is silent about the model, which holds bounds and categories of the draft."""
     hole = ledger_of()
@@ -164,7 +184,7 @@ def test_the_unit_is_the_ledgers() -> None:
         found = listed(run(ledger_of(row)))["Privacy unit"]
         assert found.status == "yours"
         page = html.render(run(ledger_of(row)), "release")
-        assert "Guaranteed for each row" in page and "a patient was in the data" not in page
+        assert "guaranteed for each row" in page and "a patient was in the data" not in page
     assert "Guaranteed for each patient" in html.render(run(), "release")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dpsynth.evaluation.details import Effect, EffectRow, Effects
@@ -69,9 +71,10 @@ def test_whole_patients(auc, verdict):
 
 
 @pytest.mark.parametrize(
-    ("same", "overlap", "severity"), [(9, 0.6, "good"), (6, 0.6, "caution"), (4, 0.1, "bad")]
+    ("same", "overlap", "severity", "size"),
+    [(9, 0.6, "good", "good"), (9, 0.1, "good", "caution"), (6, 0.6, "caution", None), (4, 0.1, "bad", None)],
 )
-def test_mixed_effects_have_one_verdict(same, overlap, severity):
+def test_mixed_effects_have_one_verdict(same, overlap, severity, size):
     """Catches a verdict for each number, and effects that are not clear among those judged."""
     clear, unclear = Effect(2.0, 1.0, 3.0), Effect(0.5, -1.0, 2.0)
     rows = [EffectRow(f"t{k}", clear, clear, k < same, overlap=overlap) for k in range(10)]
@@ -83,6 +86,9 @@ def test_mixed_effects_have_one_verdict(same, overlap, severity):
         )
         for name, part in (("hdl", rows[:5]), ("sbp", rows[5:]))
     )  # fmt: skip
-    (verdict,) = judge(Evaluation((), {}, details))
+    verdict, *sizes = judge(Evaluation((), {}, details))
     assert verdict.severity == severity and verdict.internal
-    assert verdict.sentence.startswith(f"{same} of 10 clear effects")
+    assert verdict.sentence.removeprefix("Only ").startswith(f"{same} of 10 clear effects")
+    assert [v.severity for v in sizes] == ([] if size is None else [size])
+    few = tuple(replace(d, data=replace(d.data, n_real=29)) for d in details)
+    assert {v.severity for v in judge(Evaluation((), {}, few))} == {"open"}

@@ -1,0 +1,143 @@
+"""Signs of memorisation in one exact test: against every division, on strangers and on copies."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from compared import conformed
+
+from dpsynth.evaluation.disclosure import exchange
+from dpsynth.evaluation.disclosure.evaluator import disclosure
+from dpsynth.evaluation.disclosure.exchange import (
+    Pooled,
+    copy_sign,
+    exchange_p_values,
+    lone_value_shares,
+    lone_values,
+    named_more_often,
+    one_to_one,
+)
+from dpsynth.evaluation.estimates import FALSE_ALARMS
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.settings import Settings
+from dpsynth.report.verdicts.rules import judge
+from dpsynth.table.schema import Column, Schema
+
+
+def pooled(n: int, h: int) -> Pooled:
+    return Pooled(n, h, np.ones(n + h, dtype=bool))
+
+
+def test_p_values_are_those_of_every_division(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches another null distribution, a sign judged by itself alone, or a wrong standard deviation.
+
+    With 8 records of which 4 train there are 70 divisions, which are listed.
+    """
+    monkeypatch.setattr(exchange, "DIVISIONS", 20_000)
+    rng = np.random.default_rng(0)
+    signs = {"even": rng.normal(size=8), "hub": np.array([9.0, 0, 0, 0, 0, 0, 1, 0]), "same": np.ones(8)}
+    found = exchange_p_values(signs, pooled(4, 4), np.random.default_rng(1))
+    assert set(found) == {"even", "hub"}  # no division changes the third
+    weights = np.stack([signs["even"], signs["hub"]])
+    sums = np.stack([weights[:, list(chosen)].sum(axis=1) for chosen in combinations(range(8), 4)])
+    scaled = (sums - sums.mean(axis=0)) / sums.std(axis=0)
+    largest = scaled.max(axis=1)
+    for name, own in zip(found, scaled[0], strict=True):
+        exact = (largest >= own - 1e-9).mean()
+        assert found[name] == pytest.approx(exact, abs=0.015), name
+
+
+def test_records_outside_the_part_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a part of equal numbers that is exchanged with the rest, where most records trained."""
+    monkeypatch.setattr(exchange, "DIVISIONS", 5_000)
+    part = np.array([True, False, True, True, False, True])
+    found = exchange_p_values(
+        {"first": np.array([1.0, 0, 0, 0, 0, 0])}, Pooled(3, 3, part), np.random.default_rng(0)
+    )
+    # 1 of 2 in the part is drawn from both kinds: records 0, 2 trained and 3, 5 did not
+    assert found["first"] == pytest.approx(0.5, abs=0.03)
+
+
+def times(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "time": rng.integers(0, 50_000, n),
+            "age": rng.integers(20, 90, n),
+            "sex": rng.choice(["F", "M"], n),
+            "lab": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 3000, n)),
+        }
+    )
+
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="time", kind="integer", lower=0, upper=50_000),
+        Column(name="age", kind="integer", lower=20, upper=90),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+        Column(name="lab", kind="integer", lower=0, upper=3000, missing=True),
+    )
+)
+
+
+def page_of(made: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame, seed: int = 0) -> dict[str, str]:
+    found = disclosure(conformed(made, train, test, SCHEMA), Settings(), np.random.default_rng(seed))
+    return {verdict.code: verdict.severity for verdict in judge(Evaluation(found.measures))}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_open_red(seed: int) -> None:
+    """Catches a test so strict that a copied table, one row in twenty, or copied rare values pass."""
+    train, test, fresh = (times(400, 3 * seed + place) for place in range(3))
+    assert page_of(train, train, test) == {"memorises": "bad"}
+    few = pd.concat([fresh.head(380), train.sample(20, random_state=seed)])
+    assert page_of(few, train, test) == {"memorises": "bad"}
+    rare = fresh.assign(time=train["time"].sample(400, random_state=seed).to_numpy())
+    assert page_of(rare, train, test) == {"memorises": "bad"}
+    assert page_of(fresh, train, test) == {"no_memory_found": "good"}
+
+
+def test_lone_values_are_counted_by_people() -> None:
+    """Catches a value that occurs twice counted as lone, a missing one, or one of a column with too few."""
+    train, test, made = times(600, 9), times(300, 10), times(6000, 11)
+    found = lone_values(made, train, test)
+    assert set(found) == {"time", "lab"}
+    values = [*train["time"], *test["time"]]
+    naive = [values.count(value) == 1 and value in set(made["time"]) for value in values]
+    assert found["time"].astype(bool).tolist() == naive
+    both = pooled(600, 300)
+    shares = lone_value_shares(found, both, 0.95)
+    hits = np.array(naive)
+    first, second = hits[:600].mean(), hits[600:].mean()
+    assert shares["time"].value == pytest.approx(first / (first + second))
+    assert shares["time"].lower < 0.5 < shares["time"].upper
+    assert named_more_often(hits, both, 0.95).value == pytest.approx(first - second)
+    few = lone_values(made.head(40), train, test)
+    assert "lab" not in few  # fewer than 30 people
+
+
+def test_copies_are_shared_among_equal_records() -> None:
+    """Catches a copy of two equal records that counts twice, and tables matched many to one."""
+    train, test = pd.DataFrame({"x": [1.0, 1.0, 2.0]}), pd.DataFrame({"x": [1.0, 3.0, np.nan]})
+    made = pd.DataFrame({"x": [1.0, 1.0, 1.0, np.nan]})
+    assert copy_sign(made, train, test).tolist() == pytest.approx([0.25, 0.25, 0, 0.25, 0, 0.25])
+    assert one_to_one(made, train) == pytest.approx(2 / 3)  # three of four are 1, and two of three are
+    assert one_to_one(made, test) == pytest.approx(1 / 3 + 1 / 4)
+    assert one_to_one(train, train) == 1.0
+
+
+@pytest.mark.slow
+def test_strangers_are_seldom_suspected() -> None:
+    """Catches tests that together suspect more than 1 page in 200 of strangers, prototypes among them.
+
+    Of 200 pages, one is expected at most. More than 5 come with a probability of 0.06 %.
+    """
+    alarms = 0
+    for seed in range(200):
+        train, test, third = (times(60, 3 * seed + place) for place in range(3))
+        made = third if seed % 2 else third.iloc[np.random.default_rng(seed).integers(5, size=60)]
+        alarms += "memorises" in page_of(made, train, test, seed)
+    assert alarms <= 5 and FALSE_ALARMS == 0.01
