@@ -51,7 +51,7 @@ def sure_end(found: Estimate, level: float, tests: int) -> float:
     0.394
     """
     wider = max(math.log(FALSE_ALARMS / 2 / max(tests, 1)) / math.log((1 - level) / 2), 1.0)
-    if math.isinf(found.value):  # an epsilon of guesses that were all right: its end falls as log(-log(error))
+    if math.isinf(found.value):  # an epsilon of right guesses alone: its end falls as log(-log(error))
         return found.lower - math.log(wider)
     return found.value - wider * (found.value - found.lower)
 

@@ -147,7 +147,7 @@ def draft_column(
         raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
     if column.unconfirmed:
         held = cells.counts if cells is not None else values.value_counts()
-        said.question(_PUBLIC, listed_rarely(column.categories, dict(held)))
+        said.question(_PUBLIC, rarely_held(column.categories, dict(held))[1])
     return column
 
 
@@ -160,16 +160,16 @@ _PUBLIC = (
 RARE = 10
 
 
-def listed_rarely(categories: Sequence[Any], held: Mapping[Any, int]) -> str:
-    """Say how long a list of categories is, and how many of them few rows hold. Confidential.
+def rarely_held(categories: Sequence[Any], held: Mapping[Any, int]) -> tuple[int, str]:
+    """Count the categories that few rows hold, as a number and in words. Confidential.
 
     Examples
     --------
-    >>> listed_rarely(("F", "M", "X"), {"F": 700, "M": 800, "X": 2})
-    '3 categories, 1 of them in fewer than 10 rows'
+    >>> rarely_held(("F", "M", "X"), {"F": 700, "M": 800, "X": 2})
+    (1, '3 categories, 1 of them in fewer than 10 rows')
     """
-    rare = sum(0 < held.get(category, 0) < RARE for category in categories)
-    return f"{len(categories):,} categories, {rare:,} of them in fewer than {RARE} rows"
+    rare = int(sum(0 < held.get(category, 0) < RARE for category in categories))
+    return rare, f"{len(categories):,} categories, {rare:,} of them in fewer than {RARE} rows"
 
 
 def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | None) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_the_lists_are_long_enough_and_without_doubles():
     rooms = Counter(mutant.room for mutant in MUTANTS)
     expected = (
         "accounting attacks attacks_synthetic audit bounds budget checkpoint cohorts datasets defenses "
-        "ledger ltu mechanism paths published releases report step studies"
+        "ledger ltu mechanism paths published releases report step studies verdicts"
     )
     assert sorted(rooms) == expected.split() and min(rooms.values()) >= 5 and len(MUTANTS) >= 40
 

@@ -19,7 +19,7 @@ from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBound
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.conform import date_numbers
-from dpsynth.table.drafting import RARE, listed_rarely
+from dpsynth.table.drafting import rarely_held
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import is_special
 
@@ -88,8 +88,7 @@ def rare_categories(tables: Tables) -> Iterator[Measure]:
         if not column.unconfirmed:
             continue
         held = pd.concat([frame[column.name] for frame in real if frame is not None]).value_counts()
-        said = listed_rarely(column.categories, dict(held))
-        rare = sum(0 < held.get(category, 0) < RARE for category in column.categories)
+        rare, said = rarely_held(column.categories, dict(held))
         yield Measure(GROUP, f"rare_categories[{column.name}]", rare, True, said)
 
 

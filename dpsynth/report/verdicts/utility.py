@@ -261,7 +261,7 @@ def _replicated(detail: Detail[Effects]) -> Iterator[Verdict]:
     severity: Severity = "good" if share >= SAME_SIGN else "caution" if share > 0.5 else "bad"
     sentence = (
         f"{'' if severity == 'good' else 'Only '}{same} of {len(clear)} effect{'s' * (len(clear) > 1)} clear "
-        f"in real records {'has' if same == 1 else 'have'} the same sign in {where} ({study})"
+        f"in real records {'has' if 1 in (same, len(clear)) else 'have'} the same sign in {where} ({study})"
     )
     if detail.data.separated:
         sentence += ". The model is fitted with a prior distribution, because outcomes separate"
@@ -321,12 +321,14 @@ def _clear(estimates: Estimates, none: float, internal: bool) -> Verdict:
     """The number of effects whose direction is clear from the private estimates alone."""
     rows = estimates.effects()
     clear = sum(row["lower"] > none or row["upper"] < none for row in rows)
-    sentence = (
+    said = (
         f"{clear} of {len(rows)} pre-specified effect{'s' * (len(rows) != 1)} of {estimates.study} "
         f"{'is' if clear == 1 else 'are'} clear. A clear effect has an interval without the value of no "
-        f"effect. {widened(estimates).capitalize()}."
+        "effect."
     )
-    severity: Severity = "good" if clear and estimates.widening < WIDE else "caution"
+    severity: Severity = "caution" if estimates.widening >= WIDE else "good" if clear else "open"
+    start = "Noise makes these intervals wide. " if severity == "caution" else ""
+    sentence = f"{start}{said} {widened(estimates).capitalize()}."
     return Verdict("declared_effects", severity, sentence, (f"declared[{estimates.study}]",), internal)
 
 

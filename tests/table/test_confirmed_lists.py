@@ -1,0 +1,107 @@
+"""Lists of categories: copied from a draft they stay the owner's decision until each is confirmed by name."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+import report_sources as sources
+
+from dpsynth.errors import SchemaError
+from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.similarity.conformity import rare_categories
+from dpsynth.evaluation.tables import Tables
+from dpsynth.report.run_report import RunReport
+from dpsynth.runs.reporting import Origin
+from dpsynth.table.patient_inference import infer_patient_schema
+from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema_inference import infer_schema
+
+CLINICS = [f"Clinic of Dr {name}" for name in "ABCDEFGH"]
+
+
+def clinics(n: int = 400) -> pd.DataFrame:
+    """Five clinics of many rows, one of nine, and two of one row each."""
+    often = [CLINICS[i % 5] for i in range(n - 11)]
+    clinic = [*often, *[CLINICS[5]] * 9, CLINICS[6], CLINICS[7]]
+    return pd.DataFrame(
+        {"clinic": clinic, "died": [i % 2 for i in range(n)], "age": [20 + i % 70 for i in range(n)]}
+    )
+
+
+def test_a_draft_asks_for_each_list_and_counts_its_rare_values() -> None:
+    """Catches a draft that is silent about clinics of one row each, or asks about 0 and 1."""
+    drafted = infer_schema(clinics())
+    asked = {
+        remark.column: remark.detail for remark in drafted.questions if "is this list public" in remark.text
+    }
+    assert asked == {"clinic": "8 categories, 3 of them in fewer than 10 rows"}
+    assert "reviewed: true" in drafted.to_yaml() and "3 of them" in drafted.to_yaml()
+
+
+def test_deleting_unreviewed_confirms_no_list() -> None:
+    """Catches lists called confirmed because one word was deleted, or all at once."""
+    text = infer_schema(clinics()).schema.to_yaml()
+    deleted = "\n".join(line for line in text.splitlines() if "unreviewed" not in line) + "\n"
+    for schema in (Schema.from_yaml(deleted), infer_schema(clinics()).schema.mark_reviewed()):
+        assert not schema.unreviewed and schema["clinic"].unconfirmed and not schema["died"].unconfirmed
+    named = infer_schema(clinics()).schema.mark_reviewed(["clinic", "age"])
+    assert not named["clinic"].unconfirmed and set(named.unreviewed) == {"died"}
+    assert Schema.from_yaml(named.to_yaml()) == named and "reviewed: true" in named.to_yaml()
+
+
+def test_patients_lists_are_asked_for_as_well() -> None:
+    """Catches a draft of patients with several rows that confirms by silence."""
+    rows = clinics().assign(patient=[f"p{i // 2}" for i in range(400)])
+    drafted = infer_patient_schema(rows, unit="patient")
+    assert any("is this list public" in remark.text for remark in drafted.questions)
+    assert drafted.schema.table["clinic"].unconfirmed
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"kind": "integer", "lower": 0, "upper": 9}, "has no categories"),
+        (
+            {"kind": "categorical", "categories": ("a", "b"), "unreviewed": ("categories",)},
+            "unreviewed still",
+        ),
+    ],
+)
+def test_a_confirmation_that_confirms_nothing_is_refused(fields: dict, why: str) -> None:
+    """Catches reviewed: true beside fields that are marked as read off the records."""
+    with pytest.raises(SchemaError, match=f"column 'x': reviewed confirms a list of categories, but .*{why}"):
+        Column(name="x", reviewed=True, **fields)
+
+
+def schema(reviewed: bool = False) -> Schema:
+    categories = tuple(CLINICS)
+    return Schema(
+        columns=(
+            Column(name="clinic", kind="categorical", categories=categories, reviewed=reviewed),
+            Column(name="died", kind="binary", categories=(0, 1)),
+            Column(name="age", kind="integer", lower=0, upper=120),
+        )
+    )
+
+
+def test_the_count_of_rare_values_is_for_the_owner_alone() -> None:
+    """Catches a number of real rows in what may be shared, of training rows alone, or of confirmed lists."""
+    real = clinics()
+    train, test = real.iloc[::2], real.iloc[1::2]
+    (found,) = rare_categories(Tables.of(real.head(20), train=train, test=test, schema=schema()))
+    assert found.name == "rare_categories[clinic]" and found.value == 3 and found.internal
+    assert list(rare_categories(Tables.of(real.head(20), train=train, test=test, schema=schema(True)))) == []
+    report = RunReport(evaluation=Evaluation((found,)), table={"unconfirmed": "clinic"})
+    assert "rare_categories" in json.dumps(report.to_dict())
+    assert "rare" not in json.dumps(report.released().to_dict()) and "fewer" not in str(report.released())
+    assert report.released().table["unconfirmed"] == "clinic"
+
+
+def test_a_report_names_the_lists_that_nobody_confirmed() -> None:
+    """Catches a run whose report leaves out which lists are unconfirmed, and so calls them handled."""
+    origin = Origin(sources.ledger_of(), sources.DELTA)
+    facts = {"name": "x", "size": {}, "outcome": None, "config": {}, "seconds": {}}
+    for confirmed, named in ((False, "clinic"), (True, "")):
+        assert origin.report(schema(confirmed), **facts).table["unconfirmed"] == named
