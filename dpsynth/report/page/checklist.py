@@ -61,7 +61,7 @@ class Hazard:
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """What is said, and what only the owner may read."""
+        """All sentences, the last of which may be for the owner alone."""
         first = Sentence(self.said)
         return (first,) if self.confidential is None else (first, self.confidential)
 
