@@ -217,7 +217,7 @@ def test_integer_codes_and_fine_decimals_are_asked_about() -> None:
     made = infer_schema(frame)
     assert made.schema["ward"].kind == "categorical" and made.schema["ward"].categories == tuple(range(1, 8))
     assert (made.schema["crea"].decimals, made.schema["ratio"].resolution) == (1, None)
-    lines = made.lines()
+    lines = [line for line in made.lines() if "is this list public" not in line]
     assert lines[0].startswith("question: ward (1 to 7): few different whole numbers: codes")
     assert "note: crea (but" in lines[1] and "multiples of 0.1" in lines[1]
     assert "ratio (such as" in lines[2] and "in which step" in lines[2]
@@ -249,7 +249,7 @@ def test_header_that_is_a_record_and_columns_without_name() -> None:
     with pytest.raises(DataError, match=r"first line holds numbers \(63, 1.5\), so it looks like a record"):
         infer_schema(pd.DataFrame({"63": ["50"], "F": ["M"], "1.5": ["2.5"]}))
     made = infer_schema(pd.DataFrame({"": ["0", "1"], "x": ["a", "b"]}))
-    assert made.schema.ignored == ("",) and made.lines()[:-1] == ["left out: (no name): has no name"]
+    assert made.schema.ignored == ("",) and made.lines()[0] == "left out: (no name): has no name"
     frame = pd.DataFrame({"": ["0", "1"], "x": ["a", "b"]})
     assert Schema.from_yaml(made.to_yaml()).check(frame).columns.tolist() == ["x"]
 
@@ -263,7 +263,7 @@ def test_draft_accepts_its_own_table_and_asks_in_the_file(tmp_path) -> None:
     text = made.to_yaml(tmp_path / "draft.yaml")
     assert text.startswith("# PRIVATE draft") and "# - left out: mrn: says whose row" in text
     above, _, _ = text.partition("- name: ward")
-    assert above.rstrip().splitlines()[-2].startswith("# question: few different whole numbers")
+    assert "\n# question: few different whole numbers" in above and "\n# question: is this list public" in above
     schema = Schema.from_yaml(tmp_path / "draft.yaml")
     assert schema == made.schema and schema.ignored == ("mrn", "age")
     assert read_table(path, schema).columns.tolist() == ["ward", "died"]

@@ -3,8 +3,8 @@
 Suppose that the synthetic table does not depend on which real records trained. Then every division of the
 pooled real records into training and held-out ones was equally likely, given the synthetic table. Each sign
 gives every pooled record a weight that does not depend on the division. Such weights are its share of the
-copies, its rank by distance, and whether the table holds a value that it alone has. The sign is the sum of the
-training records' weights, in standard deviations of that sum over all divisions.
+copies, its rank by distance, and whether the table holds a value that it alone has. The sign is the sum of
+the training records' weights, in standard deviations of that sum over all divisions.
 
 The signs of one random division are compared together. The p-value of a sign is the share of divisions whose
 *largest* sign is at least as large. So all p-values are valid together, for any number of signs, however

@@ -53,11 +53,9 @@ def test_p_values_are_those_of_every_division(monkeypatch: pytest.MonkeyPatch) -
 def test_records_outside_the_part_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a part of equal numbers that is exchanged with the rest, where most records trained."""
     monkeypatch.setattr(exchange, "DIVISIONS", 5_000)
-    part = np.array([True, False, True, True, False, True])
-    found = exchange_p_values(
-        {"first": np.array([1.0, 0, 0, 0, 0, 0])}, Pooled(3, 3, part), np.random.default_rng(0)
-    )
-    # 1 of 2 in the part is drawn from both kinds: records 0, 2 trained and 3, 5 did not
+    part = np.isin(np.arange(10), (0, 1, 8, 9))
+    found = exchange_p_values({"first": np.eye(10)[0]}, Pooled(8, 2, part), np.random.default_rng(0))
+    # of the part two of four trained, of all records eight of ten
     assert found["first"] == pytest.approx(0.5, abs=0.03)
 
 

@@ -105,10 +105,14 @@ def test_privacy_and_quality_have_a_bar_each():
 
 def test_five_cautions_are_no_green_bar():
     """Catches "Quality: 5 caution" under the colour of the guarantee, and a quality that colours privacy."""
-    weak = (Measure("g", "association_lost", 0.6, True), Measure("g", "association_lost_baseline", 0.1, True))
+    weak = (
+        Measure("g", "association_lost", 0.6, True),
+        Measure("g", "association_lost_baseline", 0.1, True),
+        Measure("g", "nn_accuracy_train", 0.5, True, lower=0.47, upper=0.53),
+    )
     privacy, quality = summary.bars(private(sources.ledger_of(), Evaluation(weak)))
     assert (privacy.severity, quality.severity) == ("good", "caution")
-    assert quality.text == "Quality: 1 caution." and quality.mark == "! Caution"
+    assert quality.text == "Quality: 1 caution, 1 good." and quality.mark == "! Caution"
     page = render(private(sources.ledger_of(), Evaluation(weak)), "internal")
     assert (
         'id="verdict" class="verdict good"' in page and 'id="quality-verdict" class="verdict caution"' in page
@@ -116,11 +120,10 @@ def test_five_cautions_are_no_green_bar():
     # what nobody can say is no caution: it counts if there is nothing else
     open_ones = Evaluation((), {"outcome": "stage", "effects": []})
     assert summary.bars(private(sources.ledger_of(), open_ones))[1].severity == "open"
-    both = Evaluation(weak, {"outcome": "stage", "effects": []})
-    assert summary.bars(private(sources.ledger_of(), both))[1].severity == "caution"
-    assert summary.bars(private(sources.ledger_of(), both))[1].text.endswith(
-        "1 caution, 1 without a verdict."
-    )
+    both = summary.bars(private(sources.ledger_of(), Evaluation(weak, {"outcome": "stage", "effects": []})))[
+        1
+    ]
+    assert both.severity == "caution" and both.text.endswith("1 caution, 1 without a verdict, 1 good.")
 
 
 def test_a_result_above_its_bound_is_not_called_good():
