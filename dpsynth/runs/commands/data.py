@@ -337,6 +337,7 @@ def check(
     With --data it counts the rows that obey each rule and formula, also those that names suggest and nobody
     declared. It names limits that equal the smallest or largest value of the table.
     """
+    from dpsynth.checks import few
     from dpsynth.table.histories import unused_rows
     from dpsynth.table.io import read_table
     from dpsynth.table.patients import PatientSchema, read_schema
@@ -353,12 +354,16 @@ def check(
         "n_public": described.n_public,
         "unit": described.unit,
         "unreviewed": {name: list(fields) for name, fields in described.unreviewed.items()},
+        "unconfirmed": [column.name for column in known.columns if column.unconfirmed],
         "sha256": known.digest() if several is None else several.levels.digest(),
     }
     lines = [f"{schema}: {len(known)} columns, outcome {described.outcome or 'none'}"]
     lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in described.unreviewed.items()]
     if described.unreviewed:
         lines.append("a run refuses this schema until you review these fields and delete each 'unreviewed'")
+    if result["unconfirmed"]:
+        lists = few(result["unconfirmed"])
+        lines.append(f"lists of categories that nobody confirmed: {lists}. Confirm one with reviewed: true")
     if described.unit is None:
         lines.append(
             "no unit: write what one row is, such as unit: one patient. The guarantee is about one row"
