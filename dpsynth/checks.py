@@ -120,8 +120,8 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)
 def file_name(name: str) -> str:
     """Return the name of a file in a folder, or raise InputError if it is none on some computer.
 
-    A name out of somebody's YAML file must not lead out of the folder that we join it to. What it may be does
-    not depend on the platform, so that a schema holds everywhere or nowhere.
+    A name out of somebody's YAML file must not lead out of the folder that we join it to. The rule is the
+    same on every platform, so that a schema holds everywhere or nowhere.
 
     Examples
     --------
