@@ -56,6 +56,18 @@ def test_levels_are_those_of_each_patients_own_rows(keep):
             assert counts[level["grade mode"]] == counts.max()
 
 
+def test_a_value_per_patient_is_one_of_their_own_rows():
+    """Catches a missing value that another patient fills in, and a first row that hides a value."""
+    frame = wards(60, seed=1)
+    frame.loc[np.random.default_rng(2).random(len(frame)) < 0.3, "smoker"] = None
+    found = patient_table(frame, WARDS)["smoker"]
+    own = {name: rows["smoker"].dropna().tolist() for name, rows in frame.groupby("id")}
+    assert [None if pd.isna(word) else word for word in found] == [
+        next(iter(own[name]), None) for name in frame["id"].unique()
+    ]
+    assert 15 < found.isna().sum() < 50
+
+
 @pytest.mark.parametrize(
     ("schema", "frame"),
     [
