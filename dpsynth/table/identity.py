@@ -136,7 +136,7 @@ def _mantissa(kind: Any) -> int:
 
 def _fault(cell: Any, word: str, bits: int) -> str | None:
     """Why a cell, whose text is ``word``, identifies nobody."""
-    if isinstance(cell, bytes | bytearray) and _UNKNOWN in word:
+    if isinstance(cell, bytes) and _UNKNOWN in word:
         return "bytes that are not UTF-8"
     rounded = _SCIENTIFIC.fullmatch(word) is not None
     if isinstance(cell, float | np.floating):
@@ -148,7 +148,7 @@ def _word(cell: Any) -> str:
     """An identifier as text."""
     if isinstance(cell, float | np.floating) and cell % 1 == 0:
         cell = int(cell)
-    elif isinstance(cell, bytes | bytearray):
+    elif isinstance(cell, bytes):
         cell = cell.decode(errors="replace")
     elif isinstance(cell, np.datetime64):
         cell = pd.Timestamp(cell)
