@@ -146,9 +146,7 @@ def _fault(cell: Any, word: str, bits: int) -> str | None:
 
 def _word(cell: Any) -> str:
     """An identifier as text."""
-    if isinstance(cell, float | np.floating) and cell % 1 == 0:
-        cell = int(cell)
-    elif isinstance(cell, bytes):
+    if isinstance(cell, bytes):
         cell = cell.decode(errors="replace")
     elif isinstance(cell, np.datetime64):
         cell = pd.Timestamp(cell)
