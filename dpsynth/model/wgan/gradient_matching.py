@@ -45,9 +45,9 @@ Ints = NDArray[np.int64]
 #: Step of the critics' weights and of a record's coordinates. A gradient is a whole number of its square.
 GRID = STEP**0.5
 #: Step of a sum in units of the stds, and the factor by which such a sum is made smaller, see `query`.
-_FINE, _SMALLER = 2.0**-36, 1.0 - 2.0**-20
+_FINE, _SMALLER = 2.0**-32, 1.0 - 2.0**-18
 #: Longest record, and most records: beyond them a sum may have more digits than a float64.
-_LONGEST, _MOST = 2.0**11, 2**26
+_LONGEST, _MOST = 2.0**11, 2**29
 #: Activation of the critics, which keeps norms.
 ACTIVATION = Activation("maxmin")
 #: Records of which gradients are summed at once: bounds the memory, whatever the length of the table is.
@@ -173,9 +173,9 @@ class GradientRelease:
         """``sum_i (g_i - c) / std`` in whole numbers of a public step, shape (T, P): private.
 
         One record moves it by a vector of norm 1 at most. The difference of the two exact terms is rounded
-        once, the quotient and the product once each, and each number to a step. For n <= 2^26 records and
+        once, the quotient and the product once each, and each number to a step. For n <= 2^29 records and
         P <= 2^26 weights a sum is at most n long. Two sums are then closer or farther by ``7 n 2^-53 +
-        sqrt(P) 2^-36 < 2^-22``, and the sum is made smaller by a factor of ``1 - 2^-20`` before.
+        sqrt(P) 2^-32 < 2^-18``, and the sum is made smaller by a factor of ``1 - 2^-18`` before.
         """
         total, count = self.sums(blocks)
         centres, stds = self.centres_and_stds
