@@ -492,7 +492,7 @@ BLOCKS = (
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_sums_are_exact_in_any_blocks(name, monkeypatch):
     """A fault that begins with the second block of records, or the third: records lost or counted twice."""
-    release, frame = CASES[name].make(), CASES[name].table(15, seed=2)
+    release, frame = CASES[name].make(), CASES[name].table(40, seed=2)
     whole = arrays_of(release, frame)
     for blocks in (BLOCKS[:1], BLOCKS[1:]):  # of the table, and blocks within them
         with monkeypatch.context() as patch:
