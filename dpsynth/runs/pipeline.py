@@ -191,8 +191,8 @@ def _write_table(
             for line in model.acceptance_.lines():
                 say(line)
         if sampled:
-            folder.write_ledger(model.ledger_)  # which names the table now
             with done.kept("describing the table"):
+                folder.write_ledger(model.ledger_)  # which names the table now
                 folder.write_croissant(done.report, model.model_.released_schema)
         done.write(folder)
 
