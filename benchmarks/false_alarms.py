@@ -89,8 +89,8 @@ def heavy_tails(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 def wide(n: int, rng: np.random.Generator) -> pd.DataFrame:
     """Thirty numbers on fine scales: thirty columns that may raise an alarm."""
-    common = rng.normal(size=(n, 3))
-    made = common @ rng.normal(size=(3, 30)) * 0.5 + rng.normal(size=(n, 30))
+    loadings = np.random.default_rng(0).normal(size=(3, 30))  # of one population
+    made = rng.normal(size=(n, 3)) @ loadings * 0.5 + rng.normal(size=(n, 30))
     return pd.DataFrame({f"x{i}": np.clip(np.round(column, 3), -9, 9) for i, column in enumerate(made.T)})
 
 
@@ -235,7 +235,8 @@ def main() -> None:
     print("| shape | strangers | with an alarm | which | without held-out records | red: " + ", ".join(
         maker.__doc__.rstrip(".").lower() for maker in REMEMBERING if maker.__doc__) + " |")  # fmt: skip
     print("|---|---:|---:|---|---:|---|")
-    for place, shape in enumerate(shapes):
+    for shape in shapes:
+        place = list(SHAPES).index(shape)
         start, found, blind = time.perf_counter(), Counter[str](), [0, 0]
         count = max(round(arguments.pages * SHAPES[shape][3]), 1)
         for seed in range(count):

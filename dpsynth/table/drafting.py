@@ -153,8 +153,8 @@ def draft_column(
 
 #: what a draft asks of each list of categories
 _PUBLIC = (
-    "is this list public, from a data dictionary say, and not a list of what occurs? Then write it so, and "
-    "reviewed: true"
+    "is this list public, from a data dictionary say, and not a list of what occurs in the records? Then "
+    "write reviewed: true"
 )
 #: rows below which a value may identify
 RARE = 10
