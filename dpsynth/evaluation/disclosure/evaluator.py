@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dpsynth.evaluation.details import Distances
 from dpsynth.evaluation.disclosure.copies import (
@@ -48,6 +47,8 @@ GROUP = "Disclosure"
 _NO_TEST = "not defined without held-out records: nothing says what chance gives"
 _EXCHANGE = "Interval: which of the real records were the training ones"
 _BINS = 40
+#: real records of each kind among which copies and lone values are exchanged
+POOLED = 100_000
 
 _measure = partial(Measure.estimated, GROUP)
 
@@ -84,13 +85,15 @@ def disclosure(
     size = min(len(train), limit, len(train) if test is None else len(test))
     metric = record_distance(schema)
 
-    def part(frame: pd.DataFrame, most: int) -> tuple[Floats, NDArray[np.intp]]:
-        """Encode a random part of a frame in random order, and say which records these are."""
-        chosen = rng.permutation(len(frame))[:most]
-        return metric.encode(frame.iloc[chosen], schema), chosen
+    def mixed(frame: pd.DataFrame) -> pd.DataFrame:
+        """Records in random order, and of a very large table a random part."""
+        return frame.iloc[rng.permutation(len(frame))[: max(limit, POOLED)]]
 
-    (made, _), (real, of_train) = part(synthetic, limit), part(train, size)
-    held_out, of_test = (None, None) if test is None else part(test, size)
+    made = metric.encode(mixed(synthetic).head(limit), schema)
+    members = mixed(train)
+    others = None if test is None else mixed(test)
+    real = metric.encode(members.head(size), schema)
+    held_out = None if others is None else metric.encode(others.head(size), schema)
     near = closest(made, real, held_out, metric=metric)
     progress(0.95)
     by_distance = [*_distances(near, level), _closer(near, size, level, rng)]
@@ -102,15 +105,10 @@ def disclosure(
     total = min(len(train), len(train) if test is None else len(test))
     found_near = on_part(by_distance, "distances between records", size, total, level)
     measures += found_near.measures
-    if test is not None and held_out is not None and of_test is not None:
-        n = len(train)
-        places = np.concatenate([of_train, n + of_test])
-        pooled = Pooled(n, len(test), np.isin(np.arange(n + len(test)), places))
-        signs = {}
-        for name, weights in distance_signs(near, np.vstack([real, held_out]), metric, rng).items():
-            signs[name] = np.zeros(n + len(test))
-            signs[name][places] = weights
-        measures += _memory(synthetic, train, test, pooled, signs, level, rng)
+    if others is not None and held_out is not None:
+        pooled = Pooled(len(members), len(others), size)
+        signs = distance_signs(near, np.vstack([real, held_out]), metric, rng)
+        measures += _memory((synthetic, members, others), pooled, signs, level, rng)
     return Findings(tuple(measures), (_histogram(near),), found_near.parts)
 
 
@@ -206,15 +204,18 @@ def _membership(attack: Membership | None, level: float) -> Iterator[Measure]:
 
 
 def _memory(
-    synthetic: pd.DataFrame,
-    train: pd.DataFrame,
-    test: pd.DataFrame,
+    tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame],
     pooled: Pooled,
-    signs: dict[str, Floats],
+    by_distance: dict[str, Floats],
     level: float,
     rng: np.random.Generator,
 ) -> Iterator[Measure]:
-    """All signs of memorisation, their test, and what an attacker by copies or lone values reaches."""
+    """All signs of memorisation, their test, and what an attacker by copies or lone values reaches.
+
+    ``tables`` are the synthetic one and the pooled training and held-out records. The distances are those of
+    the first records of both.
+    """
+    synthetic, train, test = tables
     copies, lone = copy_sign(synthetic, train, test), lone_values(synthetic, train, test)
     what = (
         "share of training records among those real records whose value in this column nobody else has and "
@@ -227,7 +228,10 @@ def _memory(
     for name, called in who.items():
         what = f"share of training records that {rule[name]}, minus that of held-out ones"
         yield _measure(f"{name}_advantage", named_more_often(called, pooled, level), what)
-    signs = {"copies_excess": copies, **signs, **{f"lone_values_train[{c}]": w for c, w in lone.items()}}
+    signs = {"copies_excess": copies} | {f"lone_values_train[{c}]": w for c, w in lone.items()}
+    for name, weights in by_distance.items():
+        signs[name] = np.zeros(len(copies))
+        signs[name][pooled.part] = weights
     for table, real in (("train", train), ("test", test)):
         what = f"share of synthetic records that equal {table} records one to one, if sizes are made equal"
         yield Measure(GROUP, f"matched_{table}", one_to_one(synthetic, real), True, what)

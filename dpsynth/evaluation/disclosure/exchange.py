@@ -44,20 +44,26 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Pooled:
-    """Training records, then held-out ones, by their places in both tables.
+    """Training records, then held-out ones, in random order.
 
-    ``part`` marks the records whose distances are known: equally many of both kinds. Records are exchanged
-    within the part and outside it.
+    The distances of the first ``size`` of both kinds are known. Records are exchanged within this part and
+    outside it.
     """
 
     n_train: int
     n_test: int
-    part: Bools
+    size: int
 
     @property
     def training(self) -> Bools:
         """Which records trained."""
         return np.arange(self.n_train + self.n_test) < self.n_train
+
+    @property
+    def part(self) -> Bools:
+        """Which records have known distances."""
+        place = np.arange(self.n_train + self.n_test)
+        return (place < self.size) | ((place >= self.n_train) & (place < self.n_train + self.size))
 
 
 def exchange_p_values(

@@ -28,7 +28,7 @@ from dpsynth.table.schema import Column, Schema
 
 
 def pooled(n: int, h: int) -> Pooled:
-    return Pooled(n, h, np.ones(n + h, dtype=bool))
+    return Pooled(n, h, max(n, h))
 
 
 def test_p_values_are_those_of_every_division(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,8 +53,9 @@ def test_p_values_are_those_of_every_division(monkeypatch: pytest.MonkeyPatch) -
 def test_records_outside_the_part_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a part of equal numbers that is exchanged with the rest, where most records trained."""
     monkeypatch.setattr(exchange, "DIVISIONS", 5_000)
-    part = np.isin(np.arange(10), (0, 1, 8, 9))
-    found = exchange_p_values({"first": np.eye(10)[0]}, Pooled(8, 2, part), np.random.default_rng(0))
+    both = Pooled(8, 2, 2)
+    assert np.flatnonzero(both.part).tolist() == [0, 1, 8, 9]
+    found = exchange_p_values({"first": np.eye(10)[0]}, both, np.random.default_rng(0))
     # of the part two of four trained, of all records eight of ten
     assert found["first"] == pytest.approx(0.5, abs=0.03)
 
