@@ -115,7 +115,7 @@ class BudgetPlan:
     unreviewed : tuple of str
         Columns with fields that were read off the records. If there are any, the plan is confidential.
     cautions : tuple of str
-        What bounded influence means for the estimates of a regression.
+        Meaning of a regression's estimates, because each record's influence is bounded.
     counted : {"records", "patients"}
         The meaning of ``records``. Patients have several rows, and ``advice`` then names their levels.
     """
