@@ -23,7 +23,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.dates import CYCLES, cycle_places
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
-from dpsynth.table.values import stored_numbers
+from dpsynth.table.values import quantities, step_numbers, stored_numbers
 
 #: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
 _RARE = 0.25
@@ -218,5 +218,29 @@ class CycleAxis:
         return np.where(absent, self.size - 1, places)
 
 
+@dataclass(frozen=True, eq=False)
+class ResidueAxis:
+    """Residues of a numeric column: number of a value's step divided by ``width``, modulo ``modulus``.
+
+    Special codes and missing values are in one more cell, the last.
+    """
+
+    column: Column
+    width: int
+    modulus: int
+
+    @property
+    def size(self) -> int:
+        """Residues, and one for what is no number."""
+        return self.modulus + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Residue of each record."""
+        numbers = quantities(self.column, stored_numbers(self.column, frame[self.column.name]))
+        absent = np.isnan(numbers)
+        steps = step_numbers(self.column, np.where(absent, self.column.bounds[0], numbers))
+        return np.where(absent, self.modulus, steps // self.width % self.modulus)
+
+
 #: A partition of records into cells from 0 to ``size - 1``, picklable and compared by identity.
-Axis = GridAxis | CycleAxis | MissingAxis
+Axis = GridAxis | CycleAxis | MissingAxis | ResidueAxis

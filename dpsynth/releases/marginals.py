@@ -1,6 +1,8 @@
 """Noisy counts of every column's values: the first statistic of a run, used by all others.
 
 Every column is counted on its public grid (`dpsynth.table.grid`), and one of many values also value by value.
+With more than a million values, blocks of neighbouring values are counted instead, and residues: the places
+of values in their blocks. Residues are also last digits and times of day.
 A column of dates is also counted by weekday, month and hour, where its schema asks for that.
 If three columns or more may be missing, the number of missing values a record is one more histogram.
 Adjacency is add/remove one record throughout. A record lies in exactly one cell of each histogram, so all
@@ -17,9 +19,10 @@ from functools import cached_property
 import numpy as np
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.bins import CycleAxis, GridAxis, MissingAxis
+from dpsynth.releases.bins import CycleAxis, GridAxis, MissingAxis, ResidueAxis
 from dpsynth.releases.gaussian import Array, GaussianRelease, Ints
 from dpsynth.releases.records import Axes, Records
+from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Counting, make_grids
 from dpsynth.table.schema import Schema
@@ -40,6 +43,11 @@ def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
     """
     columns = tuple(j for j, grid in enumerate(grids) if grid.column.missing)
     return columns if len(columns) >= _FEWEST_COLUMNS else ()
+
+
+def _in_blocks(column: Column, width: int) -> Grid:
+    values = column.n_values or 0
+    return Grid(column, np.append(np.arange(0, values, width), values), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +97,17 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 
     @cached_property
     def by_value(self) -> tuple[Grid | None, ...]:
-        """Every value of each column that is counted twice."""
+        """Every value of each column that is counted twice, or its blocks of neighbouring values."""
         return tuple(
-            Grid(column, np.arange((column.n_values or 0) + 1), None)
-            if self.counting.counts_twice(column)
-            else None
+            _in_blocks(column, self.counting.width(column)) if self.counting.counts_twice(column) else None
             for column in self.schema.columns
         )
+
+    @cached_property
+    def residues(self) -> tuple[ResidueAxis, ...]:
+        """Places in blocks, last digits and times of day that are counted."""
+        counted = ((column, self.counting.residues(column)) for column in self.schema.columns)
+        return tuple(ResidueAxis(column, *residue) for column, residues in counted for residue in residues)
 
     @property
     def cycles(self) -> tuple[CycleAxis, ...]:
@@ -123,7 +135,7 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         'sqrt(3) (a record is in 3 counts: 1 in each of 2 columns, 1 more where 1 column has many values)'
         """
         twice = sum(grid is not None for grid in self.by_value)
-        return len(self.schema) + twice + len(self.cycles) + bool(self.panel)
+        return len(self.schema) + twice + len(self.residues) + len(self.cycles) + bool(self.panel)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -138,6 +150,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         twice = sum(grid is not None for grid in self.by_value)
         many = "1 column has" if twice == 1 else f"{twice} columns have"
         parts += [f"1 more where {many} many values"] if twice else []
+        residues = len(self.residues)
+        parts += [f"{residues} for last digits, times of day or places in blocks"] if residues else []
         parts += [f"{len(self.cycles)} for weekdays, months or hours"] if self.cycles else []
         parts += ["1 for its number of missing values"] if self.panel else []
         number = self.sensitivity_squared
@@ -159,10 +173,11 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         """Exact counts: a private quantity, never to be shown.
 
         Returns list of arrays: first, for each column, the counts of its cells. Then the counts of the values
-        of those that are counted twice, and those of weekdays, months and hours. Last, with a panel, the
-        records with 0, 1, 2, ... missing values.
+        or blocks of those that are counted twice, those of residues, and those of weekdays, months and hours.
+        Last, with a panel, the records with 0, 1, 2, ... missing values.
         """
         axes: list[Axes] = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
+        axes += [(axis,) for axis in self.residues]
         axes += [(axis,) for axis in self.cycles]
         names = tuple(self.schema.names[j] for j in self.panel)
         return list(records.counts([*axes, (MissingAxis(names),)] if self.panel else axes))

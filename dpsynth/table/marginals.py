@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
 from dpsynth.table.column import Column
+from dpsynth.table.dates import SECONDS
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
 
@@ -23,7 +25,20 @@ MOST_CELLS = 64
 #: Values of a numeric column that may have a cell each, at most, and of one that is counted twice.
 MOST_VALUES, MOST_TWICE = 1024, 2**20
 #: Part of the records that a value's count must be able to show for values to be counted beside intervals.
-_SHOWN = 0.1
+#: The same of a block and a place in it (without them, all is spread over the bounds), and of last digits.
+_SHOWN, _SHOWN_MORE = 0.1, 0.2
+#: Blocks of neighbouring values that a column of more than `MOST_TWICE` values is cut into, at least, and
+#: their number for each record that noise equals.
+_FEWEST_BLOCKS, _BLOCKS = 4096, 64
+#: Residues for each place in a block, so that another block's frequent value is rarely taken for its own.
+#: Places in one block, at most: there are further residues for those of a larger one.
+_RESIDUES, _MOST_PLACES = 16, 2**16
+#: Noise deviations that records at one last digit exceed where they are clear.
+_CLEAR = 4.0
+#: Last digits are those of period 10, 20 or 100 in a column of at least so many values.
+_DIGITS = {100: 10_000, 20: 80, 10: 40}
+#: Digits of steps in which people write numbers down: others, such as a hundredth of a range, are computed.
+_WRITTEN = ((1,), (2,), (5,), (2, 5))
 
 
 @dataclass(frozen=True)
@@ -31,32 +46,91 @@ class Counting:
     """Cells of numeric columns whose schema does not say, from public numbers.
 
     A column of many values has ``cells`` intervals. One of at most ``values`` values has a cell for each
-    instead. One of at most ``twice`` values (0: none) is counted value by value as well.
+    instead. One of at most ``twice`` values (0: none) is counted value by value as well. One of more than
+    ``wide`` values is counted in about ``blocks`` blocks of neighbouring values (0: none), and by places in
+    them. Last digits or times of day of a column of more than ``digits`` values are counted (0: never).
     """
 
     cells: int = MOST_CELLS
     values: int = 2 * MOST_CELLS
     twice: int = 0
+    blocks: int = 0
+    digits: int = 0
+    wide: int = MOST_TWICE
 
     @classmethod
     def of(cls, schema: Schema, n: float, noise_multiplier: float) -> Counting:
         """Choose as many cells as the noise leaves meaningful (`default_cells`, `default_values`).
 
         A column's m values are counted besides its intervals if one with a tenth of the records stands out.
-        It must exceed the noise by sqrt(2 ln m) + 1 deviations.
+        It must exceed the noise by sqrt(2 ln m) + 1 deviations. Blocks are counted if one with a fifth of the
+        records stands out. Less noise allows more blocks, so that a few years stand out among thousands.
+        Last digits are counted under two conditions. In the sum of the counts of all values with one digit,
+        noise would hide a fifth of the records. In a count of their own, a tenth is clear.
         """
-        histograms = len(schema) + sum(len(column.cycles) for column in schema.columns)
-        noise_std = noise_multiplier * float(np.sqrt(histograms))
-        counting = cls(default_cells(n, noise_std), default_values(n, noise_std), MOST_TWICE)
-        more = sum(counting.counts_twice(column) for column in schema.columns)
-        reach = _SHOWN * n / max(noise_multiplier * float(np.sqrt(histograms + more)), 1.0) - 1.0
-        values = np.exp(min(max(reach, 0.0) ** 2 / 2, np.log(MOST_TWICE)))
-        return cls(counting.cells, counting.values, round(values) if reach > 0 else 0)
+        noise_std = noise_multiplier * cls()._length(schema)
+        cells, values = default_cells(n, noise_std), default_values(n, noise_std)
+        most = cls(cells, values, MOST_TWICE, MOST_TWICE)
+        noise_std = max(noise_multiplier * most._length(schema), 1.0)
+        reach = max(_SHOWN * n / noise_std - 1.0, 0.0)
+        twice = round(np.exp(min(reach**2 / 2, np.log(MOST_TWICE)))) if reach > 0 else 0
+        blocks = int(np.clip(_BLOCKS * n / noise_std, _FEWEST_BLOCKS, MOST_TWICE))
+        if _SHOWN_MORE * n / noise_std - 1.0 < np.sqrt(2.0 * np.log(_MOST_PLACES)):
+            blocks = 0
+        most = cls(cells, values, twice, blocks, digits=1)
+        clear = n / (_CLEAR * max(noise_multiplier * most._length(schema), 1.0))
+        hidden = max(round(10 * (_SHOWN_MORE * clear) ** 2), min(_DIGITS.values()) - 1)
+        return cls(cells, values, twice, blocks, hidden if _SHOWN * clear > 1 else 0)
+
+    def _length(self, schema: Schema) -> float:
+        """Length of what a record adds to the counts of all columns."""
+        counts = (
+            1 + len(column.cycles) + self.counts_twice(column) + len(self.residues(column))
+            for column in schema.columns
+        )
+        return float(np.sqrt(sum(counts)))
 
     def counts_twice(self, column: Column) -> bool:
-        """Whether a column is counted in intervals and value by value."""
+        """Whether a column is counted in intervals, and value by value or in blocks."""
         values = column.n_values if column.is_numeric and not column.cells else None
-        return values is not None and self.values < values <= self.twice
+        if values is None or values <= self.values:
+            return False
+        return values <= self.twice or (self.blocks > 0 and values > self.wide)
+
+    def width(self, column: Column) -> int:
+        """Number of neighbouring values in a cell of the second count, a power of two where that is large."""
+        values = column.n_values or 1
+        width = -(-values // self.blocks) if self.blocks and values > self.wide else 1
+        return width if width <= _MOST_PLACES else 1 << (width - 1).bit_length()
+
+    def places(self, column: Column) -> tuple[tuple[int, int], ...]:
+        """Widths and moduli of the residues that show places in blocks: of parts of a block, then of these.
+
+        A value's number is divided by the width, and counted modulo the modulus.
+        """
+        width, period, found = self.width(column), habit_period(column) or 1, []
+        while width > 1 and self.counts_twice(column):
+            inner = max(1, width // _MOST_PLACES)
+            modulus = _RESIDUES * (width // inner)
+            found.append((inner, modulus if inner > 1 else -(-modulus // period) * period))
+            width = inner
+        return tuple(found)
+
+    def residues(self, column: Column) -> tuple[tuple[int, int], ...]:
+        """Widths and moduli of all residues that are counted. The last is of last digits or of times of day.
+
+        Examples
+        --------
+        >>> cost = Column(name="cost", kind="continuous", lower=0, upper=1e6, decimals=2)
+        >>> Counting(twice=MOST_TWICE, blocks=5000, digits=100).residues(cost)
+        ((1, 320100), (1, 100))
+        >>> Counting().residues(cost)
+        ()
+        """
+        places, period, values = self.places(column), habit_period(column), column.n_values or 0
+        known = places[-1][1] if places else values
+        pays = 0 < self.digits < known and period > 0 and column.kind != "date" and not column.cells
+        return (*places, (1, period)) if pays else places
 
     def grid(self, column: Column) -> Grid:
         """Public cells of a column."""
@@ -144,6 +218,27 @@ class Marginals:
             arrays.get("missing_law"),
             tuple(meta["flattened"]),
         )
+
+
+def habit_period(column: Column) -> int:
+    """Period of the habits that residues of a column may show: last digits, the day, the week. 0: none.
+
+    Examples
+    --------
+    >>> habit_period(Column(name="seen", kind="datetime", lower="2020-01-01", upper="2021-01-01"))
+    1440
+    """
+    values = column.n_values if column.is_numeric else None
+    if values is None:
+        return 0
+    if not column.is_date:
+        digits = Decimal(repr(float(column.resolution or 1.0))).normalize().as_tuple().digits
+        if digits not in _WRITTEN:
+            return 0
+        return next((period for period, least in _DIGITS.items() if values >= least), 0)
+    step = round((column.resolution or 1.0) * SECONDS[column.kind])
+    whole = 604_800 if column.kind == "date" else 86_400
+    return whole // step if whole % step == 0 and whole > step else 0
 
 
 def default_cells(n: float, noise_std: float) -> int:

@@ -46,6 +46,7 @@ from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.families import Linear
 from dpsynth.studies.study import Study
+from dpsynth.table.marginals import Counting
 from dpsynth.table.parquet import Reader
 from dpsynth.table.patients import MOST_ROWS, PatientSchema
 from dpsynth.table.schema import Column, Schema
@@ -143,6 +144,32 @@ SOURCES: dict[str, tuple[Schema, Callable[..., pd.DataFrame]]] = {
     "rows": (SCHEMA, table),
     "levels": (LEVELS.schema.levels.modelled, LEVELS),
 }
+
+WIDE = Schema(
+    columns=(
+        Column(
+            name="cost",
+            kind="continuous",
+            lower=0,
+            upper=150,
+            decimals=1,
+            missing=True,
+            special=(-1.0,),
+        ),
+        Column(name="seen", kind="datetime", lower="2020-01-01", upper="2020-03-10", step=3600),
+    )
+)
+#: Columns of more than a thousand values are counted in blocks, and by the places and last digits of values.
+FEW = Counting(cells=8, values=20, twice=100, blocks=200, digits=40, wide=1000)
+
+
+def wide(n: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    cost = np.where(
+        rng.random(n) < 0.3, [12.3, -1.0, np.nan] * (n // 3) + [5.0] * (n % 3), 150 * rng.random(n)
+    )
+    seen = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 69 * 24, n), unit="h")
+    return WIDE.conform(pd.DataFrame({"cost": cost, "seen": seen})).frame
 
 
 @cache
@@ -264,7 +291,8 @@ patients = Patients(VISITS, visits)
 CASES = {
     "count": Case(lambda: CountRelease(noise_multiplier=Z), 1.0),
     "marginals": Case(marginals, np.sqrt(5 + 1)),
-    "counted twice": Case(lambda: marginals(TWICE, 320), np.sqrt(5 + 2 + 1)),
+    "counted twice": Case(lambda: marginals(TWICE, 320), np.sqrt(5 + 2 + 2 + 1)),  # and two last digits
+    "blocks": Case(lambda: replace(marginals(WIDE), counted=FEW), np.sqrt(2 + 2 + 2 + 2), table=wide),
     "without panel": Case(lambda: marginals(SCHEMA.select(["group", "died"])), np.sqrt(2)),
     "cycles": Case(lambda: marginals(DATES), np.sqrt(2 + 3), table=dates),
     "tree tables": Case(lambda: tables("tree"), np.sqrt(4)),

@@ -5,7 +5,7 @@ from releases import release_count, release_marginals
 
 from dpsynth.errors import ConfigError
 from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.table.marginals import Marginals, default_cells, default_values, intervals
+from dpsynth.table.marginals import Counting, Marginals, default_cells, default_values, intervals
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -81,14 +81,57 @@ def test_columns_of_many_values_are_counted_twice_where_that_can_show_something(
     schema = Schema(columns=(column, few))
     for n, twice in ((300, False), (3000, True)):
         release = MarginalsRelease(schema=schema, n=n, noise_multiplier=10.0)
-        assert release.sensitivity_squared == 2 + twice and release.counting.counts_twice(column) == twice
-    wide = Schema(columns=(column.model_copy(update={"upper": 2e6}), few))
-    assert MarginalsRelease(schema=wide, n=3000, noise_multiplier=10.0).sensitivity_squared == 2
-    million = Schema(columns=(column.model_copy(update={"upper": 1e6}), few))
-    assert MarginalsRelease(schema=million, n=3000, noise_multiplier=10.0).sensitivity_squared == 3
+        assert release.counting.counts_twice(column) == twice == (release.by_value[0] is not None)
+    million = column.model_copy(update={"upper": 1e6})
+    release = MarginalsRelease(schema=Schema(columns=(million, few)), n=3000, noise_multiplier=10.0)
+    assert release.by_value[0].present == 1_000_001
     # Fewer values show at more noise: half of 5,000 records at one of 201 values.
     rate = Schema(columns=tuple(Column(name=f"e{j}", kind="integer", lower=0, upper=200) for j in range(10)))
-    assert MarginalsRelease(schema=rate, n=5000, noise_multiplier=19.0).sensitivity_squared == 20
+    release = MarginalsRelease(schema=rate, n=5000, noise_multiplier=19.0)
+    assert sum(grid is not None for grid in release.by_value) == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "levels"),
+    [
+        ("integer", (0, 2**20 + 2), 1),
+        ("integer", (-(10**6), 10**9), 2),
+        ("integer", (0, 2**52), 3),
+        ("date", ("1900-01-01", "9999-12-31"), 1),
+        ("datetime", ("1900-01-01", "9999-12-31"), 2),
+    ],
+)
+def test_blocks_and_places_tell_each_value_of_any_range(kind, bounds, levels):
+    """Catches residues that leave places open, or that other blocks share, and a count for each value."""
+    column = Column(name="x", kind=kind, lower=bounds[0], upper=bounds[1])
+    counting = Counting.of(Schema(columns=(column,)), 2000, 5.0)
+    width, residues = counting.width(column), counting.places(column)
+    assert 2000 < column.n_values / width <= 2**20 and len(residues) == levels
+    for part, modulus in residues:
+        assert width % part == 0 and 16 * width // part <= modulus < 2**20 + 1440
+        width = part
+    assert width == 1
+    small = Counting.of(Schema(columns=(column,)), 300, 10.0)
+    assert not small.counts_twice(column) and not small.residues(column)
+
+
+def test_last_digits_are_counted_where_values_would_hide_them():
+    """Catches last digits that are paid for though they show without, or though noise would hide them."""
+    columns = [Column(name="x", kind="integer", lower=0, upper=upper) for upper in (20, 500, 100_000)]
+    columns.append(Column(name="real", kind="continuous", lower=0, upper=1))
+    columns.append(Column(name="sd", kind="continuous", lower=0, upper=12.375, step=0.02475))
+    columns.append(Column(name="day", kind="date", lower="2000-01-01", upper="2020-01-01"))
+    columns.append(Column(name="own", kind="integer", lower=0, upper=20_000, cells=50))
+    found = {}
+    for n in (300, 2000, 20_000, 10**6):
+        counting = Counting.of(Schema(columns=tuple(columns[:1])), n, 20.0)
+        found[n] = [len(counting.residues(column)) for column in columns]
+    assert found == {
+        300: [0, 0, 0, 0, 0, 0, 0],
+        2000: [0, 1, 1, 0, 0, 0, 0],
+        20_000: [0, 0, 1, 0, 0, 0, 0],
+        10**6: [0, 0, 0, 0, 0, 0, 0],
+    }
 
 
 def test_a_count_is_at_least_one():

@@ -21,7 +21,7 @@ from visits import STAYS, VISITS, WARDS, stays, visits, wards
 
 from dpsynth import cluster
 from dpsynth.errors import DataError, InputError, PrivacyError, RunError
-from dpsynth.releases.bins import GridAxis, MissingAxis
+from dpsynth.releases.bins import GridAxis, MissingAxis, ResidueAxis
 from dpsynth.releases.marginals import make_grids
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import FrameRecords
@@ -63,11 +63,13 @@ def write_parts(frame, folder, ends, row_group_size=None):
 
 
 def every_table(schema):
-    """One table a column, one of all pairs, one of coarse bins, one of missing values."""
+    """One table a column, its residues, one of all pairs, one of coarse bins, one of missing values."""
     grids = make_grids(schema)
     axes = [GridAxis(grid) for grid in grids]
     coarse = [GridAxis(grid, np.arange(grid.size) // 3) for grid in grids]
     missing = MissingAxis(schema.names)
+    steps = [column for column in schema.columns if column.is_numeric and column.resolution]
+    axes += [ResidueAxis(column, width, 10) for column in steps for width in (1, 3)]
     pairs = list(itertools.combinations(coarse, 2))
     return [*((axis,) for axis in axes), *pairs, (missing,), (coarse[0], missing)]
 

@@ -7,8 +7,7 @@ value. Either count gives
   (`dpsynth.model.columns.cells`), on the scale of greatest evidence.
 - point masses: values that stand out of the density further than noise reaches among so many values. They
   keep their own count.
-- a habit of writing numbers down (tens, halves, multiples of four). Each residue of the value's number has a
-  factor, pooled over all values, for the period of greatest evidence.
+- a habit of writing numbers down (`dpsynth.model.columns.habits`).
 - overdispersion: how much single values deviate from all this beyond noise. Each keeps that part of its noisy
   deviation which is not noise (the posterior mean of Gaussians).
 
@@ -23,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.model.columns.cells import Cells, stands_out
+from dpsynth.model.columns.habits import Residues, find_habit
 from dpsynth.model.columns.logspline import Array, Design, Fitted, fit, start
 from dpsynth.model.columns.projection import norm_sub
-from dpsynth.table.column import Column
-from dpsynth.table.dates import SECONDS
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import MOST_CELLS, intervals
 
@@ -34,12 +32,6 @@ from dpsynth.table.marginals import MOST_CELLS, intervals
 _FEWEST_CELLS = 8
 #: Columns with at most so many values get a released cell for each.
 MOST_SINGLE = 4096
-#: Periods of habits, in steps of the column. Those of dates are the hour, the day and the week.
-_PERIODS = (2, 4, 5, 10, 20, 25, 50, 100)
-#: A habit is believed when it adds more than this to the logarithm of the evidence.
-_HABIT_EVIDENCE = 3.0
-#: Least factor of a residue.
-_LEAST_FACTOR = 1e-3
 #: Weights of the smoothness penalty that are tried.
 _SMOOTHNESS = 10.0 ** np.arange(4.0, -3.1, -1.0)
 #: Most variance beyond Poisson, as a multiple of the squared mean.
@@ -49,7 +41,12 @@ _ROUNDS = 2
 
 
 def denoise(
-    grid: Grid, noisy: Array, std: float, n: float, values: Array | None = None
+    grid: Grid,
+    noisy: Array,
+    std: float,
+    n: float,
+    values: Array | None = None,
+    residues: Array | None = None,
 ) -> tuple[Grid, Array]:
     """Estimate a column's distribution from noisy counts.
 
@@ -57,6 +54,8 @@ def denoise(
     ``std``: standard deviation of that noise, 0 if there is none.
     ``values``, shape (declared values + special codes + missing,), optional: counts of every declared value,
         with independent noise of the same deviation.
+    ``residues``, shape (modulus,), optional: counts of values by the residue of their number, with the same
+        noise, in a column that is counted value by value.
 
     Returns grid : Grid: cells that the estimate is on, without ``values`` those of the public grid. Also
     counts : array, shape (grid.size,): non-negative, sum n. Without order, with fewer than 8 cells, or
@@ -96,7 +95,7 @@ def denoise(
     elif grid.starts is not None and grid.values_per_cell.max() == 1:
         # Every value has a cell: its intervals are sums.
         present, values, grid = None, present, intervals(grid.column, MOST_CELLS)
-    found = _Column(Cells.of(grid, present, values, std), std, total)
+    found = _Column(Cells.of(grid, present, values, std), std, total, residues)
     if values is None:
         return grid, np.concatenate([found.counts(), apart])
     starts, counts, habit = found.released()
@@ -114,8 +113,9 @@ def _zeros_stand_out(grid: Grid, noisy: Array, std: float) -> bool:
 class _Column:
     """A fitted column, with ``total`` records that have a value."""
 
-    def __init__(self, cells: Cells, std: float, total: float) -> None:
+    def __init__(self, cells: Cells, std: float, total: float, residues: Array | None = None) -> None:
         self.cells, self.values, self.std, self.total = cells, cells.values, std, total
+        self.residues = residues
         self.factor = np.ones(1)
         self._fit()
         for _ in range(_ROUNDS):
@@ -139,7 +139,7 @@ class _Column:
         assert best is not None
         design, fitted = best
         if self.values is not None:
-            self.factor = _habit(cells, fitted.means, self.values, self.std)
+            self.factor = self._habit(fitted.means, self.values)
             if len(self.factor) > 1:
                 parts = len(design.offset) // len(cells.counts)
                 habit = np.repeat(np.log(cells.average(self.factor)), parts)
@@ -154,6 +154,22 @@ class _Column:
             fitted = fit(design, cells.counts, trusted, known, fitted.coefficients, smoothness)
         self.means = fitted.means * (total / fitted.means.sum())
         self.fine = fitted.fine
+
+    def _habit(self, means: Array, values: Array) -> Array:
+        """Factors of the residues of the values' numbers, without point masses."""
+        column, heavy = self.cells.grid.column, self.cells.heavy
+        mu = np.where(heavy, 0.0, self.cells.by_value(means))
+        sources = [Residues.of_values(column, mu, values, self.std)]
+        if self.residues is not None:
+            modulus = len(self.residues)
+            residue = np.arange(len(values)) % modulus
+            expected, apart, masses = (
+                np.bincount(residue, weights, modulus).astype(np.float64)
+                for weights in (mu, heavy, values * heavy)
+            )
+            variance = self.std**2 * (1.0 + apart)
+            sources.append(Residues.of_counts(column, expected, self.residues - masses, variance))
+        return find_habit(column, sources)
 
     def _by_value(self) -> Array:
         """The density's mean of each value, 0 at point masses."""
@@ -208,48 +224,6 @@ def _kept(noisy: Array, means: Array, variance: Array) -> Array:
 def _reach(size: int) -> float:
     """Standard deviations that the largest of so many Gaussian draws hardly passes."""
     return float(np.sqrt(2.0 * np.log(size)) + 1.0)
-
-
-def _habit(cells: Cells, means: Array, values: Array, std: float) -> Array:
-    """Factors of the residues of the values' numbers, for the period of greatest evidence, one if none has.
-
-    Either each residue has a factor, or each greatest common divisor with the period: multiples of ten, of
-    five, of two, and the rest. It is estimated by least squares, ``sum(mu y) / sum(mu^2)`` over its values.
-    It is then shrunk towards 1 by the variance that all factors show.
-    """
-    mu = cells.by_value(means)
-    mu = np.where(cells.heavy, 0.0, mu)
-    noise = np.maximum(std**2 + mu, 1e-12)
-    best, bar = np.ones(1), _HABIT_EVIDENCE
-    periods = _periods(cells.grid.column)
-    divisors = {
-        period: np.unique(np.gcd(np.arange(period), period), return_inverse=True)[1] for period in periods
-    }
-    for period, kind in [*divisors.items(), *((period, np.arange(period)) for period in periods)]:
-        if len(mu) < 4 * period:
-            continue
-        kinds = kind[cells.numbers % period]
-        precision = np.bincount(kinds, mu**2 / noise)
-        if precision.min() <= 0:
-            continue
-        gap = np.bincount(kinds, mu * (values - mu) / noise) / precision
-        spread = max(float((gap**2).mean() - (1.0 / precision).mean()), 0.0)
-        kept = spread * precision / (1.0 + spread * precision)
-        evidence = float((precision * gap**2 * kept - np.log1p(spread * precision)).sum()) / 2
-        if evidence > bar:
-            factor = np.maximum(1.0 + kept * gap, _LEAST_FACTOR)
-            whole = np.bincount(kinds, mu)
-            best, bar = (factor * (whole.sum() / (whole @ factor)))[kind], evidence
-    # The habit's residues count from the column's first value.
-    return np.roll(best, -int(cells.numbers[0] % len(best))) if len(best) > 1 else best
-
-
-def _periods(column: Column) -> tuple[int, ...]:
-    """Periods of a column's habits in its steps."""
-    if not column.is_date:
-        return _PERIODS
-    step = round((column.resolution or 1.0) * SECONDS[column.kind])
-    return tuple(whole // step for whole in (3_600, 86_400, 604_800) if whole % step == 0 and whole > step)
 
 
 def _dispersion(noisy: Array, means: Array, variance: Array) -> float:

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpsynth.model.columns.blocks import denoise_blocks
 from dpsynth.model.columns.cycles import with_cycles
 from dpsynth.model.columns.density import denoise
+from dpsynth.model.columns.habits import with_habit
 from dpsynth.model.columns.projection import norm_sub
+from dpsynth.releases.bins import ResidueAxis
 from dpsynth.releases.gaussian import Array
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.table.grid import Grid
@@ -42,14 +45,24 @@ def estimate_marginals(
     law = norm_sub(noisy[-1], n) / n if release.panel else None
     more = iter(noisy[len(release.grids) :])
     by_value = [None if grid is None else next(more) for grid in release.by_value]
+    residues: dict[str, list[tuple[ResidueAxis, Array]]] = {}
+    for residue in release.residues:
+        residues.setdefault(residue.column.name, []).append((residue, next(more)))
     cycles: dict[str, dict[str, Array]] = {}
     for axis in release.cycles:
         cycles.setdefault(axis.column.name, {})[axis.cycle] = next(more)
     grids, probabilities = [], []
     for j, (grid, values) in enumerate(zip(release.grids, by_value, strict=True)):
-        found, counts = denoise(grid, noisy[j], std, n, values)
-        if own := cycles.get(grid.column.name):
-            found, counts = with_cycles(found, counts, own, std)
+        own, cells = residues.get(grid.column.name, []), release.by_value[j]
+        if cells is not None and values is not None and cells.values_per_cell.max() > 1:
+            found, counts = denoise_blocks(grid, noisy[j], (cells, values), own, std, n)
+        else:
+            digits = own[-1][1][:-1] if own else None
+            found, counts = denoise(grid, noisy[j], std, n, values, digits)
+            if digits is not None and values is None and grid.values_per_cell.max() > 1:
+                found = with_habit(found, counts, digits, np.full(len(digits), std**2))
+        if places := cycles.get(grid.column.name):
+            found, counts = with_cycles(found, counts, places, std)
         if onto is not None:
             found, counts = onto[j], found.summed(counts, onto[j])
         grids.append(found)
