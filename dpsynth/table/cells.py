@@ -128,7 +128,7 @@ def _plain_cell(name: str, cell: Any) -> Any:
 
 
 # of these, equal values of one type read alike; of others (decimals, times) those that are written alike do
-_READ_ALIKE = (str, int, float, np.generic)
+_ALIKE = (str, int, float, np.generic)
 
 
 def distinct_cells(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
@@ -145,7 +145,7 @@ def distinct_cells(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
     for kind in kinds:
         rows = present if len(kinds) == 1 else present[[other is kind for other in types]]
         part = cells[rows]
-        keys = part if issubclass(kind, _READ_ALIKE) else np.array([repr(cell) for cell in part], dtype=object)
+        keys = part if issubclass(kind, _ALIKE) else np.array([repr(cell) for cell in part], dtype=object)
         found, _ = pd.factorize(keys)
         codes[rows] = found + len(uniques)
         firsts = np.unique(found, return_index=True)[1]
