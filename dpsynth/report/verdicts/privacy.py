@@ -54,7 +54,7 @@ _LONE_CLEAR = 0.6
 
 
 def remembered(evaluation: Evaluation) -> list[Measure]:
-    """The signs of memorisation that are beyond chance, at one p-value for all signs and columns together."""
+    """The sizes of the signs that are beyond chance, at one p-value for all signs and columns together."""
     tested = [m for m in evaluation.measures if m.name.startswith("memory_p[") and m.value is not None]
     names = [m.name[len("memory_p[") : -1] for m in tested if number_of(m) <= REMEMBERS]
     return [measure for name in names if (measure := get(evaluation, name)) is not None]
@@ -72,7 +72,7 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         return
     signs = remembered(evaluation)
     differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")
-    if signs:
+    if number_of(together) <= REMEMBERS:
         reasons = " ".join(
             [*_told(signs), f"Chance explains so much in at most 1 in {1 / REMEMBERS:.0f} tables."]
         )
@@ -199,18 +199,18 @@ _ADVANTAGES = {
 }
 
 
-#: a bound on an attack's accuracy that leaves little of a promise
-WEAK_ACCURACY = 0.9
-#: an epsilon above which next to nothing is promised: tier 3 of Ponomareva et al. 2023, "How to DP-fy ML",
-#: Journal of Artificial Intelligence Research 77
-WEAK_EPSILON = 10.0
-
-
 def _advantage(measure: Measure, level: float) -> float:
     """The least advantage of an attacker, by an interval that holds for all of them together."""
     found = Estimate(number_of(measure), least(measure), most(measure))
     end = sure_end(found, level, len(_ADVANTAGES))
     return 2 * end - 1 if "auc" in measure.name else end
+
+
+#: a bound on an attack's accuracy that leaves little of a promise
+WEAK_ACCURACY = 0.9
+#: an epsilon above which next to nothing is promised: tier 3 of Ponomareva et al. 2023, "How to DP-fy ML",
+#: Journal of Artificial Intelligence Research 77
+WEAK_EPSILON = 10.0
 
 
 def judge_guarantee(guarantee: Guarantee | None, profile: Profile | None) -> tuple[Verdict, ...]:
