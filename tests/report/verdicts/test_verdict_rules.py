@@ -90,7 +90,7 @@ def test_an_interval_of_one_sign_is_no_alarm(sign):
 
 
 def test_a_sign_without_a_size_is_an_alarm_all_the_same():
-    """Catches praise where the sign beyond chance has no measure: a rate at 1 % needs 100 held-out records."""
+    """Catches praise where the sign beyond chance has no size: a rate at 1 % needs 100 held-out records."""
     p_values = (("memory_p", 0.0005), ("memory_p[membership_tpr_at_1pct]", 0.0005))
     assert of(*p_values) == of(*p_values, ("membership_tpr_at_1pct", None)) == {"memorises": "caution"}
 
