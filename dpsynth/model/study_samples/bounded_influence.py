@@ -67,10 +67,9 @@ def far_out(x: Floats, y: Floats, point: ScorePoint, beta: Floats, covariance: F
     """
     design = point.design
     errors = np.sqrt(np.diag(covariance))[design.reports]
-    off = {
-        design.terms[j].column: float((np.abs(difference) / errors).max())
-        for j, difference in levelled(x[:_SAMPLES], y[:_SAMPLES], point, beta).items()
-    }
+    with np.errstate(all="ignore"):  # what overflows says nothing, and the budget is spent
+        found = levelled(x[:_SAMPLES], y[:_SAMPLES], point, beta)
+        off = {design.terms[j].column: float((np.abs(each) / errors).max()) for j, each in found.items()}
     names = [name for name, size in off.items() if size > _TOLD]
     if not names:
         return ()
@@ -78,8 +77,8 @@ def far_out(x: Floats, y: Floats, point: ScorePoint, beta: Floats, covariance: F
     shorter = shorter_tails([design.schema.column(name) for name in names], design.model.logs)
     return (
         f"Records far out in {together(names)} have a weight below 1. If {effects} off there, the usual fit "
-        f"differs by {max(off.values()):.1f} standard errors or more. The intervals do not include this. "
-        f"{shorter}",
+        f"differs by {max(off[name] for name in names):.1f} standard errors or more. The intervals do not "
+        f"include this. {shorter}",
     )
 
 
