@@ -193,6 +193,19 @@ class Percentile:
 
 
 @dataclass(frozen=True)
+class Means:
+    """The mean of a column without negative values in both tables, with their ratio.
+
+    ``surely`` is how far it surely lies from 1, in multiples of :data:`MEAN_AIM` (see ``TailsRow``).
+    """
+
+    real: float
+    synthetic: float
+    ratio: Estimate  # synthetic over real
+    surely: float
+
+
+@dataclass(frozen=True)
 class PointMass:
     """The share of present values at one value that holds many of them in one table or the other.
 
@@ -226,6 +239,7 @@ class TailsRow:
     masses: tuple[PointMass, ...]  # the largest difference first
     surely: float
     unit: str | None
+    means: Means | None = None
     spread_baseline: float | None = None
     low_baseline: float | None = None
     high_baseline: float | None = None

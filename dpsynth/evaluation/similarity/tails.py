@@ -1,17 +1,20 @@
 """Plausibility of columns for a clinician: spread, tails, point masses, habits of recording.
 
 Distances between distributions hardly show one record in a hundred at a hundred times its usual value. They
-also miss zeros that were spread around zero. Four plain numbers show both. One is the ratio of the standard
-deviations. Two are the errors of the 1st and 99th percentile, in real standard deviations. One is the share
-of records at frequent values. Panels that a laboratory measures together are missing together. The number of
-missing cells a record then varies more than its columns' rates suggest.
+also miss zeros that were spread around zero. Five plain numbers show both. One is the ratio of the standard
+deviations. One is the ratio of the means of counts, costs and other numbers without negative values: a
+difference of means that is small beside the standard deviation of a skewed column may double its mean. Two
+are the errors of the 1st and 99th percentile, in real standard deviations. One is the share of records at
+frequent values. Panels that a laboratory measures together are missing together. The number of missing cells
+a record then varies more than its columns' rates suggest.
 
 Training records are the reference. Values of held-out records beside them show the size by chance.
 
 All intervals are over independent records of both tables. For a ratio of standard deviations, ``log s`` of
-each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). For a difference of
-percentiles, the sum of squares joins both order-statistic intervals (Zou and Donner 2008, "Construction of
-confidence limits about effect measures", Statistics in Medicine 27). These are valid for any distribution.
+each table is normal with variance ``(kurtosis - 1) / (4 n)``, and for a ratio of means, that of ``log m`` is
+``s^2 / (n m^2)`` (the delta method). For a difference of percentiles, the sum of squares joins both
+order-statistic intervals (Zou and Donner 2008, "Construction of confidence limits about effect measures",
+Statistics in Medicine 27). These are valid for any distribution.
 The real standard deviation is held fixed. If a table is too small for an end, there is no interval. For a
 difference of shares it is Newcombe's from two Clopper-Pearson ones.
 """
@@ -26,6 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.evaluation.details import (
+    Means,
     MissingCells,
     Percentile,
     PointMass,
@@ -48,6 +52,8 @@ Floats = NDArray[np.float64]
 #: what a clinician would still believe: ratios of standard deviations, errors of percentiles in standard
 #: deviations of the real column, differences of shares at point masses
 SPREAD_AIM, PERCENTILE_AIM, MASS_AIM = (0.8, 1.25), 0.5, 0.05
+#: and ratios of means
+MEAN_AIM = (0.9, 1.1)
 
 #: multiple of the aims that stands for a column that does not vary at all
 _MOST = 1e6
@@ -66,7 +72,7 @@ def column_tails(
     """
     found: list[TailsRow] = []
     ordered = [column for column in schema.columns if not column.is_categorical]
-    strict = 1.0 - (1.0 - level) / (3 * max(len(ordered), 1))
+    strict = 1.0 - (1.0 - level) / (4 * max(len(ordered), 1))
     for column in ordered:
         a, b = (numeric_values(column, frame[column.name]) for frame in (real, synthetic))
         a, b = (np.sort(values[~np.isnan(values)]) for values in (a, b))
@@ -84,7 +90,9 @@ def column_tails(
             errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
             surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
         deviations = float(a.std()), float(b.std())
-        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, surely, column.shown_unit))
+        means = _means(a, b, column, level, strict)
+        unit = column.shown_unit
+        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, surely, unit, means))
     return tuple(found)
 
 
@@ -124,19 +132,47 @@ def _deviation(values: Floats) -> tuple[float, float]:
     return float(np.sqrt(variance)), max(kurtosis - 1.0, 0.0) / (4.0 * len(values))
 
 
+def mean_ratio(real: Floats, synthetic: Floats, level: float = 0.95) -> Estimate | None:
+    """Ratio of two means of numbers that are not negative, synthetic over real, None if all real ones are 0.
+
+    If all synthetic numbers are 0, the real standard deviation stands in for theirs.
+    """
+    from scipy.stats import norm
+
+    a, b = float(real.mean()), float(synthetic.mean())
+    if not a > 0:
+        return None
+    z = float(norm.isf((1.0 - level) / 2))
+    if not b > 0:
+        return Estimate(0.0, 0.0, z * float(real.std()) / a / np.sqrt(len(synthetic)))
+    errors = (values.std() / values.mean() / np.sqrt(len(values)) for values in (real, synthetic))
+    reach = float(np.exp(z * np.hypot(*errors)))
+    return Estimate(b / a, b / a / reach, b / a * reach)
+
+
+def _means(real: Floats, synthetic: Floats, column: Column, level: float, strict: float) -> Means | None:
+    """The means of a column whose zero means none: numbers that cannot be negative, no dates."""
+    if column.is_date or column.lower is None or column.lower < 0:
+        return None
+    ratio, sure = (mean_ratio(real, synthetic, at) for at in (level, strict))
+    if ratio is None:
+        return None
+    return Means(float(real.mean()), float(synthetic.mean()), ratio, _ratio_beyond(sure, MEAN_AIM))
+
+
 def _beyond(difference: Estimate | None) -> float:
     """The least size that the interval of a difference allows."""
     return 0.0 if difference is None else max(difference.lower, -difference.upper, 0.0)
 
 
-def _ratio_beyond(ratio: Estimate | None) -> float:
+def _ratio_beyond(ratio: Estimate | None, aim: tuple[float, float] = SPREAD_AIM) -> float:
     """The least that the interval of a ratio allows, its logarithm as a multiple of that of the aim."""
     if ratio is None:
         return 0.0
     nearest = min(max(1.0, ratio.lower), ratio.upper)
     if nearest <= 0.0:
         return _MOST
-    return float(np.log(nearest) / np.log(SPREAD_AIM[1] if nearest > 1.0 else SPREAD_AIM[0]))
+    return float(np.log(nearest) / np.log(aim[1] if nearest > 1.0 else aim[0]))
 
 
 def _percentile(real: Floats, synthetic: Floats, q: float, column: Column, level: float) -> Percentile:
@@ -244,6 +280,7 @@ def columns_believed(
 #: what is measured of each column
 _OF_COLUMNS = {
     "spread_ratio": "standard deviation, synthetic over training records",
+    "mean_ratio": "mean of numbers without negative values, synthetic over training records",
     "percentile_1_error": (
         "1st percentile, synthetic minus training, in standard deviations of training records"
     ),
@@ -255,6 +292,11 @@ _OF_COLUMNS = {
 #: of the worst column: which of these, and words
 _OF_WORST = {
     "spread_ratio": (("spread_ratio",), "ratio of standard deviations, synthetic over training", "1 is best"),
+    "mean_ratio": (
+        ("mean_ratio",),
+        "ratio of means of numbers without negative values, synthetic over training",
+        "1 is best",
+    ),
     "percentile_error": (
         ("percentile_1_error", "percentile_99_error"),
         "error of the 1st or 99th percentile in standard deviations of training records",
@@ -290,6 +332,7 @@ def _errors(found: Sequence[TailsRow]) -> list[tuple[str, str, str, Estimate]]:
     errors: list[tuple[str, str, str, Estimate | None]] = []
     for c in found:
         errors.append(("spread_ratio", c.column, c.column, c.spread))
+        errors.append(("mean_ratio", c.column, c.column, None if c.means is None else c.means.ratio))
         errors.append(("percentile_1_error", c.column, c.column, _known(c.low)))
         errors.append(("percentile_99_error", c.column, c.column, _known(c.high)))
         if c.masses:
@@ -311,7 +354,7 @@ def _worst(
 ) -> tuple[str, Estimate] | None:
     def size(entry: tuple[str, Estimate]) -> float:
         value = entry[1].value
-        if kinds != ("spread_ratio",):
+        if kinds not in (("spread_ratio",), ("mean_ratio",)):
             return abs(value)
         return abs(np.log(value)) if value > 0 else np.inf
 

@@ -286,7 +286,7 @@ def column_blocks(evaluation: Evaluation) -> list[Block]:
     tails = [row for detail in evaluation.of(Tails) for row in detail.data.rows]
     single = [row for detail in evaluation.of(SingleColumns) for row in detail.data.rows]
     grids = [
-        _tails(tails, _well(evaluation, rules.tails)),
+        _tails(tails, _well(evaluation, rules.tails) and _well(evaluation, rules.means)),
         _masses(tails, _well(evaluation, rules.point_masses)),
         _single(single, _well(evaluation, rules.single_columns)),
     ]
@@ -322,13 +322,14 @@ def _well(evaluation: Evaluation, rule: Rule) -> bool:
 
 def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
     told = []
-    for row in sorted(rows, key=lambda row: -row.surely):
+    for row in sorted(rows, key=lambda row: -max(row.surely, 0.0 if row.means is None else row.means.surely)):
         if row.spread is None:
             continue
         held_out = (row.spread_baseline, row.low_baseline, row.high_baseline)
         told.append(
             (
                 f"{row.column} ({row.unit})" if row.unit else row.column,
+                *_mean(row),
                 f"{column_width(row.deviation_real, row.unit)} → "
                 f"{column_width(row.deviation_synthetic, row.unit)}",
                 estimate_text(row.spread, 2),
@@ -336,11 +337,10 @@ def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
                 ", ".join(decimals(value, 2) for value in held_out if value is not None),
             )
         )
-    header = ("column", "standard deviation", "spread_ratio", "1st percentile", "percentile_1_error",
-              "99th percentile", "percentile_99_error", "held out: ratio, errors")  # fmt: skip
-    caption = (
-        "Spread and tails of numbers, real → synthetic, errors in standard deviations of the real column"
-    )
+    header = ("column", "mean", "mean_ratio", "standard deviation", "spread_ratio",
+              "1st percentile", "percentile_1_error", "99th percentile", "percentile_99_error",
+              "held out: ratio, errors")  # fmt: skip
+    caption = "Means, spread and tails, real → synthetic, errors in standard deviations of the real column"
     return table(caption, header, told, folded=folded)
 
 
@@ -365,6 +365,14 @@ def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
     return table(
         "Synthetic records separated from real ones by one column alone", header, told, folded=folded
     )
+
+
+def _mean(row: TailsRow) -> tuple[str, str]:
+    """Both means and their ratio, of numbers without negative values."""
+    if row.means is None:
+        return "", ""
+    ends = (column_value(mean, row.unit) for mean in (row.means.real, row.means.synthetic))
+    return " → ".join(ends), estimate_text(row.means.ratio, 2)
 
 
 def _percentile(end: Percentile, unit: str | None) -> tuple[str, str]:

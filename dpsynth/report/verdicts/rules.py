@@ -67,6 +67,7 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     similarity.told_apart,
     similarity.clipped,
     similarity.tails,
+    similarity.means,
     similarity.point_masses,
     similarity.missing_together,
     similarity.single_columns,

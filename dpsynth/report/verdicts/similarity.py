@@ -210,6 +210,23 @@ def tails(evaluation: Evaluation) -> Iterator[Verdict]:
             yield Verdict("tails_hold", "good", sentence, (detail.name,), detail.internal)
 
 
+def means(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Are the means of counts, costs and other numbers without negative values those of the real table?"""
+    for detail in evaluation.of(Tails):
+        known = [(row, row.means) for row in detail.data.rows if row.means is not None]
+        wrong = sorted(
+            (entry for entry in known if entry[1].surely > 1.0), key=lambda entry: -entry[1].surely
+        )
+        if wrong:
+            said = [
+                f"In {row.column}, the mean is {column_value(of.synthetic, row.unit)}, and "
+                f"{column_value(of.real, row.unit)} in the real table"
+                for row, of in wrong
+            ]
+            sentence = f"Means are wrong in {len(wrong)} of {len(known)} numeric columns. {_first(said)}."
+            yield Verdict("means", _severity(wrong[0][1].surely), sentence, (detail.name,), detail.internal)
+
+
 def _severity(surely: float) -> Severity:
     return "bad" if surely > _FAR else "caution"
 

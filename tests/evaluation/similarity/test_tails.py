@@ -8,7 +8,13 @@ import pytest
 from scipy import stats
 
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.tails import column_tails, columns_believed, missing_cells, spread_ratio
+from dpsynth.evaluation.similarity.tails import (
+    column_tails,
+    columns_believed,
+    mean_ratio,
+    missing_cells,
+    spread_ratio,
+)
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
@@ -139,3 +145,36 @@ def test_tables_without_variance_or_values() -> None:
     assert [c.column for c in column_tails(usual.assign(crea=np.nan), usual, SCHEMA)] == ["coma"]
     assert len(column_tails(usual[:2], usual[:1], SCHEMA)) == 2
     assert spread_ratio(np.full(9, 0.1), np.full(9, 0.1)) is None
+
+
+def test_a_doubled_mean_of_a_skewed_count_is_seen():
+    """Catches calm where a difference is small beside the standard deviation: emergency visits .26 to .57."""
+    rng = np.random.default_rng(7)
+    column = Column(name="visits", kind="integer", lower=0, upper=100)
+    schema = Schema(columns=(column, column.model_copy(update={"name": "gain", "lower": -100})))
+    real, far, fresh = (
+        pd.DataFrame(
+            {name: rng.negative_binomial(0.1, 0.1 / (0.1 + m), 20_000) for name in ("visits", "gain")}
+        )
+        for m in (0.26, 0.57, 0.26)
+    )
+    visits, gain = column_tails(real, far, schema)
+    assert gain.means is None
+    assert visits.means.ratio.value == pytest.approx(far["visits"].mean() / real["visits"].mean())
+    assert visits.means.surely > 4 and visits.means.real == real["visits"].mean()
+    assert column_tails(real, fresh, schema)[0].means.surely < 1
+
+
+def test_intervals_of_a_ratio_of_means_hold_it():
+    """Catches an interval of another length: exponential means have a ratio that follows F exactly."""
+    from scipy.stats import f
+
+    rng = np.random.default_rng(8)
+    a, b = rng.exponential(size=300), rng.exponential(size=200)
+    found = mean_ratio(a, b, 0.95)
+    ratio = b.mean() / a.mean()
+    exact = ratio / f.isf([0.025, 0.975], 400, 600)
+    assert [found.lower, found.upper] == pytest.approx(exact, rel=0.06)
+    nothing = mean_ratio(a, np.zeros(200))
+    assert (nothing.value, nothing.lower) == (0.0, 0.0) and 0.0 < nothing.upper < 0.5
+    assert mean_ratio(np.zeros(9), np.ones(9)) is None

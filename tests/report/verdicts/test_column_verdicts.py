@@ -73,13 +73,18 @@ def bad() -> Evaluation:
 def test_what_nobody_believes_is_said_in_plain_words(bad: Evaluation) -> None:
     """Would catch silence about each fault, and sentences that name no value."""
     found = {verdict.code: verdict for verdict in judge(bad)}
-    assert set(found) == {"tails", "point_masses", "missing_together", "single_columns"}
+    assert set(found) == {"tails", "means", "point_masses", "missing_together", "single_columns"}
     assert found["tails"].severity == found["point_masses"].severity == "bad"
     high = next(row for row in bad.of(Tails)[0].data.rows if row.column == "creatinine").high
     made = column_value(high.synthetic)
     words = f"In creatinine, 1 in 100 records lies above {made} mg/dL, and"
     assert f"{words} above {column_value(high.real)} in the real table" in found["tails"].sentence
     assert "in 1 of 2 numeric columns" in found["tails"].sentence
+    means = next(row for row in bad.of(Tails)[0].data.rows if row.column == "creatinine").means
+    words = (
+        f"In creatinine, the mean is {column_value(means.synthetic)}, and {column_value(means.real)} in the"
+    )
+    assert words in found["means"].sentence
     assert "In scoma, 36 of 100 records are exactly 0, and 7" in found["point_masses"].sentence
     assert "missing apart" in found["missing_together"].sentence
     assert (
@@ -98,6 +103,7 @@ def test_numbers_stand_beside_what_chance_gives(good: Evaluation, bad: Evaluatio
     """Would catch a summary without its baseline, or better for the bad table, or one for release."""
     for name in (
         "spread_ratio_worst",
+        "mean_ratio_worst",
         "percentile_error_worst",
         "point_mass_error_worst",
         "missing_cells_spread",
@@ -131,7 +137,7 @@ def test_tables_are_folded_when_all_is_well(good: Evaluation, bad: Evaluation) -
     (detail,) = bad.of(Tails)
     rows = [replace(detail.data.rows[0], column=f"c{i}") for i in range(20)]
     long = Evaluation((), {}, (replace(detail, data=Tails(rows)),))
-    grids = [block for block in column_blocks(long) if block.kind == "grid" and "Spread" in block.caption]
+    grids = [block for block in column_blocks(long) if block.kind == "grid" and "Means" in block.caption]
     assert [(len(grid.rows), grid.folded) for grid in grids] == [(12, False), (8, True)]
 
 
