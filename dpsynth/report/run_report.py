@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # What was decided or published before any record was read. A description is free text and may hold anything.
-# ``mostly_noise`` follows from the noisy counts.
+# ``mostly_noise`` and ``outcome_noise`` follow from the noisy counts.
 _TABLE = (
     "name",
     "synthetic_records",
@@ -55,6 +55,7 @@ _TABLE = (
     "n_public",
     "mostly_noise",
     "unconfirmed",
+    "outcome_noise",
 )
 _SETTINGS = ("outcome", "level", "counted")
 _CONFIG: dict[str, tuple[str, ...]] = {
@@ -96,8 +97,9 @@ class RunReport:
     table : dict
         Facts: name, synthetic_records, columns, outcome, schema_sha256, n_public. ``synthetic_rows`` counts
         the rows of synthetic patients who have several. ``mostly_noise`` names columns of which noise has
-        left little, from released counts. ``unreviewed`` names columns with fields that were read off the
-        records, if there are any. ``unconfirmed`` names columns whose list of categories nobody confirmed.
+        left little, and ``outcome_noise`` says that it hides the outcome's rarest class, both from released
+        counts. ``unreviewed`` names columns with fields that were read off the records, if there are any.
+        ``unconfirmed`` names columns whose list of categories nobody confirmed.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional
@@ -385,7 +387,8 @@ class RunReport:
             table.pop("schema_sha256", None)
         promised = self.guarantee is not None and self.guarantee.private and not self.guarantee.of_schema
         if self.measured.settings.get("unreviewed") or self.table.get("unreviewed") or not promised:
-            table.pop("mostly_noise", None)
+            for name in ("mostly_noise", "outcome_noise"):
+                table.pop(name, None)
         dataset = self.config.get("dataset")
         registered = {"dataset": dataset} if _is_plain(dataset) else {}
         if not registered and table.get("name") != self.table.get("schema_name"):

@@ -21,6 +21,7 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ModelConfig
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.estimates import Estimates
+from dpsynth.synthesis.check_inputs import outcome_in_noise
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.patients import TableSchema
 from dpsynth.version import __version__
@@ -50,7 +51,8 @@ class Origin:
     """How a synthetic table was made, from its model or from a ledger alone.
 
     ``model`` are the options as a run's configuration has them. ``studies`` are the private estimates of the
-    model. Noise has left little of the columns ``flattened``.
+    model. Noise has left little of the columns ``flattened``. ``outcome_noise`` says that it hides the
+    outcome's rarest class.
     """
 
     ledger: Ledger
@@ -59,6 +61,7 @@ class Origin:
     model: Mapping[str, object] = field(default_factory=dict)
     studies: tuple[Estimates, ...] = ()
     flattened: tuple[str, ...] = ()
+    outcome_noise: str | None = None
 
     @classmethod
     def of_model(cls, fitted: DPWGANGP) -> Origin:
@@ -76,6 +79,7 @@ class Origin:
             {"epsilon": fitted.epsilon, **options},
             fitted.estimates_,
             () if marginals is None else marginals.flattened,
+            outcome_in_noise(fitted.model_.schema, marginals),
         )
 
     @classmethod
@@ -127,6 +131,8 @@ class Origin:
         }
         if self.flattened:
             table["mostly_noise"] = together(self.flattened)
+        if self.outcome_noise:
+            table["outcome_noise"] = self.outcome_noise
         # names of columns alone, which are public
         table["unconfirmed"] = ", ".join(column.name for column in schema.columns if column.unconfirmed)
         if schema.unreviewed:

@@ -34,6 +34,8 @@ from dpsynth.table.schema import Schema
 _N_TOLERANCE = 0.1
 # Sums of more records may not be exact: of fractions in steps of 2^-24, or of products in steps of 2^-34.
 _MOST_ROWS = 400_000_000
+# Noise of a count, as a share of the records of the outcome's rarest class, beyond which the fit warns.
+_MOST_OF_OUTCOME = 1 / 3
 # Noise of a count, as a share of all records, from which on little of a table is left.
 _MOST_NOISE = 0.1
 
@@ -210,6 +212,38 @@ def warn_of_flattened(marginals: Marginals | None) -> None:
         OwnerWarning,
         stacklevel=3,
     )
+
+
+def outcome_in_noise(schema: Schema, marginals: Marginals | None) -> str | None:
+    """Say that noise exceeds a third of the outcome's rarest class, or give None, from released numbers.
+
+    Models learn the outcome from that class. The noise is the least that a count has (`noise_share`).
+    """
+    if marginals is None or schema.outcome not in marginals.names:
+        return None
+    j = marginals.names.index(schema.outcome)
+    column, noise = marginals.grids[j].column, marginals.n * marginals.noise_share
+    if column.is_numeric:
+        return None
+    counts = marginals.n * marginals.probabilities[j][: len(column.categories)]
+    rarest = int(counts.argmin())
+    if noise <= _MOST_OF_OUTCOME * counts[rarest]:
+        return None
+    return (
+        f"the outcome {column.name!r} is mostly noise where it is {column.categories[rarest]!r}: about "
+        f"{counts[rarest]:,.0f} records by the released counts, with noise of {noise:,.0f} or more"
+    )
+
+
+def warn_of_outcome(schema: Schema, marginals: Marginals | None) -> None:
+    """Warn of an outcome whose rarest class noise hides, from released numbers."""
+    if said := outcome_in_noise(schema, marginals):
+        warnings.warn(
+            f"{said}. Samples may have several times as many, or none. Give a larger epsilon, more records "
+            "or an outcome that is less rare",
+            OwnerWarning,
+            stacklevel=3,
+        )
 
 
 def record_provenance(

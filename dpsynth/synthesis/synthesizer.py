@@ -40,6 +40,7 @@ from dpsynth.synthesis.check_inputs import (
     tell_few_records,
     tell_not_private,
     warn_of_flattened,
+    warn_of_outcome,
 )
 from dpsynth.synthesis.coverage import Coverage, simulate_coverage
 from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
@@ -357,6 +358,7 @@ class DPWGANGP(BaseEstimator):
             ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
             raise
         warn_of_flattened(model.encoder.marginals)
+        warn_of_outcome(model.schema, model.encoder.marginals)
         return self._finish(model, history)
 
     @classmethod

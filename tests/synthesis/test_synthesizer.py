@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -21,9 +22,10 @@ from dpsynth.mechanism.noise import STEP, secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.training import initial_state
 from dpsynth.releases.features import PRODUCT_STEP
+from dpsynth.runs.reporting import Origin
 from dpsynth.synthesis import fit
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
-from dpsynth.synthesis.check_inputs import check_rows
+from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.column import TEXT_DTYPE
 
@@ -729,6 +731,29 @@ def test_columns_that_noise_has_flattened_are_named():
     with pytest.warns(OwnerWarning, match=r"little of the column\(s\) 'site'. Declare"):
         model = DPWGANGP(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
     assert model.model_.encoder.marginals.flattened == ("site",)
+
+
+@pytest.mark.parametrize(("events", "rare"), [(5, True), (4000, False)])
+def test_an_outcome_that_noise_hides_is_named(events, rare):
+    """Catches silence about five events in 8,000 (17 or none in samples), or a warning about a common one."""
+    schema = Schema(
+        columns=(
+            Column(name="age", kind="integer", lower=0, upper=9),
+            Column(name="death", kind="binary", categories=(0, 1)),
+        ),
+        outcome="death",
+        n_public=8000,
+    )
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(0, 10, 8000), "death": np.arange(8000) < events})
+    frame["death"] = frame["death"].astype(int)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", OwnerWarning)
+        model = DPWGANGP(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
+    said = [str(w.message) for w in found if "the outcome 'death' is mostly noise" in str(w.message)]
+    assert bool(said) == rare
+    assert (outcome_in_noise(model.model_.schema, model.model_.encoder.marginals) is not None) == rare
+    assert (Origin.of_model(model).outcome_noise is not None) == rare
 
 
 @pytest.mark.parametrize("base_model", ["tree", "none"])

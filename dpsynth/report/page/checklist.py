@@ -76,6 +76,8 @@ def limits_section(report: RunReport) -> Section:
     ]
     if noisy := report.table.get("mostly_noise"):
         sentences.append(f"Noise has left little of these columns, by their released counts: {noisy}.")
+    if rare := report.table.get("outcome_noise"):
+        sentences.append(f"{str(rare)[:1].upper()}{str(rare)[1:]}.")
     return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),))
 
 
