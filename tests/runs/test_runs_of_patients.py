@@ -7,14 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from visits import VISITS, visits
 
 from dpsynth.cli import main
+from dpsynth.datasets.table import PatientTable
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.runs import pipeline
+from dpsynth.runs import pipeline, preflight
 from dpsynth.runs.attack_inputs import attacked_run
 from dpsynth.runs.budget_plan import plan
 from dpsynth.runs.config import RunConfig
@@ -184,3 +186,16 @@ def test_a_plan_of_an_outcome_has_the_noise_of_levels(monkeypatch: pytest.Monkey
     monkeypatch.setattr("dpsynth.runs.budget_plan.simulated_fits", lambda *given: seen.append(given) or {})
     plan(schema, epsilon=3.0, delta=1e-5, tables=1)
     assert seen[0][0].names == schema.levels.names and seen[0][-1] == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_a_long_synthetic_table_is_evaluated_on_whole_patients(rows, monkeypatch):
+    """Catches a last patient whose later rows are cut off, and a whole one who is left out."""
+    made = visits(40, seed=5).sort_values("id", kind="stable", ignore_index=True)
+    ends = np.flatnonzero(made["id"].diff().shift(-1).to_numpy() != 0) + 1  # rows up to each patient's last
+    most = int(ends[10]) + rows - 1
+    monkeypatch.setattr(preflight, "EVALUATED_ROWS", most)
+    real = PatientTable(visits(9), VISITS, "made")
+    used = preflight.compared(made, real, real).raw["synthetic"]
+    whole = ends[ends <= most].max()
+    assert len(used) == whole and set(used["id"]) == set(made["id"].iloc[:whole])
