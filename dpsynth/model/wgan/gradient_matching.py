@@ -226,6 +226,8 @@ class GradientRelease:
     @functools.cached_property
     def centres_and_stds(self) -> tuple[Floats, Floats]:
         """Centre of a record's gradient and std for noise multiplier 1 of each component, shape (T, P)."""
+        # TF32 products round at 1e-3, outside what the bounds are widened for.
+        tf.config.experimental.enable_tensor_float_32_execution(False)
         centres: list[Floats] = []
         stds: list[Floats] = []
         for t in range(len(self.critics.matrices)):

@@ -161,6 +161,13 @@ def test_sums_that_float64_would_round_are_refused(monkeypatch):
         made.query([points])
 
 
+def test_bounds_are_not_computed_in_tf32():
+    """Catches products of a GPU that round at 1e-3, for which no bound is widened."""
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    assert release_of().centres_and_stds[1].shape == (3, 72)
+    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
 def test_the_bound_is_attained():
     """Catches a sensitivity that is needlessly large: with one coordinate and no bias it is exact.
 
