@@ -186,7 +186,7 @@ def test_the_unit_is_the_ledgers() -> None:
         assert found.status == "yours"
         page = html.render(run(ledger_of(row)), "release")
         assert "guaranteed for each row" in page and "a patient was in the data" not in page
-    assert "Guaranteed for each patient" in html.render(run(), "release")
+    assert "guaranteed for each patient" in html.render(run(), "release")
 
 
 def test_a_passed_bound_is_not_handled() -> None:
