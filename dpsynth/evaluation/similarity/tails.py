@@ -2,17 +2,17 @@
 
 Distances between distributions hardly show one record in a hundred at a hundred times its usual value. They
 also miss zeros that were spread around zero. Five plain numbers show both. One is the ratio of the standard
-deviations. One is the ratio of the means of counts, costs and other numbers without negative values: a
-difference of means that is small beside the standard deviation of a skewed column may double its mean. Two
-are the errors of the 1st and 99th percentile, in real standard deviations. One is the share of records at
-frequent values. Panels that a laboratory measures together are missing together. The number of missing cells
-a record then varies more than its columns' rates suggest.
+deviations. One is the ratio of the means of counts, costs and other numbers without negative values. A skewed
+column's mean may double by a small part of its standard deviation. Two are the errors of the 1st and 99th
+percentile, in real standard deviations. One is the share of records at frequent values. Panels that a
+laboratory measures together are missing together. The number of missing cells a record then varies more than
+its columns' rates suggest.
 
 Training records are the reference. Values of held-out records beside them show the size by chance.
 
 All intervals are over independent records of both tables. For a ratio of standard deviations, ``log s`` of
-each table is normal with variance ``(kurtosis - 1) / (4 n)``, and for a ratio of means, that of ``log m`` is
-``s^2 / (n m^2)`` (the delta method). For a difference of percentiles, the sum of squares joins both
+each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). For a ratio of means, the
+variance of ``log m`` is ``s^2 / (n m^2)``. For a difference of percentiles, the sum of squares joins both
 order-statistic intervals (Zou and Donner 2008, "Construction of confidence limits about effect measures",
 Statistics in Medicine 27). These are valid for any distribution.
 The real standard deviation is held fixed. If a table is too small for an end, there is no interval. For a

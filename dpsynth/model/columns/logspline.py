@@ -3,12 +3,12 @@
 Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. Its parts have means that add up
 to mu_i. Each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
 1996). The penalty on third differences of the spline's coefficients (Silverman 1982) leaves a Gaussian if the
-counts show nothing more, which is lognormal on a logarithmic scale. No cell outside the places from 0 to 1
-stands out of the noise. There the logarithm is the parabola of the spline's end. An asymmetric penalty
-(Eilers 2005) makes a tail concave, and as steep as the density falls from its median to the tail: so are
-normal, exponential, gamma, Weibull and lognormal tails. A flatter one would spread over all cells far out
-what noise adds to their sum. What counts leave open is averaged, over scales and smoothness by their
-evidence: the mean of several densities has more of a tail than the most probable one.
+counts show nothing more. On a logarithmic scale, this is a lognormal density. No cell outside the places from
+0 to 1 stands out of the noise. There the logarithm is the parabola of the spline's end. An asymmetric penalty
+(Eilers 2005) makes a tail concave, and as steep as the density falls from its median to the tail. Normal,
+exponential, gamma, Weibull and lognormal tails are concave. A flatter one would spread over all cells far out
+what noise adds to their sum. Densities are averaged over scales and smoothness, weighted by their evidence.
+The average has more of a tail than the most probable density.
 
 Source: Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2. Silverman
 (1982), "On the estimation of a probability density function by the maximum penalized likelihood method",
