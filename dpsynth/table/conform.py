@@ -225,8 +225,10 @@ def _numbers(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarr
     _refuse(column, present & np.isnan(numbers), values, "is not a number")
     _refuse(column, np.isinf(numbers), values, "is infinite")
     for code in column.special:
-        # A file of float32 holds nearly the code.
-        numbers = np.where(np.isclose(numbers, code, rtol=1e-6, atol=0.0), code, numbers)
+        # A file of float32 holds nearly the code: of one with decimals, a number that nobody else writes.
+        rounded = float(np.float32(code))
+        alike = (rounded,) if code % 1 or values.dtype == np.float32 else ()
+        numbers = np.where(np.isin(numbers, (code, *alike)), code, numbers)
     if column.kind == "integer":
         _refuse(column, present & (numbers != np.rint(numbers)), values, "is not a whole number")
         _refuse(column, np.abs(numbers) > EXACT_INTEGERS, values, "is too large for an exact whole number")

@@ -206,3 +206,13 @@ def test_a_special_code_in_float32_is_the_code():
     conformed = schema.conform(frame)
     assert conformed.frame["t"].tolist() == [36.5, 99.9, 45.0] and conformed.clipped["t"] == 1
     assert frame["t"].tolist() == [36.5, np.float32(99.9), 50.0]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, object])
+def test_a_number_near_a_special_code_is_no_code(dtype):
+    """Catches a tolerance around codes, by which a number that the bounds allow is lost."""
+    codes = (9_999_999, 99_999_999)
+    column = Column(name="cells", kind="integer", lower=0, upper=200_000_000, special=codes)
+    values = [9_999_990, 9_999_998, 9_999_999, 99_999_998, 100_000_000]
+    frame = pd.DataFrame({"cells": np.array(values, dtype=dtype)})
+    assert Schema(columns=(column,)).conform(frame).frame["cells"].tolist() == values
