@@ -211,8 +211,7 @@ def test_a_special_code_in_float32_is_the_code():
 @pytest.mark.parametrize("dtype", [np.int64, np.float64, object])
 def test_a_number_near_a_special_code_is_no_code(dtype):
     """Catches a tolerance around codes, by which a number that the bounds allow is lost."""
-    codes = (9_999_999, 99_999_999)
-    column = Column(name="cells", kind="integer", lower=0, upper=200_000_000, special=codes)
-    values = [9_999_990, 9_999_998, 9_999_999, 99_999_998, 100_000_000]
+    column = Column(name="cells", kind="integer", lower=0, upper=99_999_998, special=(99_999_999,))
+    values = [99_999_900, 99_999_998, 99_999_999]
     frame = pd.DataFrame({"cells": np.array(values, dtype=dtype)})
     assert Schema(columns=(column,)).conform(frame).frame["cells"].tolist() == values
