@@ -50,7 +50,8 @@ REPEATED = (
 def has_floating_noise(ledger: Ledger) -> bool:
     """Whether some noise is in floating point, so that its last digits can be attacked (Mironov 2012).
 
-    Noise of gradients at random critics is exact, and their entry says so. Ledgers of earlier versions do not.
+    Noise of gradients at random critics is exact, and their entry says so. Entries of earlier versions do
+    not.
     """
     steps = (entry for entry in ledger.entries if entry.name.endswith("critic steps"))
     return not all(entry.sensitivity.endswith("exact noise") for entry in steps)
