@@ -29,7 +29,7 @@ _UNEVEN = 1.2
 #: Scales around zero that are tried, as parts of the median's distance from it.
 _AROUND_ZERO = (0.5, 0.1)
 #: Cells farther out, in widths of the resolved ones, are taken to lie there: beyond, equations are singular.
-_FARTHEST = 100.0
+_FARTHEST = 1e4
 #: Rounds in which point masses are looked for against their interval's level.
 _ROUNDS = 20
 

@@ -4,7 +4,8 @@ Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. It
 to mu_i. Each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
 1996). The penalty on third differences of the spline's coefficients (Silverman 1982) leaves a Gaussian if the
 counts show nothing more. On a logarithmic scale, this is a lognormal density. No cell outside the places from
-0 to 1 stands out of the noise. There the logarithm is the parabola of the spline's end. An asymmetric penalty
+0 to 1 stands out of the noise. There the logarithm is the parabola of the spline's end, and straight from one
+more width of these on. An asymmetric penalty
 (Eilers 2005) makes a tail concave, and as steep as the density falls from its median to the tail. Normal,
 exponential, gamma, Weibull and lognormal tails are concave. A flatter one would spread over all cells far out
 what noise adds to their sum. Densities are averaged over scales and smoothness, weighted by their evidence.
@@ -71,7 +72,8 @@ class Design:
         splines = BSpline(spacing * np.arange(-3, size + 1), np.eye(size), 3)
         slope, curve = splines.derivative(), splines.derivative(2)
         away = (places - inside)[:, None]
-        basis = splines(inside) + slope(inside) * away + curve(inside) * (away**2 / 2)
+        bent = np.abs(away).clip(0.0, 1.0)  # farther out it is straight: equations would be singular
+        basis = splines(inside) + slope(inside) * away + curve(inside) * (bent * np.abs(away) - bent**2 / 2)
         third = np.diff(np.eye(size), _ORDER, axis=0)
         rising = [-slope(0.0), curve(0.0)] if places[0] < 0 else []
         rising += [slope(1.0), curve(1.0)] if places[-1] > 1 else []
@@ -138,7 +140,9 @@ def fit(
         # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2. Without the tails'
         # penalties: a slope at its limit is fitted too, and would count as known beforehand.
         free = curvature - penalty + fixed
-        evidence = -loss - (np.linalg.slogdet(free)[1] - np.linalg.slogdet(fixed)[1]) / 2
+        sign, size = np.linalg.slogdet(free)
+        # Rounding can make it singular, where a density has no evidence.
+        evidence = -loss - (size - np.linalg.slogdet(fixed)[1]) / 2 if sign > 0 else -np.inf
         found.append(Fitted(current, fine, float(evidence)))
     return found
 
