@@ -46,6 +46,13 @@ def stands_out(values: Array, level: Array, std: float) -> NDArray[np.bool_]:
     return np.asarray(values - level > np.maximum(reach * np.sqrt(std**2 + level + 1.0), level))
 
 
+def _slower(beyond: Array, edge: float) -> Array:
+    """Distances beyond an edge, away from zero, as their square root grows: of the same slope at the edge."""
+    if edge <= 0:
+        return beyond
+    return np.sign(beyond) * 2.0 * edge * (np.sqrt(1.0 + np.abs(beyond) / edge) - 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Cells of one column, made with `Cells.of`.
@@ -221,7 +228,7 @@ class Cells:
         """Places of all cells' parts on scales on which the density may be smooth, each (cells * parts,).
 
         The resolved cells lie between 0 and 1, on the column's own scale or on one that is logarithmic away
-        from zero.
+        from zero. Outside of them all scales are in proportion to the column's own.
         """
         ends, (first, last) = self.ends, self.resolved
         low, high = ends[max(first - 1, 0)], ends[min(last + 2, len(ends) - 1)]
@@ -231,7 +238,15 @@ class Cells:
         cuts = np.arange(_PARTS * len(self.counts) + 1) / _PARTS
         ends = np.interp(cuts, np.arange(len(ends)), ends)
         for around in (np.inf, *(max(abs(median) * part, least) for part in _AROUND_ZERO)):
-            scale = ends if np.isinf(around) else np.arcsinh(ends / around)
-            at = (low, high) if np.isinf(around) else np.arcsinh(np.array([low, high]) / around)
-            scale = (scale - at[0]) / (at[1] - at[0])
+            if np.isinf(around):
+                scale, (at_low, at_high) = ends.clip(low, high), np.ones(2)
+            else:
+                scale = np.arcsinh(ends.clip(low, high) / around)
+                at_low, at_high = 1.0 / np.hypot(np.array([low, high]), around)
+            start, whole = scale[0], scale[-1] - scale[0]
+            below, above = np.minimum(ends - low, 0.0), np.maximum(ends - high, 0.0)
+            if np.isfinite(around):
+                below, above = _slower(below, -low), _slower(above, high)
+            scale = scale + at_low * below + at_high * above
+            scale = (scale - start) / whole
             yield ((scale[1:] + scale[:-1]) / 2).clip(-_FARTHEST, _FARTHEST)

@@ -4,7 +4,7 @@ A column with few declared values is counted value by value, one with more twice
 value. Either count gives
 
 - a smooth density (`dpsynth.model.columns.logspline`), fitted to cells that are as fine as the noise allows
-  (`dpsynth.model.columns.cells`), averaged over scales by their evidence.
+  (`dpsynth.model.columns.cells`), on the scale of greatest evidence.
 - point masses: values that stand out of the density further than noise reaches among so many values. They
   keep their own count.
 - a habit of writing numbers down (`dpsynth.model.columns.habits`).
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpsynth.model.columns.cells import Cells, stands_out
 from dpsynth.model.columns.habits import Residues, find_habit
-from dpsynth.model.columns.logspline import Array, Design, averaged, fit, start
+from dpsynth.model.columns.logspline import Array, Design, Fitted, fit, start
 from dpsynth.model.columns.projection import norm_sub
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import MOST_CELLS, intervals
@@ -124,38 +124,36 @@ class _Column:
             self._fit()
 
     def _fit(self) -> None:
-        """Fit the density of what is no point mass, with its habit, averaged over scales."""
+        """Fit the density of what is no point mass, with its habit, on the scale of greatest evidence."""
         cells, total = self.cells, max(self.total - self.cells.heavy_total, 1e-3 * self.total)
         # How well the total is known: by one noisy cell (the missing one) or better, and to a hundredth.
         known = (total, self.std**2 + 1e-4 * total)
         rough = cells.rough(total)
         variance = cells.variance + rough
-        designs = [Design.of(places, cells.widths, rough) for places in cells.scales()]
-        at = [start(design, rough) for design in designs]
-
-        def fine_means(variance: Array) -> Array:
-            found = []
-            for k, design in enumerate(designs):
-                fits = fit(design, cells.counts, variance, known, at[k], _SMOOTHNESS)
-                at[k] = max(fits, key=lambda fitted: fitted.evidence).coefficients
-                found += fits
-            return averaged(found)
-
-        fine = fine_means(variance)
-        means = fine.sum(axis=1)
+        best: tuple[Design, Fitted] | None = None
+        for places in cells.scales():
+            design = Design.of(places, cells.widths, rough)
+            fitted = fit(design, cells.counts, variance, known, start(design, rough), _SMOOTHNESS)
+            if best is None or fitted.evidence > best[1].evidence:
+                best = design, fitted
+        assert best is not None
+        design, fitted = best
         if self.values is not None:
-            self.factor = self._habit(means, self.values)
+            self.factor = self._habit(fitted.means, self.values)
             if len(self.factor) > 1:
-                habit = np.repeat(np.log(cells.average(self.factor)), fine.shape[1])
-                designs = [dataclasses.replace(d, offset=d.offset + habit) for d in designs]
-        for _ in range(2):
-            dispersion = _dispersion(cells.counts, means, cells.variance)
-            variance = cells.variance + means + dispersion * means**2
+                parts = len(design.offset) // len(cells.counts)
+                habit = np.repeat(np.log(cells.average(self.factor)), parts)
+                design = dataclasses.replace(design, offset=design.offset + habit)
+        for around in (np.array([0.1, 0.3, 1.0, 3.0, 10.0]), np.ones(1)):
+            dispersion = _dispersion(cells.counts, fitted.means, cells.variance)
+            variance = cells.variance + fitted.means + dispersion * fitted.means**2
             # Cells beyond two deviations count less and less: point masses must not bend the density.
-            beyond = np.maximum(np.abs(cells.counts - means) / np.sqrt(variance) - 2.0, 0.0)
-            fine = fine_means(variance * (1.0 + beyond**2))
-            means = fine.sum(axis=1)
-        self.means, self.fine = means * (total / means.sum()), fine
+            beyond = np.maximum(np.abs(cells.counts - fitted.means) / np.sqrt(variance) - 2.0, 0.0)
+            trusted = variance * (1.0 + beyond**2)
+            smoothness = fitted.smoothness * around
+            fitted = fit(design, cells.counts, trusted, known, fitted.coefficients, smoothness)
+        self.means = fitted.means * (total / fitted.means.sum())
+        self.fine = fitted.fine
 
     def _habit(self, means: Array, values: Array) -> Array:
         """Factors of the residues of the values' numbers, without point masses."""

@@ -3,13 +3,10 @@
 Cell i of a histogram has a count of mean mu_i and is seen with variance v_i. Its parts have means that add up
 to mu_i. Each is ``exp((X b)_k + offset_k)``, and X holds cubic B-splines of the part's place (Eilers and Marx
 1996). The penalty on third differences of the spline's coefficients (Silverman 1982) leaves a Gaussian if the
-counts show nothing more. On a logarithmic scale, this is a lognormal density. No cell outside the places from
-0 to 1 stands out of the noise. There the logarithm is the parabola of the spline's end, and straight from one
-more width of these on. An asymmetric penalty
-(Eilers 2005) makes a tail concave, and as steep as the density falls from its median to the tail. Normal,
-exponential, gamma, Weibull and lognormal tails are concave. A flatter one would spread over all cells far out
-what noise adds to their sum. Densities are averaged over scales and smoothness, weighted by their evidence.
-The average has more of a tail than the most probable density.
+counts show nothing more. No cell outside the places from 0 to 1 stands out of the noise. There the logarithm
+is a straight line: an exponential tail. An asymmetric penalty (Eilers 2005) makes it fall at least half as
+steeply as the density falls from its median to the tail. A flatter one would spread over all cells far out
+what noise adds to their sum.
 
 Source: Eilers and Marx (1996), "Flexible smoothing with B-splines and penalties", section 2. Silverman
 (1982), "On the estimation of a probability density function by the maximum penalized likelihood method",
@@ -19,7 +16,6 @@ evidence).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +28,8 @@ Array = NDArray[np.float64]
 _MOST_SPLINES = 24
 #: Order of the differences that are penalised: 3 leaves log-quadratic densities free.
 _ORDER = 3
+#: A tail falls at least so steeply, as a part of the mean slope from the median to where the tail begins.
+_LEAST_FALL = 0.5
 #: Weight of the penalty on a tail that falls less, which forbids it in effect.
 _TURN = 1e4
 #: Keeps the coefficients finite where neither counts nor penalties constrain them.
@@ -47,8 +45,8 @@ class Design:
     ``basis``, shape (cells * parts, splines).
     ``offset``, shape (cells * parts,): logarithm of a part's mean count under an even density.
     ``penalty``, shape (splines, splines): of third differences.
-    ``tails``, shape (splines,): slopes of the tails there are, as they rise away from the resolved cells, and
-        their second derivatives, in the coefficients.
+    ``tails``, shape (splines,): slopes of the tails there are, as they rise away from the resolved cells, in
+        the coefficients.
     """
 
     basis: Array
@@ -70,21 +68,19 @@ class Design:
         size = int(np.clip(resolved, _ORDER + 3, _MOST_SPLINES))
         spacing = 1.0 / (size - 3)
         splines = BSpline(spacing * np.arange(-3, size + 1), np.eye(size), 3)
-        slope, curve = splines.derivative(), splines.derivative(2)
-        away = (places - inside)[:, None]
-        bent = np.abs(away).clip(0.0, 1.0)  # farther out it is straight: equations would be singular
-        basis = splines(inside) + slope(inside) * away + curve(inside) * (bent * np.abs(away) - bent**2 / 2)
+        slope = splines.derivative()
+        basis = splines(inside) + slope(inside) * (places - inside)[:, None]
         third = np.diff(np.eye(size), _ORDER, axis=0)
-        rising = [-slope(0.0), curve(0.0)] if places[0] < 0 else []
-        rising += [slope(1.0), curve(1.0)] if places[-1] > 1 else []
+        rising = [-slope(0.0)] if places[0] < 0 else []
+        rising += [slope(1.0)] if places[-1] > 1 else []
         level = np.log(rough / widths)
         median = int(np.searchsorted(np.cumsum(rough), rough.sum() / 2))
         offset = np.log(widths * rough.sum())
         for edge, outward in ((0.0, -places), (1.0, places - 1.0)):
-            distance = max(abs(edge - places[median]), spacing)
-            fall = max(level[median] - float(np.interp(edge, places, level)), 0.0) / distance
+            away = max(abs(edge - places[median]), spacing)
+            fall = max(level[median] - float(np.interp(edge, places, level)), 0.0) / away
             # Quadratic inside, where third differences do not see it, and straight in the tail.
-            offset -= fall * ((inside - 1.0 + edge) ** 2 / 2 + np.maximum(outward, 0.0))
+            offset -= _LEAST_FALL * fall * ((inside - 1.0 + edge) ** 2 / 2 + np.maximum(outward, 0.0))
         return cls(basis, offset, third.T @ third, tuple(rising))
 
     @property
@@ -93,7 +89,7 @@ class Design:
         return self.basis.shape[1]
 
     def shape_penalty(self, b: Array) -> Array:
-        """Penalty of the tails that rise or turn up at coefficients ``b``, shape (splines, splines)."""
+        """Penalty of the tails that rise at coefficients ``b``, shape (splines, splines)."""
         rising = [tail for tail in self.tails if tail @ b > 0]
         return _TURN * sum((np.outer(tail, tail) for tail in rising), np.zeros((self.size, self.size)))
 
@@ -103,13 +99,17 @@ class Fitted:
     """A fitted density.
 
     ``coefficients``, shape (splines,).
-    ``fine``, shape (cells, parts): means of the cells' parts.
+    ``means``, shape (cells,).
+    ``fine``, shape (cells, parts): their parts.
     ``evidence``: logarithm, up to a constant that designs of the same counts share.
+    ``smoothness``: weight of the third differences.
     """
 
     coefficients: Array
+    means: Array
     fine: Array
     evidence: float
+    smoothness: float
 
 
 def start(design: Design, means: Array) -> Array:
@@ -123,14 +123,14 @@ def start(design: Design, means: Array) -> Array:
 
 def fit(
     design: Design, counts: Array, variance: Array, total: tuple[float, float], b: Array, smoothness: Array
-) -> list[Fitted]:
-    """One density for each penalty weight.
+) -> Fitted:
+    """The density of greatest evidence among penalty weights.
 
     ``counts``, ``variance``, shape (cells,): noisy counts, and their variance around the density's means.
     ``total``: known sum of the means, and the variance with which it is known.
     ``b``, shape (splines,): coefficients to start from.
     """
-    found = []
+    best: Fitted | None = None
     current = b
     for smooth in smoothness:
         fixed = smooth * design.penalty + _RIDGE * np.eye(design.size)
@@ -140,21 +140,11 @@ def fit(
         # Laplace: log evidence = -loss - log det(curvature) / 2 + log det(penalty) / 2. Without the tails'
         # penalties: a slope at its limit is fitted too, and would count as known beforehand.
         free = curvature - penalty + fixed
-        sign, size = np.linalg.slogdet(free)
-        # Rounding can make it singular, where a density has no evidence.
-        evidence = -loss - (size - np.linalg.slogdet(fixed)[1]) / 2 if sign > 0 else -np.inf
-        found.append(Fitted(current, fine, float(evidence)))
-    return found
-
-
-def averaged(fits: Sequence[Fitted]) -> Array:
-    """Means of all cells' parts, over densities weighted by their evidence, shape (cells, parts).
-
-    Source: Hoeting et al. (1999), "Bayesian model averaging: a tutorial", Statistical Science 14, equation 1.
-    """
-    evidence = np.array([fitted.evidence for fitted in fits])
-    weights = np.exp(evidence - evidence.max())
-    return np.tensordot(weights / weights.sum(), np.stack([fitted.fine for fitted in fits]), axes=1)
+        evidence = -loss - (np.linalg.slogdet(free)[1] - np.linalg.slogdet(fixed)[1]) / 2
+        if best is None or evidence > best.evidence:
+            best = Fitted(current, fine.sum(axis=1), fine, float(evidence), float(smooth))
+    assert best is not None
+    return best
 
 
 def _newton(

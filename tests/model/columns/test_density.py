@@ -251,7 +251,7 @@ def test_curvature_and_fit_agree_with_a_general_minimiser():
     counts, variance = true + 5 * rng.standard_normal(20), np.full(20, 25.0)
     design = Design.of(places, np.full(20, 0.05), np.full(20, 25.0))
     assert not design.tails
-    (fitted,) = fit(
+    fitted = fit(
         design,
         counts,
         variance,
