@@ -61,7 +61,8 @@ def test_training_curves_are_in_order():
     for name, curve in curves.items():
         assert is_trade_off(curve), name
         if not name.startswith("Dong"):
-            assert np.all(curve <= exact + 1e-9), name
+            # the exact curve is stated below its rounding, of 1e-8 for 3,516 steps
+            assert np.all(curve <= exact + 2e-8), name
     ours = curves["Theorem 2, with TV"]
     assert np.all(ours >= curves["Kairouz et al."] - 1e-9)
     middle = (FPR >= 0.3) & (FPR <= 0.5)

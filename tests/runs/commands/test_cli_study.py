@@ -248,9 +248,9 @@ def test_fit_and_run_buy_studies(
         "died"
     ]
     assert f"{expected:.1f}" != f"{whole:.1f}"
-    assert said.splitlines()[0] == (
+    assert said.splitlines()[0].startswith(
         f"study died: intervals about {expected:.1f} times as wide as without noise, and wider where records "
-        "lack a value"
+        "lack a value. A record far out in crea counts less"
     )
     assert "`dpsynth study show r`" in printed
     assert main(["study", "show", "r"]) == 0
