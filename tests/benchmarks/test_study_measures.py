@@ -155,7 +155,8 @@ def test_terms_have_their_bias_beside_that_of_the_target():
         ("a", "b"), np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([1.0, 1.0]), 9, None, "", None
     )
     real = intervals([[0.0, 1.0], [0.0, 1.0]], 0.5)
-    cell = Cell("x", 1.0, "declared", intervals([[0.0, 3.0], [0.0, 3.0]], 1.0), real, 1.0, {}, "")
+    told = intervals([[0.0, 3.0], [0.0, 3.0]], 1.0)
+    cell = Cell("x", 1.0, "declared", told, real, 1.0, np.zeros(2, bool), {}, "")
     first, second = by_term(cell, truth)
     assert (first["coverage"], second["coverage"]) == (1.0, 0.0)
     assert (second["mean z"], second["mean z2"], second["width"]) == pytest.approx((2.0, 4.0, 2.0))

@@ -189,7 +189,7 @@ def test_tables_to_combine_are_of_patients(model):
 def test_patients_of_several_files_have_different_numbers(model, tmp_path):
     """Catches two patients with one number, who would be one patient to a reader of all files."""
     for part in plan_parts(50, 3, 0):
-        draw_part(part, model.model_, tmp_path, None)
+        draw_part(part, model.model_, tmp_path, None, shared=True)
     found = [pd.read_parquet(path)["id"] for path in sorted(tmp_path.glob("*.parquet"))]
     assert len(found) == 3 and sorted(set(pd.concat(found))) == list(range(1, 51))
 
