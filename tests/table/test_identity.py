@@ -318,7 +318,9 @@ def test_a_row_of_nobody_or_of_several_patients_is_refused(reader, said, cells, 
     """Catches rows of several persons that pass for one patient's: without an identifier, or with one that
     was rounded. Removing a person then changes a record, which no sensitivity bounds.
     """
-    with pytest.raises(DataError, match=rf"row 1.*'id' .*{said}.*\(confidential\)$"):
+    # bytes that are no text are refused in any column, before anybody looks for a row
+    row = "" if said == NO_TEXT else "row 1.*"
+    with pytest.raises(DataError, match=rf"{row}'id' .*{said}.*\(confidential\)$"):
         {**READERS, "draft": drafted}[reader](Ids(pd.Series(cells), [0, 1]), tmp_path)
 
 

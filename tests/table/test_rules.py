@@ -276,7 +276,8 @@ def test_values_outside_the_schema_are_counted() -> None:
         Conformity("sex", outside=0, off_step=0, undeclared=2, missing=1),
         Conformity("dose", outside=0, off_step=2, undeclared=0, missing=0),
     )
-    found = {m.name: m for m in conformity_measures(raw, RAW_SCHEMA)}
+    found = {m.name: m for m in conformity_measures(raw, RAW_SCHEMA, 3)}
+    assert found["rows_left_out"].value == 3
     assert found["values_outside"].value == 4 and not found["values_outside"].internal
     assert found["values_off_step"].detail.endswith(": age, lab, dose")
     with pytest.raises(InputError, match="lacks the column 'sex'"):
