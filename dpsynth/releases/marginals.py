@@ -130,9 +130,10 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         ...            Column(name="b", kind="integer", lower=0, upper=100_000))
         >>> release = MarginalsRelease(schema=Schema(columns=columns), n=5000, noise_multiplier=2.0)
         >>> release.sensitivity_squared
-        3
-        >>> release.sensitivity
-        'sqrt(3) (a record is in 3 counts: 1 in each of 2 columns, 1 more where 1 column has many values)'
+        4
+        >>> print(release.sensitivity)
+        sqrt(4) (a record is in 4 counts: 1 in each of 2 columns, 1 more where 1 column has many values,
+        1 for last digits, times of day or places in blocks)
         """
         twice = sum(grid is not None for grid in self.by_value)
         return len(self.schema) + twice + len(self.residues) + len(self.cycles) + bool(self.panel)

@@ -70,8 +70,8 @@ def plain_table(frame: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> plain_table(pd.DataFrame({5: [b"F", b"M"], 1.5: [" ", "x"]})).to_dict("list")
-    {'5': ['F', 'M'], '1.5': [None, 'x']}
+    >>> plain_table(pd.DataFrame({5: [b"F", b"M"], "a": [" ", "x"]})).to_dict("list")
+    {'5': ['F', 'M'], 'a': [None, 'x']}
     """
     names = [str(name) for name in frame.columns]
     given = [frame.iloc[:, i] for i in range(len(names))]

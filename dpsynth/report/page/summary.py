@@ -252,20 +252,18 @@ def unluckiest(profile: Profile, delta: float) -> str:
     --------
     >>> from dpsynth.accounting import gaussian_event
     >>> print(unluckiest(Profile([gaussian_event(1.6)]), 1e-5))
-    Attack accuracy (62.3 of 100) is an average over all possible outputs. An attacker is surer after some ...
+    Attack accuracy (62.3 of 100) is an average over all possible outputs. After a single one, an attacker is
+    at most 92.9 % sure. Greater certainty: once in 5,200 times or less often.
     """
     belief = percent(profile.belief(delta))
     beyond = profile.belief_exceedance(delta)
     rarely = once_in(beyond) if beyond else "never"
     if float(belief) >= 100:
-        sure = "After some outputs, an attacker may be almost certain."
+        sure = "After a single one, an attacker may be almost certain."
     elif beyond > 0.5:
-        sure = "No limit is proved for how sure an attacker is after one output."
+        sure = "No limit is proved for how sure an attacker is after a single one."
     else:
-        sure = f"After most outputs, an attacker is at most {belief} % sure. Greater certainty: {rarely}."
+        sure = f"After a single one, an attacker is at most {belief} % sure. Greater certainty: {rarely}."
     right = percent(profile.attack_accuracy())
     accuracy = "Attack accuracy" if right == "100" else f"Attack accuracy ({right} of 100)"
-    return (
-        f"{accuracy} is an average over all possible outputs. An attacker is surer after some of them, and "
-        f"less sure after others. {sure}"
-    )
+    return f"{accuracy} is an average over all possible outputs. {sure}"

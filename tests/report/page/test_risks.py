@@ -155,17 +155,16 @@ def test_average_and_unluckiest_are_told_together() -> None:
     assert exceeded > 1.5 * report.profile.exceedance(report.profile.epsilon(sources.DELTA))
     # the same number as a line above, in a sentence that says how it differs from the certainty
     accuracy = promises(report.guarantee, report.profile)[2][1].text.split("at most ")[1].split(" guesses")[0]
-    assert text.startswith(
-        f"Attack accuracy ({accuracy}) is an average over all possible outputs. An attacker"
-    )
+    average = f"Attack accuracy ({accuracy}) is an average over all possible outputs."
+    assert text.startswith(f"{average} After a single one, an attacker is at most ")
     page = render(report, "release")
     assert page.index("Random guessing gives 50") < page.index("is an average over all possible outputs")
 
 
 def test_a_belief_that_half_of_the_outputs_may_pass_is_no_limit() -> None:
-    """Catches "most outputs" where the sum of two fits proves nothing about most of them."""
+    """Catches a limit where the sum of two fits proves nothing about most of them."""
     text = unluckiest(Profile.promised(3.0, 1e-5, 0.9), 1e-5)
-    assert "most outputs" not in text and "once in" not in text
+    assert "at most" not in text and "once in" not in text
     assert "No limit is proved" in text
 
 
