@@ -181,7 +181,8 @@ def test_extremes():
     assert faint.tv() == pytest.approx(0.01 * math.sqrt(1000) / 1e6 / math.sqrt(2 * math.pi), rel=0.02)
     far = Profile([gaussian_event(1.0)]).epsilon(1e-300)
     assert float(mpmath.ncdf(0.5 - far) - mpmath.exp(far) * mpmath.ncdf(-0.5 - far)) == pytest.approx(1e-300)
-    assert Profile([training_event(1.0, 0.5, 2)]).epsilon(1e-13) == math.inf
+    for steps in (1, 2):  # one step has the least rounding of its own
+        assert Profile([training_event(2.0, 0.1, steps)]).epsilon(1e-13) == math.inf
 
 
 def test_fine_grid_where_a_step_costs_little():
