@@ -146,7 +146,9 @@ def _fault(cell: Any, word: str, bits: int) -> str | None:
 
 def _word(cell: Any) -> str:
     """An identifier as text."""
-    if isinstance(cell, bytes):
+    if isinstance(cell, float | np.floating) and cell % 1 == 0:
+        cell = int(cell)  # NumPy 2 writes float32 from a million on as 1.000001e+06
+    elif isinstance(cell, bytes):
         cell = cell.decode(errors="replace")
     elif isinstance(cell, np.datetime64):
         cell = pd.Timestamp(cell)

@@ -171,7 +171,9 @@ def as_text(values: pd.Series) -> list:
 def _as_text(cell: object) -> str:
     if isinstance(cell, bytes):
         return cell.decode().replace("\0", "")
-    return f"{cell:f}" if isinstance(cell, Decimal) else str(cell)
+    # NumPy 2 writes 2^24 - 1 in float32 as a rounded number
+    own = float(cell) if isinstance(cell, np.float32) else cell
+    return f"{cell:f}" if isinstance(cell, Decimal) else str(own)
 
 
 def in_memory(ids: Ids, folder: Path) -> set:
