@@ -23,6 +23,7 @@ from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.histories import ids_of
 from dpsynth.table.identifiers import warn_of_repeated_persons
 from dpsynth.table.identity import warn_of_near_identities
 from dpsynth.table.marginals import Marginals
@@ -82,8 +83,8 @@ def records_of(
         own = Reader(schema, seed).records(frame)
         records: Records = FrameRecords(own)
         rows = len(own)
-        if several:
-            warn_of_near_identities(frame[schema.unit], schema.missing_words)
+        if isinstance(schema, PatientSchema):
+            warn_of_near_identities(pd.Series(ids_of(frame, schema), name=schema.unit))
     elif not isinstance(frame, PartitionedRecords):
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"

@@ -206,9 +206,11 @@ def in_order(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
 
 
 def _column(frame: pd.DataFrame, name: str, use: str) -> pd.Series:
-    if name not in frame:
+    # names that are numbers count as text, as `plain_table` reads them
+    place = next((k for k, own in enumerate(frame.columns) if str(own) == name), None)
+    if place is None:
         raise DataError(f"the table lacks the column {name!r}, which {use}")
-    return frame[name]
+    return frame.iloc[:, place]
 
 
 def _refuse_missing(empty: NDArray[np.bool_], name: str, use: str) -> None:

@@ -397,3 +397,13 @@ def test_a_draft_counts_patients_as_a_fit_does():
     assert (schema.unit, schema.most, schema.per_patient) == ("patient_id", 5, ("sex",))
     (found,) = repeated_persons(frame[["patient_id"]])
     assert (found.distinct, found.most) == (40, 3)
+
+
+@pytest.mark.parametrize("keep", ["first", "random"])
+def test_a_unit_whose_name_is_a_number_is_found(keep):
+    """Catches identifiers that the rows are read by, and that the choice of rows or the fit does not find."""
+    schema = SCHEMA.model_copy(update={"unit": "5", "keep": keep, "most": 2})
+    frame = Ids(pd.Series(["A", "A ", "A", "B"], name="id"), [0, 0, 0, 1]).frame()
+    for name in (5, "5"):
+        own = frame.rename(columns={"id": name})
+        assert records_of(own, schema, FitOptions(epsilon=1.0), accept_n_public=True)[1] == 2
