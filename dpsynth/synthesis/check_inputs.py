@@ -84,7 +84,7 @@ def records_of(
         records: Records = FrameRecords(own)
         rows = len(own)
         if isinstance(schema, PatientSchema):
-            warn_of_near_identities(pd.Series(ids_of(frame, schema), name=schema.unit))
+            warn_of_near_identities(schema.unit, ids_of(frame, schema))
     elif not isinstance(frame, PartitionedRecords):
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"

@@ -94,14 +94,14 @@ def _present(words: Iterable[str], missing_words: Iterable[str] = ()) -> Words:
     return np.array([*("" if word in absent else word for word in words), ""], dtype=object)
 
 
-def warn_of_near_identities(values: pd.Series, missing_words: Iterable[str] = ()) -> None:
-    """Warn of patients whose identifiers differ only in capital letters or leading zeros."""
-    distinct = pd.unique(identities(values, missing_words))
+def warn_of_near_identities(name: str, ids: Words) -> None:
+    """Warn of patients whose `identities` differ only in capital letters or leading zeros."""
+    distinct = pd.unique(ids)
     near = pd.Series([_LEADING_ZEROS.sub("", word.casefold()) for word in distinct], dtype=object)
     count = int(near.duplicated(keep=False).sum())
     if count:
         warnings.warn(
-            f"{values.name}: {count:,} identifiers differ from another one only in capital letters or "
+            f"{name}: {count:,} identifiers differ from another one only in capital letters or "
             "leading zeros (confidential). Each counts as a patient. If two of them are one patient, write "
             "them alike: the guarantee covers each identifier by itself",
             OwnerWarning,
