@@ -22,8 +22,9 @@ _default_rng = np.random.default_rng
 FRESH = os.environ.get("DPSYNTH_TEST_RANDOMNESS") == "fresh"
 #: times as many examples of each property where randomness is fresh
 _MORE = 3
-# A busy computer is no fault of the code. What a mutants' run has set besides stays.
-_kept = {} if FRESH else {"derandomize": True, "database": None}
+# A busy computer is no fault of the code. What a mutants' run has set besides stays; but hypothesis itself
+# derandomizes where it finds a CI, which no search may inherit.
+_kept = {"derandomize": False} if FRESH else {"derandomize": True, "database": None}
 settings.register_profile("dpsynth", settings.default, deadline=None, **_kept)
 settings.load_profile("dpsynth")
 

@@ -25,8 +25,8 @@ from dpsynth.evaluation.estimates import Estimate
 AWAKE = 0.5
 #: Below this total variation, a result cannot be separated from nothing.
 LEAST = 0.01
-#: Level at which a claim is contradicted. The record attains what is declared, so that at 95 % up to one
-#: sound release in fifty would be called wrong.
+#: Level at which a claim is contradicted, or an audit is called asleep. The record attains what is declared,
+#: so that at 95 % up to one sound release in fifty would be called wrong, and as many sound audits asleep.
 SURE = 0.999
 #: Standard deviations that a normal number falls short by in one of ten cases.
 NINE_IN_TEN = 1.28
@@ -100,8 +100,7 @@ class Audited:
             return "contradicted"
         if self.power and self.tv.lower >= AWAKE * self.expected_tv >= LEAST * AWAKE:
             return "pass"
-        # the other end of the interval: a correct mechanism is as seldom below it as above the lower one
-        return "asleep" if self.tv.upper < self.reachable_tv else "too few trials"
+        return "asleep" if self.middle.tv(SURE).upper < self.reachable_tv else "too few trials"
 
     @property
     def failed(self) -> bool:
