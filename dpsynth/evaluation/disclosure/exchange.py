@@ -122,8 +122,9 @@ def distance_signs(
     assert near.weights is not None and near.test_synthetic is not None
     to_made = np.concatenate([near.train_synthetic, near.test_synthetic])
     signs = {"dcr_closer_to_train": near.weights, "membership_auc": rankdata(-to_made)}
-    limit = np.sort(to_made)[max(int(NEAREST * len(real)), 1) - 1]
-    signs["membership_tpr_at_1pct"] = (to_made <= limit).astype(np.float64)
+    # as its size: records at one distance are suspected together, or not at all if they are too many
+    limit = np.sort(to_made)[max(int(NEAREST * len(real)), 1)]
+    signs["membership_tpr_at_1pct"] = (to_made < limit).astype(np.float64)
     others = np.sort(rng.permutation(len(real))[:REFERENCES])
     if len(others) > 1:
         found = nearest(real, real[others], metric, 2).distance

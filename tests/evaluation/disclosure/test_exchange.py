@@ -10,10 +10,12 @@ import pytest
 from compared import conformed
 
 from dpsynth.evaluation.disclosure import exchange
+from dpsynth.evaluation.disclosure.distances import Closest, record_distance
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.disclosure.exchange import (
     Pooled,
     copy_sign,
+    distance_signs,
     exchange_p_values,
     lone_value_shares,
     lone_values,
@@ -48,6 +50,19 @@ def test_p_values_are_those_of_every_division(monkeypatch: pytest.MonkeyPatch) -
     for name, own in zip(found, scaled[0], strict=True):
         exact = (largest >= own - 1e-9).mean()
         assert found[name] == pytest.approx(exact, abs=0.015), name
+
+
+@pytest.mark.parametrize(("equal", "suspected"), [(0, 4), (3, 4), (5, 0)])
+def test_records_at_one_distance_are_suspected_together(equal: int, suspected: int) -> None:
+    """Catches an alarm about one record in three, under the name of an attack that suspects one in fifty.
+
+    Its size was then a share of 0.000: the attack names nobody where too many records are equally near.
+    """
+    distance = np.r_[np.zeros(equal), 1.0 + np.arange(200 - equal)]
+    near = Closest(distance, distance[::2], distance, distance[1::2], weights=np.zeros(200))
+    metric = record_distance(Schema(columns=(Column(name="x", kind="binary", categories=(0, 1)),)))
+    signs = distance_signs(near, np.zeros((200, 1)), metric, np.random.default_rng(0))
+    assert signs["membership_tpr_at_1pct"].sum() == suspected
 
 
 def test_records_outside_the_part_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:

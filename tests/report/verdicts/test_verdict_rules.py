@@ -65,13 +65,37 @@ def beyond_chance(*signs: tuple, p: float = 0.0005) -> list[tuple]:
         (("membership_tpr_at_1pct", 0.057, 0.043, 0.07), "bad"),
         (("lone_values_train[time]", 0.97, 0.93, 1.0), "bad"),
         (("copies_excess", 0.005, 0.001, 0.009), "caution"),
-        (("membership_auc", 0.55, 0.53, 0.57), "caution"),
+        (("membership_auc", 0.56, 0.54, 0.58), "caution"),
+        (("membership_tpr_at_1pct", 0.02, 0.014, 0.028), "caution"),
         (("lone_values_train[time]", 0.56, 0.52, 0.6), "caution"),
     ],
 )
 def test_memory_is_found(sign, severity):
     """Catches a bootstrap of the training records that passes, or a trace that is called a proof."""
     assert of(*beyond_chance(sign)) == {"memorises": severity}
+
+
+@pytest.mark.parametrize(
+    ("signs", "beside", "severity"),
+    [
+        ([("dcr_closer_to_train", 0.523, 0.51, 0.535), ("membership_auc", 0.511, 0.503, 0.519)], [], "good"),
+        ([("copies_excess", 0.02, 0.005, 0.035)], [("copies_train_share", 0.33, 0.32, 0.34)], "good"),
+        ([("copies_excess", 0.02, 0.015, 0.025)], [("copies_train_share", 0.03, 0.02, 0.04)], "bad"),
+        ([("membership_auc", 0.511), ("lone_values_train[time]", 0.54, 0.51, 0.57)], [], "caution"),
+        ([("membership_auc", 0.511)], [("matched_train", 1.0), ("matched_test", 0.7)], "bad"),
+    ],
+)
+def test_a_trace_is_no_alarm(signs, beside, severity):
+    """Catches the page of a sound table that warned of memorisation by a share of records of .523.
+
+    A model with a guarantee moves a little towards its records. With 20,000 of them this is beyond chance.
+    """
+    entries = [*beyond_chance(*signs), *beside]
+    (verdict,) = judge(
+        Evaluation(tuple(Measure("g", n, value, True, "", *ends) for n, value, *ends in entries))
+    )
+    assert verdict.severity == severity and "1 in 200 tables" in verdict.sentence
+    assert ("trace" in verdict.sentence) == (severity == "good") and complaints(verdict.sentence) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +121,7 @@ def test_a_sign_without_a_size_is_an_alarm_all_the_same():
 
 def test_the_size_of_a_copied_table_of_few_categories_is_seen():
     """Catches a copy that opens amber because new records equal training ones as well."""
-    sign = ("dcr_closer_to_train", 0.54, 0.5, 0.58)
+    sign = ("dcr_closer_to_train", 0.57, 0.53, 0.61)
     same = (("matched_train", 1.0), ("matched_test", 0.7))
     assert of(*beyond_chance(sign), *same) == {"memorises": "bad"}
     assert of(*beyond_chance(sign), ("matched_train", 1.0), ("matched_test", 1.0)) == {"memorises": "caution"}
@@ -105,7 +129,7 @@ def test_the_size_of_a_copied_table_of_few_categories_is_seen():
 
 def test_memorisation_is_told_with_what_the_guarantee_allows():
     """Catches a suspicion without a next step, or comfort where no guarantee or not all of it holds."""
-    entries = beyond_chance(("membership_auc", 0.55, 0.53, 0.57))
+    entries = beyond_chance(("membership_auc", 0.56, 0.54, 0.58))
     measures = tuple(Measure("g", name, value, True, "", *ends) for name, value, *ends in entries)
 
     def said(guarantee):
