@@ -92,8 +92,8 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
             yield Verdict(
                 "no_memory_found",
                 "good",
-                f"{_NONE_FOUND} It shows a trace of who trained, as tables that follow their records closely "
-                f"do. {reasons}",
+                f"{_NONE_FOUND} The table shows a trace of who trained, as tables that follow their records do. "
+                f"{reasons}",
                 *basis([together, *signs]),
                 "risk",
             )
