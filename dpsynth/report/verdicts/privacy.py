@@ -34,24 +34,27 @@ COPIED = 0.01
 
 @dataclass(frozen=True)
 class _Sign:
-    """A sign of memorisation: the size from which it is bad, the largest that is a trace, and words.
+    """A sign of memorisation: its size by chance, from which it is bad, the largest that is a trace, and words.
 
     Every useful table is a little nearer to its training records than to new ones. With many records this is
     beyond chance.
     """
 
+    chance: float
     clear: float
     words: str
     trace: float = -math.inf
 
 
 _SIGNS = {
-    "copies_excess": _Sign(0.01, "More records copy a training record than a new one, by a share of"),
-    "dcr_closer_to_train": _Sign(0.6, "The share of records nearer to training than to new ones is", 0.55),
-    "membership_auc": _Sign(0.6, "An attack by distance has an AUC of", 0.55),
-    "membership_auc_calibrated": _Sign(0.6, "An attack by compared distances has an AUC of", 0.55),
+    "copies_excess": _Sign(0.0, 0.01, "More records copy a training record than a new one, by a share of"),
+    "dcr_closer_to_train": _Sign(
+        0.5, 0.6, "The share of records nearer to training than to new ones is", 0.55
+    ),
+    "membership_auc": _Sign(0.5, 0.6, "An attack by distance has an AUC of", 0.55),
+    "membership_auc_calibrated": _Sign(0.5, 0.6, "An attack by compared distances has an AUC of", 0.55),
     "membership_tpr_at_1pct": _Sign(
-        0.05, "An attack that suspects 1 in 100 new records finds a share of training records of"
+        0.0, 0.05, "An attack that suspects 1 in 100 new records finds a share of training records of"
     ),
 }
 #: of a column: the share of training records among those whose lone value is repeated, 0.5 by chance
@@ -81,14 +84,16 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         return
     signs = remembered(evaluation)
     differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")
-    if number_of(together) <= REMEMBERS:
+    same_people = coincide is not None and least(coincide) > COINCIDE
+    matched, by_chance = get(evaluation, "matched_train"), get(evaluation, "matched_test")
+    same = matched is not None and number_of(matched) > SAME_TABLE
+    same = same and by_chance is not None and number_of(by_chance) < SAME_TABLE
+    trace = bool(signs) and not same and all(_is_trace(m, evaluation) for m in signs)
+    if number_of(together) <= REMEMBERS and not (trace and same_people):
         reasons = " ".join(
             [*_told(signs), f"Chance explains so much in at most 1 in {1 / REMEMBERS:.0f} tables."]
         )
-        matched, by_chance = get(evaluation, "matched_train"), get(evaluation, "matched_test")
-        same = matched is not None and number_of(matched) > SAME_TABLE
-        same = same and by_chance is not None and number_of(by_chance) < SAME_TABLE
-        if signs and not same and all(_is_trace(m, evaluation) for m in signs):
+        if trace:
             yield Verdict(
                 "no_memory_found",
                 "good",
@@ -115,7 +120,7 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         start = "Training records are memorised" if large else "There are signs of memorised training records"
         severity: Severity = "bad" if large else "caution"
         yield Verdict("memorises", severity, f"{start}. {reasons}", *basis([together, *signs]), "risk")
-    elif coincide is not None and least(coincide) > COINCIDE:
+    elif coincide is not None and same_people:
         yield Verdict(
             "no_baseline",
             "open",
@@ -149,7 +154,8 @@ def _large(measure: Measure) -> bool:
 
 def _told(signs: Sequence[Measure]) -> list[str]:
     """A sentence for each sign, and one for all columns of lone values."""
-    said = [f"{_SIGNS[m.name].words} {measured(m)}." for m in signs if m.name in _SIGNS]
+    named = [m for m in signs if m.name in _SIGNS and number_of(m) > _SIGNS[m.name].chance]
+    said = [f"{_SIGNS[m.name].words} {measured(m)}." for m in named]
     lone = sorted((m for m in signs if m.name.startswith(_LONE)), key=number_of, reverse=True)
     if lone:
         named = [f"{m.name[len(_LONE) : -1]} ({measured(m)})" for m in lone]

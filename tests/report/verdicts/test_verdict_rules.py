@@ -113,6 +113,16 @@ def test_an_interval_of_one_sign_is_no_alarm(sign):
     assert of(sign) == {}
 
 
+def test_held_out_records_that_trained_are_no_control():
+    """Catches praise by held-out records that are the training ones, and "more, by a share of -0.005"."""
+    sign = beyond_chance(("copies_excess", -0.005, -0.016, 0.007))
+    copies = (("copies_train_share", 0.3, 0.29, 0.31), ("copies_expected_share", 1.0, 0.99, 1.0))
+    assert of(*sign, *copies) == {"no_baseline": "open"}
+    measures = (*sign, copies[0], ("copies_expected_share", 0.3, 0.29, 0.31))
+    (found,) = judge(Evaluation(tuple(Measure("g", n, v, True, "", *ends) for n, v, *ends in measures)))
+    assert (found.code, found.severity) == ("no_memory_found", "good") and "-0.0" not in found.sentence
+
+
 def test_a_sign_without_a_size_is_an_alarm_all_the_same():
     """Catches praise where the sign beyond chance has no size: a rate at 1 % needs 100 held-out records."""
     p_values = (("memory_p", 0.0005), ("memory_p[membership_tpr_at_1pct]", 0.0005))
