@@ -34,7 +34,7 @@ COPIED = 0.01
 
 @dataclass(frozen=True)
 class _Sign:
-    """A sign of memorisation: its size by chance, from which it is bad, the largest that is a trace, and words.
+    """A sign of memorisation: sizes by chance, from which it is bad, and the largest that is a trace; words.
 
     Every useful table is a little nearer to its training records than to new ones. With many records this is
     beyond chance.
@@ -97,8 +97,8 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
             yield Verdict(
                 "no_memory_found",
                 "good",
-                f"{_NONE_FOUND} The table shows a trace of who trained, as tables that follow their records do. "
-                f"{reasons}",
+                f"{_NONE_FOUND} The table shows a trace of who trained, as tables that follow their records "
+                f"do. {reasons}",
                 *basis([together, *signs]),
                 "risk",
             )
@@ -154,8 +154,8 @@ def _large(measure: Measure) -> bool:
 
 def _told(signs: Sequence[Measure]) -> list[str]:
     """A sentence for each sign, and one for all columns of lone values."""
-    named = [m for m in signs if m.name in _SIGNS and number_of(m) > _SIGNS[m.name].chance]
-    said = [f"{_SIGNS[m.name].words} {measured(m)}." for m in named]
+    known = [(m, _SIGNS[m.name]) for m in signs if m.name in _SIGNS]
+    said = [f"{sign.words} {measured(m)}." for m, sign in known if number_of(m) > sign.chance]
     lone = sorted((m for m in signs if m.name.startswith(_LONE)), key=number_of, reverse=True)
     if lone:
         named = [f"{m.name[len(_LONE) : -1]} ({measured(m)})" for m in lone]
