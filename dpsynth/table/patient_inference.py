@@ -113,6 +113,12 @@ def infer_patient_schema(
         raise of_records(f"no value of {unit!r} repeats, so no patient has several rows")
     orders = _orders(events, unit, order, remarks)
     order = order or next(iter(orders.values()))
+    for file, own in orders.items():
+        if own != order and order in events[file]:
+            raise DataError(
+                f"{own!r} seems to order the rows of {file}, which has a column {order!r} too. Name one with "
+                f"order (--order), or fill the empty cells of {order!r}"
+            )
     events = {file: frame.rename(columns={orders[file]: order}) for file, frame in events.items()}
     drafting = _Drafting(unit, order, keep, missing_words, progress, remarks, orders)
     drafting.times({file: frame[order] for file, frame in events.items()})
@@ -124,7 +130,7 @@ def infer_patient_schema(
         drafting.rows(file, frame)
     drafting.without_bare(events)
     columns = drafting.finished()
-    most = _most(events, unit, order, remarks, apart=drafting.apart)
+    most = _most(events, drafting)
     if "" in frames:
         columns.sort(key=lambda column: [*known].index(column.name))
     present = [str(column) for frame in frames.values() for column in frame.columns]
@@ -224,8 +230,7 @@ class _Drafting:
     def _ends(self, frame: pd.DataFrame, names: list[str]) -> None:
         """Ask about binary columns whose second value ends the rows of each patient who has it."""
         frame = frame.drop_duplicates()
-        order, values = self.columns.get(self.order), frame[self.order]
-        time = pd.Series(date_numbers(order, values) if order and order.is_date else places(values))
+        time = pd.Series(self.ordered(frame[self.order]))
         unit = pd.Series(pd.factorize(frame[self.unit])[0])
         last, several = time == time.groupby(unit).transform("max"), unit.duplicated(keep=False)
         for name in names:
@@ -239,6 +244,11 @@ class _Drafting:
                 more = " Rows of the patient after it are then not used"
                 counts = f"{column.categories[1]!r} of {ends:,} patients with several rows"
                 self.remarks.append(Remark(name, "question", text + more, counts))
+
+    def ordered(self, values: pd.Series) -> np.ndarray:
+        """Values that order rows as numbers, equal where they say the same: 7 and 7.0, or one date."""
+        order = self.columns.get(self.order)
+        return date_numbers(order, values) if order and order.is_date else places(values)
 
     def _own(self, file: str) -> str | None:
         return self.orders[file] if self.orders[file] != self.order else None
@@ -438,17 +448,17 @@ def _long_form(frame: pd.DataFrame) -> tuple[str, str] | None:
     return (items[0], values[0]) if items and values else None
 
 
-def _most(
-    events: Mapping[str, pd.DataFrame], unit: str, order: str, remarks: list[Remark], *, apart: bool
-) -> int:
+def _most(events: Mapping[str, pd.DataFrame], drafting: _Drafting) -> int:
     """A round number of rows that is enough for nearly all patients."""
-    rows = pd.concat([frame[[unit, order]].astype(str) for frame in events.values()])
-    # rows at the same time in several files become one
-    counts = (rows.drop_duplicates() if apart else rows).groupby(unit).size()
+    unit, order = drafting.unit, drafting.order
+    rows = pd.concat([frame[[unit, order]] for frame in events.values()], ignore_index=True)
+    if drafting.apart:  # rows at the same time in several files become one
+        rows = rows.assign(**{order: drafting.ordered(rows[order])}).drop_duplicates()
+    counts = rows.groupby(unit).size()
     most = next((most for most in _MOST if most >= counts.quantile(_ENOUGH)), _MOST[-1])
     text = (
         f"at most {most} rows of a patient are used, and {int((counts > most).sum()):,} patients have more. "
         "How many are plausible? Write that number as most"
     )
-    remarks.append(Remark(None, "question", text))
+    drafting.remarks.append(Remark(None, "question", text))
     return most

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import DataError
+from dpsynth.table import patient_inference
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.io import read_table
 from dpsynth.table.patient_files import read_files
@@ -69,6 +70,75 @@ def test_a_folder_is_drafted_and_its_own_draft_reads_it(tmp_path):
     with pytest.warns(match="1 patient"):
         rows = schema.read(tmp_path)
     assert len(rows) == len(visits) and rows["hdl"].notna().any()
+
+
+@pytest.mark.parametrize(("most", "long"), [(2, True), (1, False)])
+def test_many_names_of_values_are_a_column(most, long, tmp_path, monkeypatch):
+    """Catches a file of free text in long form that becomes a column for each text, or loses its rows.
+
+    With one name more than the cap, the names are a category beside the values. Either draft reads the files.
+    """
+    monkeypatch.setattr(patient_inference, "_MOST_ITEMS", most)
+    patients, visits, labs = clinic()
+    labs = labs[labs["test"] == "hdl"].assign(test=lambda own: np.resize(["hdl", "ldl"], len(own)))
+    labs = labs.drop(columns="unit").drop_duplicates(["patient_id", "day"])
+    frames = {"p.csv": patients, "v.csv": visits.drop(columns="visit_id"), "labs.csv": labs}
+    for file, frame in frames.items():
+        frame.to_csv(tmp_path / file, index=False)
+    schema = infer_patient_schema(read_files(tmp_path, CsvFormat())).schema
+    assert set(schema.names) == {"sex", "day", "sbp"} | ({"hdl", "ldl"} if long else {"test", "result"})
+    with pytest.warns(match="1 patient"):
+        rows = schema.read(tmp_path)
+    values = rows[["hdl", "ldl"]].sum().sum() if long else rows["result"].sum()
+    assert values == labs["result"].astype(int).sum()
+
+
+@pytest.mark.parametrize(
+    ("longest", "most", "more"), [(100, 100, 0), (101, 100, 60), (20, 20, 0), (21, 50, 0)]
+)
+def test_the_number_of_rows_is_a_round_one(longest, most, more):
+    """Catches a number for more rows than are used at most, or the next round number where it is enough."""
+    frame = pd.DataFrame(
+        {"patient_id": np.repeat(np.arange(60), longest), "day": np.tile(range(longest), 60)}
+    )
+    frame["sbp"] = np.resize(range(90, 190), len(frame))
+    made = infer_patient_schema(frame)
+    assert made.schema.most == most
+    assert f"at most {most} rows of a patient are used, and {more:,} patients have more" in "\n".join(
+        made.lines()
+    )
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        lambda day: day.astype(float),
+        lambda day: day.map("{:.1f}".format),
+        lambda day: pd.Timestamp("2000-01-01") + pd.to_timedelta(day, unit="D"),
+    ],
+    ids=["decimals", "text", "dates"],
+)
+def test_rows_at_one_time_in_two_files_are_one(spelled):
+    """Catches a day that is 7 in one file and 7.0 in the other, which doubles the rows of each patient."""
+    visits = pd.DataFrame({"patient_id": np.repeat(np.arange(60), 4), "day": np.tile([1, 5, 9, 20], 60)})
+    dated = spelled(visits["day"])
+    labs = visits.assign(day=dated, hb=np.resize([9, 12, 8, 15, 7], len(visits)))
+    visits = visits.assign(sbp=np.resize(range(90, 190), len(visits)))
+    if pd.api.types.is_datetime64_any_dtype(dated.dtype):
+        visits["day"] = dated.dt.strftime("%Y-%m-%d 00:00")
+    made = infer_patient_schema({"v.csv": visits, "labs.csv": labs})
+    assert made.schema.most == 5
+
+
+def test_a_time_with_an_empty_cell_is_asked_about():
+    """Catches a traceback where another column of the file rises by chance and takes the time's name."""
+    visits = pd.DataFrame({"patient_id": np.repeat(np.arange(60), 4), "day": np.tile([1, 5, 9, 20], 60)})
+    labs = visits.assign(day=visits["day"].where(visits.index > 0), hb=np.tile([8, 9, 10, 11], 60))
+    frames = {"v.csv": visits.assign(sbp=np.resize(range(90, 190), 240)), "labs.csv": labs}
+    with pytest.raises(DataError, match=r"'hb' seems to order the rows of labs\.csv, .* 'day' too.*--order"):
+        infer_patient_schema(frames)
+    made = infer_patient_schema(frames, order="day")
+    assert made.schema.most == 5 and any("1 empty cells" in line for line in made.lines())
 
 
 def test_files_that_call_the_time_differently_are_drafted(tmp_path):
