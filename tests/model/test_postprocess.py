@@ -7,6 +7,7 @@ from releases import release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError, DataError
+from dpsynth.model import postprocess
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.postprocess import (
     ascending,
@@ -98,6 +99,20 @@ def test_exact_categories_have_exact_counts(n, size, seed):
     counts = np.bincount(exact_categories(weights, p, rng), minlength=size)
     assert len(counts) == size and counts.sum() == n
     assert np.all(np.abs(counts - n * p) < 1 + 1e-6)
+
+
+@pytest.mark.parametrize("most", [8000, 400])
+def test_leans_are_reweighted_alike_by_a_part_of_the_rows(most, monkeypatch):
+    """Factors that are fitted on the first rows where there are many, which lean otherwise than the last.
+
+    The odds of 9 and of 3/7 are multiplied by the t for which both categories are as frequent: t^2 = 7/27.
+    """
+    monkeypatch.setattr(postprocess, "_FIT_ROWS", most)
+    lean = np.repeat([0.9, 0.3], 4000)
+    label = exact_categories(np.column_stack([lean, 1 - lean]), np.full(2, 0.5), np.random.default_rng(4))
+    odds = 9 * np.sqrt(7 / 27)
+    assert np.bincount(label).tolist() == [4000, 4000]
+    assert (label[:4000] == 0).mean() == pytest.approx(odds / (1 + odds), abs=0.02)
 
 
 def test_hard_categories_move_as_little_as_possible():

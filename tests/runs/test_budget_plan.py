@@ -239,8 +239,8 @@ def test_a_plan_of_a_draft_is_confidential(public, tmp_path):
     assert reviewed.confidential == "" and "onfidential" not in str(reviewed) and not reviewed.plot().texts
 
 
-def test_advice_names_the_columns_of_many_cells(public):
-    """Catches a column of many categories or cells that is not named, and one of few that is."""
+def test_advice_names_the_columns_of_many_cells(public, monkeypatch):
+    """Catches a column of many categories or cells that is not named or counted, and one of few that is."""
     many = Column(name="code", kind="categorical", categories=tuple(f"c{i}" for i in range(200)))
     fine = Column(name="lab", kind="continuous", lower=0, upper=1, cells=1000)
     found = dpsynth.plan(schema_of(many, fine), 5000, epsilon=3.0)
@@ -253,6 +253,9 @@ def test_advice_names_the_columns_of_many_cells(public):
     assert gaps.advice[0].action == f"use at most {5000 // group - 1} categories"
     assert "It has 200 categories and missing values, 25 records each" in gaps.advice[0].why
     assert dpsynth.plan(schema_of(), 5000, epsilon=3.0).advice == ()
+    monkeypatch.setattr("dpsynth.runs.plan_record._MOST_ADVICE", 1)
+    assert "- lab: " in str(found) and "- and 1 more: " in str(found) and "- code: " not in str(found)
+    assert "- and " not in str(gaps)
 
 
 def test_more_budget_or_records_keep_smaller_groups(public):

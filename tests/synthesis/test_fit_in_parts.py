@@ -166,6 +166,28 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
     ]
 
 
+@pytest.mark.slow
+def test_every_block_of_records_is_matched(frame, folder, client, monkeypatch):
+    """Catches records of a later block that are left out of the gradients, or those of the first again.
+
+    In memory and in parts, where the last block has one record.
+    """
+    seen = []
+
+    def stop(released, *rest):
+        seen.append(released.means)
+        raise RunError("enough")
+
+    monkeypatch.setattr("dpsynth.model.wgan.gradient_matching.matched", stop)
+    monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 0)
+    for block, records in ((600, frame), (599, frame), (599, opened(folder, client))):
+        monkeypatch.setattr("dpsynth.synthesis.fit._BLOCK", block)
+        with pytest.raises(RunError, match="enough"):
+            estimator(base_model="none", training_steps=20).fit(records, schema=SCHEMA)
+    for blocks in seen[1:]:
+        np.testing.assert_array_equal(blocks, seen[0])
+
+
 def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch):
     """Catches a disk that is full after the budget is spent, or that ends the process."""
     monkeypatch.setattr("dpsynth.synthesis.check_inputs.IN_MEMORY", 0)

@@ -194,6 +194,13 @@ def test_patients_of_several_files_have_different_numbers(model, tmp_path):
     assert len(found) == 3 and sorted(set(pd.concat(found))) == list(range(1, 51))
 
 
+def test_patients_of_several_blocks_have_different_numbers(model):
+    """Catches the numbers of the first block again in the second: two patients would be one."""
+    blocks = model.model_.blocks(23, np.random.default_rng(0), block=9, before=100)
+    ids = [block["id"].drop_duplicates() for block in blocks]
+    assert [len(own) for own in ids] == [7, 8, 8] and pd.concat(ids).tolist() == list(range(101, 124))
+
+
 def test_a_sample_in_parts_is_a_table_of_patients_in_parts(model, tmp_path):
     """Catches a patient who lies in two files, or a sample that a fit in parts cannot read."""
     with threads() as client:

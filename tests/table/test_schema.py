@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, PrivacyError, SchemaError
-from dpsynth.table import Column, Schema, require_reviewed
+from dpsynth.table import Column, Schema, require_reviewed, where
 
 AGE = Column(name="age", kind="integer", lower=18, upper=90)
 LAB = Column(name="lab", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log", missing=True)
@@ -114,6 +114,26 @@ def test_rules_and_formulas_are_kept_in_the_file() -> None:
         Schema.from_dict({**SCHEMA.to_dict(), "constraints": "age > 20"})
     with pytest.raises(SchemaError, match=r"constraints\.0 must be a valid string, got 3"):
         Schema.from_dict({**SCHEMA.to_dict(), "constraints": [3]})
+
+
+def test_a_rule_of_too_many_combinations_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule beyond the cap that is judged by a part of its combinations, or by none, and refused.
+
+    10 days and three grades, with a missing value of each column counted: 44.
+    """
+    day = Column(name="day", kind="integer", lower=0, upper=9)
+    grade = Column(name="grade", kind="categorical", categories=("a", "b", "c"), missing=True)
+    rare = Schema(columns=(day, grade), constraints=("day = 9 and grade = c",))
+    never = {**dict(rare), "constraints": ("day = 5 and day > 9 and grade = c",)}
+    monkeypatch.setattr(where, "_MOST", 44)
+    every = where.combinations(rare.rules[0], rare)
+    assert every is not None and len(every) == len(every.drop_duplicates()) == 40
+    assert every[rare.rules[0].selected(every)].to_numpy().tolist() == [[9, "c"]]
+    with pytest.raises(SchemaError, match="no declared values obey it"):
+        Schema(**never)
+    monkeypatch.setattr(where, "_MOST", 43)
+    assert where.combinations(rare.rules[0], rare) is None
+    assert Schema(**never).rules and Schema(**dict(rare)).rules
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def exchange_p_values(
     observed = (weights @ pooled.training - means) / spreads
     # records that no sign weighs are only counted
     heavy = [places[(weights[:, places] != 0).any(axis=0)] for places in strata]
-    largest = np.empty(DIVISIONS)
+    largest = np.full(DIVISIONS, np.inf)
     for start in range(0, DIVISIONS, _AT_ONCE):
         count = min(_AT_ONCE, DIVISIONS - start)
         sums = np.zeros((len(known), count))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from compared import conformed
 
-from dpsynth.evaluation.disclosure import exchange
+from dpsynth.evaluation.disclosure import evaluator, exchange
 from dpsynth.evaluation.disclosure.distances import Closest, record_distance
 from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.disclosure.exchange import (
@@ -33,12 +33,15 @@ def pooled(n: int, h: int) -> Pooled:
     return Pooled(n, h, max(n, h))
 
 
-def test_p_values_are_those_of_every_division(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at_once", [64, 11_000])
+def test_p_values_are_those_of_every_division(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches another null distribution, a sign judged by itself alone, or a wrong standard deviation.
 
-    With 8 records of which 4 train there are 70 divisions, which are listed.
+    With 8 records of which 4 train there are 70 divisions, which are listed. It also catches divisions of the
+    last block, which is a shorter one, that are left out or come twice.
     """
     monkeypatch.setattr(exchange, "DIVISIONS", 20_000)
+    monkeypatch.setattr(exchange, "_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
     signs = {"even": rng.normal(size=8), "hub": np.array([9.0, 0, 0, 0, 0, 0, 1, 0]), "same": np.ones(8)}
     found = exchange_p_values(signs, pooled(4, 4), np.random.default_rng(1))
@@ -63,6 +66,21 @@ def test_records_at_one_distance_are_suspected_together(equal: int, suspected: i
     metric = record_distance(Schema(columns=(Column(name="x", kind="binary", categories=(0, 1)),)))
     signs = distance_signs(near, np.zeros((200, 1)), metric, np.random.default_rng(0))
     assert signs["membership_tpr_at_1pct"].sum() == suspected
+
+
+@pytest.mark.parametrize("most", [40, 7])
+def test_references_are_other_real_records(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a record that is its own neighbour, or second neighbours, where not all are references."""
+    monkeypatch.setattr(exchange, "REFERENCES", most)
+    schema = Schema(columns=(Column(name="x", kind="continuous", lower=0, upper=1),))
+    real, seen = np.random.default_rng(0).random((40, 1)), []
+    monkeypatch.setattr(exchange, "density_ratio", lambda made, other: seen.append(other) or made)
+    distance = np.arange(40.0)
+    near = Closest(distance, distance[::2], distance, distance[1::2], weights=np.zeros(40))
+    distance_signs(near, real, record_distance(schema), np.random.default_rng(1))
+    chosen = np.random.default_rng(1).permutation(40)[:most]
+    apart = [min(abs(x - real[j, 0]) for j in chosen if j != i) for i, x in enumerate(real[:, 0])]
+    np.testing.assert_allclose(seen[0], apart, atol=1e-12)
 
 
 def test_records_outside_the_part_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +115,11 @@ SCHEMA = Schema(
 )
 
 
-def page_of(made: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame, seed: int = 0) -> dict[str, str]:
-    found = disclosure(conformed(made, train, test, SCHEMA), Settings(), np.random.default_rng(seed))
+def page_of(
+    made: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame, seed: int = 0, records: int | None = None
+) -> dict[str, str]:
+    settings = Settings(records=records)
+    found = disclosure(conformed(made, train, test, SCHEMA), settings, np.random.default_rng(seed))
     return {verdict.code: verdict.severity for verdict in judge(Evaluation(found.measures))}
 
 
@@ -112,6 +133,18 @@ def test_copies_open_red(seed: int) -> None:
     rare = fresh.assign(time=train["time"].sample(400, random_state=seed).to_numpy())
     assert page_of(rare, train, test) == {"memorises": "bad"}
     assert page_of(fresh, train, test) == {"no_memory_found": "good"}
+
+
+def test_a_part_of_large_tables_tells_copies_from_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches records out of step with the distances, or the first ones, where only a part is compared.
+
+    The tables are sorted, and those who were copied come last.
+    """
+    monkeypatch.setattr(evaluator, "POOLED", 300)
+    train, test, fresh = (times(400, place).sort_values("age", ignore_index=True) for place in range(3))
+    few = pd.concat([fresh.head(370), train.tail(30)])
+    for made, said in ((train, "memorises"), (few, "memorises"), (fresh, "no_memory_found")):
+        assert [*page_of(made, train, test, records=100)] == [said]
 
 
 def test_lone_values_are_counted_by_people() -> None:

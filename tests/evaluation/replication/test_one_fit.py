@@ -204,6 +204,15 @@ def test_an_estimate_is_given_exactly_where_there_is_one(seed: int, n: int) -> N
         assert bool(result.coefficients) == (not apart)
 
 
+@pytest.mark.parametrize("most", [12, 11])
+def test_many_separated_records_have_no_estimate(most: int, monkeypatch) -> None:
+    """Coefficients with errors of 10,000 that pass for a result where separation is no longer looked for."""
+    monkeypatch.setattr(one_fit, "_SEPARATION_RECORDS", most)
+    result = solved(made(LINE, LINE[:, 0] > 5), "logistic")
+    said = "the outcome is separated" if most == 12 else "the coefficient of x0 grows without end"
+    assert said in result.problem and not result.coefficients
+
+
 def test_many_event_times(monkeypatch) -> None:
     """A Cox model that takes minutes, or a part of the records that is not said to be one."""
     data = drawn(400, "cox", 5, tied=False)

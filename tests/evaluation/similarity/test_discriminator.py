@@ -46,6 +46,19 @@ def test_a_shift_is_seen_by_both_models() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("categories", [254, 255, 300])
+def test_many_categories_are_told_apart(categories: int) -> None:
+    """Would catch an error of boosting, which takes 255 codes, one of them for missing values."""
+    names = tuple(f"c{k:03d}" for k in range(categories))
+    code = Column(name="code", kind="categorical", categories=names, missing=True)
+    schema, rng = Schema(columns=(code,)), np.random.default_rng(3)
+    real = pd.DataFrame({"code": [*names, None] * 6})
+    made = pd.DataFrame({"code": [*names[: categories // 2], None] * 12})
+    found = discriminate(*(schema.conform(frame).frame for frame in (real, made)), schema, rng=rng)
+    assert found.auc[BOOSTING].lower > 0.55 and found.importance["code"].lower > 0.02
+
+
+@pytest.mark.slow
 def test_lost_dependence_is_seen_by_trees_only() -> None:
     """Would catch trees that get no raw columns: linear scores cannot see how columns go together."""
     rng = np.random.default_rng(1)

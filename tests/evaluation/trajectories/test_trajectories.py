@@ -14,6 +14,7 @@ from visits import STAYS, VISITS, stays, visits
 from dpsynth.errors import DataError
 from dpsynth.evaluation import Evaluation, Settings, Tables
 from dpsynth.evaluation.evaluators import evaluate_tables
+from dpsynth.evaluation.trajectories import evaluator
 from dpsynth.evaluation.trajectories.evaluator import LAGS, trajectories
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.patients import PatientSchema
@@ -94,6 +95,23 @@ def test_paths_are_patients_of_the_table():
     (detail,) = (d for d in found(made).details if d.name == "paths[lab].synthetic")
     paths = {(tuple(path.times), tuple(path.values)) for path in detail.data.paths}
     assert len(paths) == 20 and paths <= known
+
+
+@pytest.mark.slow
+def test_what_is_drawn_is_the_first_part_of_all(monkeypatch):
+    """Catches lags, numbers or patients beyond those that are drawn: the last, others, or one too many."""
+    made = visits(300, seed=4)
+    every = {detail.name: detail.data for detail in found(made).details}
+    for name, most in (("_DRAWN_LAGS", SCHEMA.most - 2), ("NUMBERS_DRAWN", 1), ("PATIENTS_DRAWN", 7)):
+        monkeypatch.setattr(evaluator, name, most)
+    fewer = {detail.name: detail.data for detail in found(made).details}
+    assert every.keys() - fewer.keys() == {"paths[weight].synthetic", "paths[weight].train"}
+    for table in ("synthetic", "train"):
+        lags = fewer[f"over_time.{table}"].lags
+        assert list(lags) == ["lab"] and len(lags["lab"]) == SCHEMA.most - 2
+        assert lags["lab"] == every[f"over_time.{table}"].lags["lab"][: SCHEMA.most - 2]
+        paths = [found[f"paths[lab].{table}"].paths for found in (every, fewer)]
+        assert (len(paths[0]), paths[1]) == (20, paths[0][:7])
 
 
 def test_few_patients_have_no_numbers():

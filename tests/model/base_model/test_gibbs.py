@@ -210,6 +210,21 @@ def test_every_conditional_is_that_of_the_law(outcome: int | None, monkeypatch: 
         seen.clear()
 
 
+def test_every_column_is_drawn_once_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns beyond those whose products are made together that are left out, or the first ones again."""
+    made, seen, draw = base_model(), [], gibbs._Sweeper._draw
+
+    def spy(self, j, slopes) -> None:
+        seen.append(j)
+        draw(self, j, slopes)
+
+    monkeypatch.setattr(gibbs, "_TOGETHER", 3)
+    monkeypatch.setattr(gibbs._Sweeper, "_draw", spy)
+    energies = gibbs._Energies(reweighting(made))
+    gibbs._Sweeper(made.heat_bath(), energies, STATES.copy(), np.random.default_rng(0)).run(2)
+    assert sorted(seen[:4]) == sorted(seen[4:]) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("rows", [0, 1, 8, 9, 30])
 def test_products_of_few_and_of_many_rows(rows: int) -> None:
     """Catches a row that is left out or another one's, where rows are multiplied one by one."""

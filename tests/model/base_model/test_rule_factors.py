@@ -11,6 +11,7 @@ import pytest
 
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError
+from dpsynth.model.base_model import rule_factors
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.base_model.rule_factors import check_possible, with_rules
 from dpsynth.model.reweighting.reweighting import Reweighting
@@ -71,6 +72,20 @@ def test_shares_are_those_of_all_records_within_the_bins():
             share = np.exp(logs[tuple(bins[j] for j in columns)])
             assert share == pytest.approx((mass * obey).sum() / mass.sum(), abs=0.25)
             assert (share < 1e-12) == ((mass * obey).sum() == 0)
+
+
+def test_a_rule_of_too_many_combinations_leaves_the_others_theirs(monkeypatch):
+    """Catches a rule beyond the cap that ends the list or takes another's place, and a cap off by one."""
+    monkeypatch.setattr(rule_factors, "_MOST", 20)  # the rule of `low` and `high` has as many, the other 40
+    kept = [
+        with_rules(base_model(), SCHEMA, GRIDS, rules).rules for rules in (SCHEMA.rules, SCHEMA.rules[::-1])
+    ]
+    for ((columns, logs),) in kept:
+        assert columns == (0, 1) and logs.shape == (4, 5)
+        assert (logs[3, 0] < -20) and (logs[:, 4] == 0).all()  # 6 or 7 is more than 1; a missing value obeys
+    monkeypatch.setattr(rule_factors, "_MOST", 19)
+    assert with_rules(base_model(), SCHEMA, GRIDS, SCHEMA.rules).rules == ()
+    check_possible(SCHEMA, SCHEMA.rules)
 
 
 def test_sweeps_draw_from_the_tables_times_the_shares():

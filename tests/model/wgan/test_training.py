@@ -116,9 +116,14 @@ def watched(trainer):
     return seen
 
 
-def test_no_noise_comes_twice(monkeypatch):
+#: What ends a chunk: steps, or numbers drawn, of which a step of these networks needs some hundreds.
+CHUNKS = [("_CHUNK_STEPS", 5), ("_CHUNK_FLOATS", 1000)]
+
+
+@pytest.mark.parametrize(("name", "most"), CHUNKS)
+def test_no_noise_comes_twice(monkeypatch, name, most):
     """Catches one chunk of noise for the whole run, and one array for several steps of a chunk."""
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr(f"dpsynth.model.wgan.training.{name}", most)
     trainer = make(steps=40)
     draws = trainer.step.draws
     noise = [
@@ -128,9 +133,10 @@ def test_no_noise_comes_twice(monkeypatch):
 
 
 @pytest.mark.parametrize("in_graph", [False, True])
-def test_no_sample_comes_twice(monkeypatch, in_graph):
+@pytest.mark.parametrize(("name", "most"), CHUNKS)
+def test_no_sample_comes_twice(monkeypatch, name, most, in_graph):
     """Catches one Poisson sample for all critic steps of an iteration, for several iterations or chunks."""
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr(f"dpsynth.model.wgan.training.{name}", most)
     taken = [
         tuple(batch)
         for chunk, limit, _ in watched(make(steps=40, in_graph=in_graph))
@@ -139,15 +145,17 @@ def test_no_sample_comes_twice(monkeypatch, in_graph):
     assert len(taken) == 40 and len({batch[:15] for batch in taken}) == 40
 
 
-def test_a_run_is_what_its_plan_says(monkeypatch):
+@pytest.mark.parametrize(("name", "most"), [("_CHUNK_STEPS", 7), ("_CHUNK_FLOATS", 1000)])
+def test_a_run_is_what_its_plan_says(monkeypatch, name, most):
     """Catches more steps, likelier records or another divisor than were paid for.
 
     The table has 50 records where the plan was made for 80.
     """
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 7)
+    monkeypatch.setattr(f"dpsynth.model.wgan.training.{name}", most)
     trainer = make(steps=41, n=50)
     assert trainer.step.expected_batch == 20.0
     seen = watched(trainer)
+    assert len(seen) > 2 and 0 < seen[-1][1] < seen[0][1]  # of several chunks the last one is shorter
     assert sum(limit for _, limit, _ in seen) * trainer.settings.critic_steps == 40
     taken = sum(int((chunk["records"][:limit] >= 0).sum()) for chunk, limit, _ in seen)
     assert abs(taken - 40 * 50 * 0.25) < 4.5 * np.sqrt(40 * 50 * 0.25 * 0.75)

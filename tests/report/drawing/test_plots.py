@@ -63,6 +63,16 @@ def test_any_name_can_be_drawn(name):
     decoded(plot_intervals(rows, what="w", caption="c", reference=0.5, axis_label="x"))
 
 
+@pytest.mark.parametrize(("categories", "said"), [(20, ""), (21, ". The first 20 of 21 categories")])
+def test_categories_beyond_those_drawn_are_said(categories, said):
+    """Catches a bar of another category's share, one too many, or categories left out without a word."""
+    names = [f"c{k:02d}" for k in range(categories)]
+    shares = {"share": [(k + 1) / 1000 for k in range(categories)]}
+    plot = plot_marginals([marginal(type="categories", labels=names, missing=None, **shares)])
+    assert plot.caption == f"age (years){said}"
+    assert [name for name in names if f">{name}<" in decoded(plot)] == names[:20]
+
+
 def test_words_beside_a_marginal():
     """Catches an alternative text that tells another bin, or a caption without missing values or codes."""
     plot = plot_marginals([marginal(), marginal("train", share=[0.6, 0.4], missing=0.25)])

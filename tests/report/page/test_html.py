@@ -65,6 +65,32 @@ def test_structure(pages, mode):
     assert len(regions) == len(set(regions)) >= len(outline.of("table"))
 
 
+#: How much of each is in full view; the rest of it is folded.
+IN_VIEW = (
+    "blocks._MOST_MEASURES",
+    "blocks._MOST_COLUMNS",
+    "similarity._SHOWN",
+    "similarity._SHOWN_ROWS",
+    "utility._WORST",
+)
+
+
+@pytest.mark.slow
+def test_what_has_no_room_is_in_the_folds(report, monkeypatch):
+    """Catches rows, figures or findings that are lost, or come twice, where there is more than is shown."""
+    pages = []
+    for most in (10**6, 1):
+        for name in IN_VIEW:
+            monkeypatch.setattr(f"dpsynth.report.page.{name}", most)
+        html = render(report[0], "internal")
+        rows = [row for row in re.findall(r"<tr\b.*?</tr>", html, re.DOTALL) if 'scope="col"' not in row]
+        items = re.findall(r"<li\b.*?</li>", html, re.DOTALL)
+        pages.append(([*map(sorted, (rows, items, IMAGE.findall(html)))], html.count("<details")))
+    (whole, few), (cut, more) = pages
+    assert more > few + 5
+    assert whole == cut
+
+
 #: parts of the page before the folds, and folds that compare records
 ORDER = [
     "verdict", "guarantee", "attempts", "table-one", "utility", "over-time", "subgroups", "limits",

@@ -696,3 +696,12 @@ def test_columns_with_values_of_one_training_record_are_named():
     # held-out records that differ from training ones are no baseline
     (other,) = judge(Evaluation((*measures, Measure("g", "nn_train_test_p", 0.001, True))))
     assert (other.code, other.severity) == ("other_people", "caution")
+
+
+@pytest.mark.parametrize("columns", [10, 11])
+def test_columns_that_give_the_outcome_away_are_named_and_counted(columns):
+    """Catches the eleventh column in place of a named one, or left out without a word."""
+    told = [Measure("g", f"outcome_auc[c{k}]", 0.99, True, "said: AUC 0.99") for k in range(columns)]
+    (verdict,) = (v for v in judge(Evaluation(tuple(told))) if v.code == "given_away")
+    named = ", ".join(f"c{k} (AUC 0.99)" for k in range(10))
+    assert f"{named}{' and 1 more' * (columns == 11)}. " in verdict.sentence
