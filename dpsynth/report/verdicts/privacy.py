@@ -34,7 +34,7 @@ COPIED = 0.01
 
 @dataclass(frozen=True)
 class _Sign:
-    """A sign of memorisation: its size by chance, the size from which it is bad, words, and the largest trace.
+    """A sign of memorisation: its size by chance, the size from which it is bad, words, the largest trace.
 
     Every useful table is a little nearer to its training records than to new ones. With many records this is
     beyond chance.
