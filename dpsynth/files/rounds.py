@@ -53,7 +53,8 @@ def carry_out(
     with ExitStack() as held:
         rounds, kept = None, {}
         if folder is not None:
-            out = Path(folder)
+            # workers of an earlier call are used again, and may stand in the folder of that time
+            out = Path(folder).absolute()
             held.enter_context(parents_made(out))
             held.enter_context(locked(out))
             _begin(out, dict(settings or {}))

@@ -48,6 +48,16 @@ def test_two_processes_find_the_same_as_one():
     assert list(carry_out(square, tasks, jobs=2).items()) == list(carry_out(square, tasks).items())
 
 
+def test_processes_of_an_earlier_call_write_to_the_folder_of_this_one(tmp_path, monkeypatch):
+    """Catches rounds that a process kept from an earlier call seeks in that call's working folder."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        tasks = {str(number): number for number in range(4)}
+        assert carry_out(square, tasks, folder="out", jobs=2) == carry_out(square, tasks)
+        assert len([*(tmp_path / name / "out" / "rounds").iterdir()]) == 4
+
+
 def test_other_settings_are_refused(tmp_path):
     """Catches rounds of two experiments in one table."""
     carry_out(square, {"a": 1}, folder=tmp_path / "x", settings={"records": "one"})
