@@ -273,7 +273,10 @@ def fitted(name: str, pages: int) -> None:
             model = DPWGANGP(epsilon=epsilon, delta=1e-5).fit(train.frame, schema=train.schema)
             made = model.sample(len(train.frame))
             tables = Tables.of(made, train=train.frame, test=test.frame, schema=train.schema)
-            said = page(tables, model.ledger_, np.random.default_rng(seed), attacked=False)
+            measures = disclosure(tables, Settings(), np.random.default_rng(seed)).measures
+            said = [
+                v for v in judge(Evaluation(measures), model.ledger_.guarantee(1e-5)) if v.about == "risk"
+            ]
             found.update(alarms(said))
             traces += any("trace" in verdict.sentence for verdict in said)
         which = ", ".join(f"{code} {times}" for code, times in sorted(found.items()))
