@@ -7,10 +7,10 @@ difference is at most the total variation of the outputs on neighbouring tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.checks import together
@@ -33,6 +33,14 @@ FORGOTTEN = "earlier noisy statistics from the same folder, left out on request 
 
 #: ``private``: for everything; ``excludes``: but for what :attr:`Guarantee.excluded` names; ``void``: none.
 Status = Literal["private", "excludes", "void"]
+
+
+class Described(Protocol):
+    """A schema, or a report of a table."""
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Parts that may repeat values of records, because nobody said that they are public."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,14 @@ class Guarantee:
         """Whether anything is guaranteed."""
         return self.status != "void"
 
+    def may_share(self, described: Described) -> bool:
+        """Whether others may read an output that repeats values of a schema, and so the mode of its file.
+
+        This is the one rule for samples, models, estimates and metadata: there is a guarantee, and nothing of
+        the schema is undecided.
+        """
+        return self.private and not described.undecided
+
     @property
     def of_division(self) -> tuple[str, ...]:
         """The exceptions about how the records were divided into training and held-out parts."""
@@ -93,8 +109,7 @@ class Guarantee:
     @property
     def of_schema(self) -> tuple[str, ...]:
         """The exceptions that may be about the schema: all that are not known to be about anything else."""
-        others = (STRATIFIED, RESAMPLE, FORGOTTEN)
-        return tuple(reason for reason in self.excluded if reason not in others)
+        return about_schema(self.excluded)
 
     def __str__(self) -> str:
         if not self.entries:
@@ -155,6 +170,11 @@ class Guarantee:
         if not same:
             raise DataError(f"the guarantee says {record['sentence']!r}, but its numbers say {guarantee}")
         return guarantee
+
+
+def about_schema(excluded: Iterable[str]) -> tuple[str, ...]:
+    """The exceptions that are not known to be about anything but the schema."""
+    return tuple(reason for reason in excluded if reason not in (STRATIFIED, RESAMPLE, FORGOTTEN))
 
 
 def is_of_patients(unit: str) -> bool:

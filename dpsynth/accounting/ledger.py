@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsynth.accounting.contents import Contents, Entry, Records, Release, Released, Stage, join
-from dpsynth.accounting.guarantee import PATIENT, UNIT, Guarantee, round_up
+from dpsynth.accounting.guarantee import PATIENT, UNIT, Guarantee, about_schema, round_up
 from dpsynth.accounting.measures import meanings, measures_of
 from dpsynth.accounting.normal_form import ADD_REMOVE
 from dpsynth.accounting.profile import Profile
@@ -364,9 +364,13 @@ class Ledger:
         return ledger
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part."""
+        """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part.
+
+        Only its owner can read it if it names fields of a schema that were read off the records. Its
+        sensitivities follow from them: they say how many columns have many values.
+        """
         told = {PUBLISHED: self.published} if self.published else {}
-        self._write(path, {**self.to_dict(), **told}, shared=True)
+        self._write(path, {**self.to_dict(), **told}, shared=not about_schema(self.excluded))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:

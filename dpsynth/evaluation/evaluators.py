@@ -178,6 +178,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     details = tuple(detail for part in findings for detail in part.details)
     if parts := [asdict(read) for part in findings for read in part.parts]:
         details += (Detail("parts", "parts", True, {"rows": parts}),)
+    public["unconfirmed"] = ", ".join(described.unconfirmed)
     if described.unreviewed:
         # bins, ranges and lists of categories would show what was read off the records
         public["unreviewed"] = sorted(described.unreviewed)

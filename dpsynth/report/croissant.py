@@ -1,6 +1,6 @@
 """Croissant metadata of a synthetic table: JSON-LD that catalogues and machine-learning tools read.
 
-It has only parts that may be shared: the public schema without unreviewed fields, the digest of the file, and
+It has only parts that may be shared: the public schema without undecided columns, the digest of the file, and
 the guarantee. The publisher of the table adds ``url``, ``creator`` and ``datePublished``.
 
 Source: Croissant format specification 1.0, https://docs.mlcommons.org/croissant/docs/croissant-spec.html
@@ -37,7 +37,7 @@ def metadata_of(
     report : RunReport
         Report of the table. Only its ``released()`` part is used.
     schema : Schema
-        Schema of the table. Unreviewed columns are given by name and type alone.
+        Schema of the table. Undecided columns are given by name and type alone.
     file : path
         CSV or Parquet file of the table, beside which the metadata will stand.
     license : str, optional
@@ -103,8 +103,8 @@ def _field(column: Column, file: str, header: str) -> dict[str, Any]:
 
 
 def _described(column: Column) -> str:
-    if column.unreviewed:
-        return "Allowed values are not given: they were read off records and nobody has reviewed them."
+    if column.undecided:
+        return "Allowed values are not given: nobody has confirmed that they are public."
     values = (
         f"From {column.allowed}" if column.is_numeric else f"One of: {', '.join(map(str, column.categories))}"
     )

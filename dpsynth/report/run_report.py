@@ -57,7 +57,9 @@ _TABLE = (
     "unconfirmed",
     "outcome_noise",
 )
-_SETTINGS = ("outcome", "level", "counted")
+_SETTINGS = ("outcome", "level", "counted", "unconfirmed")
+#: facts that name the columns which may hold values of records
+UNDECIDED = ("unreviewed", "unconfirmed")
 _CONFIG: dict[str, tuple[str, ...]] = {
     "split": ("method", "test_fraction"),
     "sample": ("n",),
@@ -99,7 +101,7 @@ class RunReport:
         the rows of synthetic patients who have several. ``mostly_noise`` names columns of which noise has
         left little, and ``outcome_noise`` says that it hides the outcome's rarest class, both from released
         counts. ``unreviewed`` names columns with fields that were read off the records, if there are any.
-        ``unconfirmed`` names columns whose list of categories nobody confirmed.
+        ``unconfirmed`` names columns whose list of categories or codes nobody confirmed.
     config : dict
         The run's configuration.
     evaluation : Evaluation, optional
@@ -206,6 +208,16 @@ class RunReport:
     def measured(self) -> Evaluation:
         """The evaluation, or an empty one."""
         return self.evaluation or Evaluation(())
+
+    def fact(self, name: str) -> Any:
+        """A fact about the schema: of the run, or of the evaluation. None if neither says it."""
+        return self.table.get(name) or self.measured.settings.get(name, self.table.get(name))
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Parts that may repeat values of records, by schema or ledger (`Guarantee.may_share`)."""
+        of_schema = () if self.guarantee is None else self.guarantee.of_schema
+        return (*of_schema, *filter(None, (str(self.fact(name) or "") for name in UNDECIDED)))
 
     @cached_property
     def guarantee(self) -> Guarantee | None:
@@ -345,7 +357,7 @@ class RunReport:
             return "No ledger says what these estimates cost. Do not share them."
         if not self.guarantee.private:
             return f"{NOT_PRIVATE}: no guarantee covers these estimates. Protect them like the records."
-        unreviewed = self.measured.settings.get("unreviewed") or self.table.get("unreviewed")
+        unreviewed = self.fact("unreviewed")
         if unreviewed:
             named = f" ({few(unreviewed)})" if isinstance(unreviewed, list | tuple) else ""
             return (
@@ -386,7 +398,7 @@ class RunReport:
             # of bounds that were read off the records: a guess can be checked
             table.pop("schema_sha256", None)
         promised = self.guarantee is not None and self.guarantee.private and not self.guarantee.of_schema
-        if self.measured.settings.get("unreviewed") or self.table.get("unreviewed") or not promised:
+        if self.fact("unreviewed") or not promised:
             for name in ("mostly_noise", "outcome_noise"):
                 table.pop(name, None)
         dataset = self.config.get("dataset")

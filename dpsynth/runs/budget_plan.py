@@ -151,6 +151,7 @@ def plan(
         min(n, MOST_SIMULATED),
         auc,
         tuple(unreviewed),
+        schema.unconfirmed,
         tuple(
             f"Study {study.label}: {caution}"
             for study in given.studies

@@ -245,7 +245,7 @@ def _sample_to(model: DPWGANGP, n: int, path: Path) -> tuple[pd.DataFrame, int]:
                 rows += len(block)
             yield block
 
-    rows = write_table(blocks(), path, shared=model.guarantee().private)
+    rows = write_table(blocks(), path, shared=model.may_share)
     return pd.concat(kept, ignore_index=True), rows
 
 

@@ -114,6 +114,8 @@ class BudgetPlan:
         Declared AUC of the true risk. None: from 0.66 to 0.9 over the tables.
     unreviewed : tuple of str
         Columns with fields that were read off the records. If there are any, the plan is confidential.
+    unconfirmed : tuple of str
+        Columns whose list of categories or codes nobody confirmed as public.
     cautions : tuple of str
         Meaning of a regression's estimates, because each record's influence is bounded.
     counted : {"records", "patients"}
@@ -131,18 +133,23 @@ class BudgetPlan:
     simulated_records: int
     auc: float | None = None
     unreviewed: tuple[str, ...] = ()
+    unconfirmed: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     counted: str = "records"
 
     @property
     def confidential(self) -> str:
-        """Why the plan must not be shared, in one sentence. Empty if it may be."""
-        if not self.unreviewed:
+        """Why the plan must not be shared, in a few sentences. Empty if it may be."""
+        if self.unreviewed:
+            why = "Fields of the schema were read off the records, and nobody reviewed them"
+        elif self.unconfirmed:
+            why = "Nobody confirmed that the lists of categories or codes of these columns are public"
+        else:
             return ""
         return (
-            f"{CONFIDENTIAL.capitalize()}: do not share this plan. Fields of the schema were read off the "
-            f"records, and nobody reviewed them ({few(self.unreviewed)}). The plan repeats numbers of them, "
-            "such as how many categories a column has."
+            f"{CONFIDENTIAL.capitalize()}: do not share this plan. {why} "
+            f"({few(self.unreviewed or self.unconfirmed)}). The plan repeats numbers of them, such as how "
+            "many categories a column has."
         )
 
     @property

@@ -106,8 +106,8 @@ def estimates_record(model: DPWGANGP) -> dict[str, Any]:
 
 
 def write_estimates(model: DPWGANGP, folder: Path) -> None:
-    """Write ``estimates.json``, ``estimates.md`` and ``ledger.json``. A guarantee allows to share them."""
-    places, shared = RunFolder(folder), model.guarantee().private
+    """Write ``estimates.json``, ``estimates.md`` and ``ledger.json``, readable as the model is."""
+    places, shared = RunFolder(folder), model.may_share
     text = dump_json(sealed(finite(estimates_record(model)))) + "\n"
     write_text(places.estimates_json, text, shared=shared)
     text = to_markdown(model.estimates_, model.guarantee(), model.ledger_.summary())

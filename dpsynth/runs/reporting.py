@@ -134,7 +134,7 @@ class Origin:
         if self.outcome_noise:
             table["outcome_noise"] = self.outcome_noise
         # names of columns alone, which are public
-        table["unconfirmed"] = ", ".join(column.name for column in schema.columns if column.unconfirmed)
+        table["unconfirmed"] = ", ".join(schema.unconfirmed)
         if schema.unreviewed:
             # without an evaluation nothing else would say so
             table["unreviewed"] = sorted(schema.unreviewed)

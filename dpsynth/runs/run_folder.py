@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpsynth.accounting.guarantee import WARNING
 from dpsynth.accounting.journal import is_waiting
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DataError, InputError
@@ -45,19 +44,6 @@ class _Place:
 
 
 _DIGEST = "synthetic_sha256"
-# What may be shared under the guarantee of the ledger. Whatever else stands in a folder is confidential.
-_SHARED = frozenset(
-    (
-        "synthetic.csv",
-        "croissant.json",
-        "model",
-        "ledger.json",
-        "release.html",
-        "estimates.json",
-        "estimates.md",
-        WARNING,
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -126,10 +112,6 @@ class RunFolder:
         """The page for the table's owner, or for everybody."""
         return self.path / ("report.html" if mode == "internal" else "release.html")
 
-    def is_confidential(self, path: Path) -> bool:
-        """Whether a file in the folder is for the owner of the real records alone."""
-        return path.relative_to(self.path).parts[0] not in _SHARED
-
     def locked(self) -> AbstractContextManager[None]:
         """Keep every other process from writing the folder."""
         return locked(self.path)
@@ -187,7 +169,7 @@ class RunFolder:
         sample = report.config.get("sample")
         licence = sample.get("license") if isinstance(sample, Mapping) else None
         record = metadata_of(report, known, self.synthetic, licence)
-        shared = report.guarantee is not None and report.guarantee.private
+        shared = report.guarantee is not None and report.guarantee.may_share(report)
         write_text(self.croissant, dump_json(record) + "\n", shared=shared)
 
     def write_page(self, report: RunReport) -> None:

@@ -534,7 +534,7 @@ class DPWGANGP(BaseEstimator):
             As `sample_many` does.
         """
         tables = self._tables(m, n_samples, study, where, random_state)
-        shared = self.guarantee().private
+        shared = self.may_share
 
         def fill(folder: Path) -> None:
             for number, table in enumerate(tables, start=1):
@@ -591,7 +591,7 @@ class DPWGANGP(BaseEstimator):
         InputError
             As `sample` does, or if a folder exists and may not be replaced.
         """
-        patients, shared = self.patients_, self.guarantee().private
+        patients, shared = self.patients_, self.may_share
         if patients is not None and patients.writes_folder(path):
             rows = self.sample(n_samples, where=where, random_state=random_state)
             fill = partial(patients.folder.write, rows, escape_formulas=escape_formulas, shared=shared)
@@ -644,7 +644,7 @@ class DPWGANGP(BaseEstimator):
         def fill(folder: Path) -> None:
             rows = 1 if self.patients_ is None else self.patients_.most
             parts = plan_parts(int(n_samples), partitions, seed, rows)
-            shared = self.guarantee().private
+            shared = self.may_share
             self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where, shared=shared)
 
         return self._write_folder(Path(path).absolute(), fill, replace=replace)
@@ -738,19 +738,19 @@ class DPWGANGP(BaseEstimator):
         full["params"] = {**full["params"], "random_state": None}
 
         def fill(folder: Path) -> None:
-            storage.write_state(folder, "model", full, stored, shared=self.guarantee().private)
+            storage.write_state(folder, "model", full, stored, shared=self.may_share)
 
         return self._write_folder(path, fill, replace=replace)
 
     def _write_folder(self, path: str | Path, fill: Callable[[Path], None], *, replace: bool) -> Path:
-        """Write a folder that may be shared under the guarantee. Without one, it is its owner's alone."""
+        """Write a folder of samples or of the model: its owner's alone unless it :attr:`may_share` them."""
         guarantee = self.guarantee()
 
         def warned(folder: Path) -> None:
             fill(folder)
             guarantee.write_warning(folder / WARNING)
 
-        return storage.write_folder(path, warned, replace=replace, shared=guarantee.private)
+        return storage.write_folder(path, warned, replace=replace, shared=self.may_share)
 
     @classmethod
     def load(cls, path: str | Path) -> DPWGANGP:
@@ -782,6 +782,11 @@ class DPWGANGP(BaseEstimator):
         """Return the privacy guarantee of ``ledger_``. Printed, it is one plain sentence."""
         self._check_fitted()
         return self.ledger_.guarantee()
+
+    @property
+    def may_share(self) -> bool:
+        """Whether others may read files of samples and of the model (`Guarantee.may_share`)."""
+        return self.guarantee().may_share(self.model_.declared_schema)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -105,8 +105,9 @@ class Column(BaseModel):
     unreviewed : tuple of str
         Fields that were read from the data and that nobody has reviewed yet.
     reviewed : bool
-        Whether the table's owner confirms that the list of categories is public, such as one from a data
-        dictionary. An empty ``unreviewed`` confirms no list.
+        Whether the table's owner confirms that the list of categories or codes (``special``,
+        ``missing_codes``) is public, such as one from a data dictionary. An empty ``unreviewed`` confirms no
+        list.
 
     Raises
     ------
@@ -184,9 +185,9 @@ class Column(BaseModel):
         unknown = [field for field in self.unreviewed if field not in type(self).model_fields]
         if unknown:
             raise ValueError(f"unreviewed names {unknown[0]!r}, which is not a field of a column")
-        if self.reviewed and (self.unreviewed or not self.categories):
-            why = "unreviewed still names fields" if self.unreviewed else "the column has no categories"
-            raise ValueError(f"reviewed confirms a list of categories, but {why}")
+        if self.reviewed and (self.unreviewed or not self.listed):
+            why = "unreviewed still names fields" if self.unreviewed else "the column has none"
+            raise ValueError(f"reviewed confirms a list of categories or codes, but {why}")
         for field in ("derived", "read_as"):
             if getattr(self, field) is not None and not self.is_numeric:
                 raise ValueError(f"{field} is not allowed for kind {self.kind!r}. A formula gives numbers")
@@ -360,14 +361,24 @@ class Column(BaseModel):
         return self.kind == "ordinal"
 
     def mark_reviewed(self, *, named: bool) -> Column:
-        """The column without unreviewed fields, its list of categories confirmed if its owner named it."""
-        confirmed = self.reviewed or (named and bool(self.categories))
+        """The column without unreviewed fields, its list of categories or codes confirmed if it is named."""
+        confirmed = self.reviewed or (named and bool(self.listed))
         return self.model_copy(update={"unreviewed": (), "reviewed": confirmed})
 
     @property
+    def listed(self) -> tuple[Category, ...]:
+        """The values that are listed one by one: categories, codes, and codes of a missing value."""
+        return (*self.categories, *self.special, *self.missing_codes)
+
+    @property
     def unconfirmed(self) -> bool:
-        """Whether nobody confirmed its list of categories. False and true, or 0 and 1, need no word."""
-        return bool(set(self.categories) - {0, 1}) and not self.reviewed
+        """Whether nobody confirmed its list of values. False and true, or 0 and 1, need no word."""
+        return bool(set(self.listed) - {0, 1}) and not self.reviewed
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it may hold values of records, because nobody said that they are public."""
+        return bool(self.unreviewed) or self.unconfirmed
 
     @property
     def bounds(self) -> tuple[float, float]:

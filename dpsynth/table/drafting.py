@@ -5,6 +5,7 @@ Each rule here guesses from the values and the name. If a reader could disagree,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -146,12 +147,11 @@ def draft_column(
     except SchemaError as problem:  # text of several lines, say
         raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
     if column.unconfirmed:
-        held = cells.counts if cells is not None else values.value_counts()
-        said.question(_PUBLIC, rarely_held(column.categories, dict(held))[1])
+        said.question(_PUBLIC, rarely_held(column, _held(values, cells))[1])
     return column
 
 
-#: what a draft asks of each list of categories
+#: what a draft asks of each list of categories or codes
 _PUBLIC = (
     "is this list public, from a data dictionary say, and not a list of what occurs in the records? Then "
     "write reviewed: true"
@@ -160,16 +160,28 @@ _PUBLIC = (
 RARE = 10
 
 
-def rarely_held(categories: Sequence[Any], held: Mapping[Any, int]) -> tuple[int, str]:
-    """Count the categories that few rows hold, as a number and in words. Confidential.
+def _held(values: pd.Series, cells: TextCells | None) -> dict[Any, int]:
+    """How many rows hold each value: as text, and as a number if the text writes one."""
+    if cells is None:
+        return dict(values.value_counts())
+    held: Counter[Any] = Counter(cells.counts)
+    for word, code in cells.numbers.items():
+        held[code] += cells.counts[word]
+    return dict(held)
+
+
+def rarely_held(column: Column, held: Mapping[Any, int]) -> tuple[int, str]:
+    """Count the categories or codes of a column that few rows hold, as a number and in words. Confidential.
 
     Examples
     --------
-    >>> rarely_held(("F", "M", "X"), {"F": 700, "M": 800, "X": 2})
+    >>> sex = Column(name="sex", kind="categorical", categories=("F", "M", "X"))
+    >>> rarely_held(sex, {"F": 700, "M": 800, "X": 2})
     (1, '3 categories, 1 of them in fewer than 10 rows')
     """
-    rare = int(sum(0 < held.get(category, 0) < RARE for category in categories))
-    return rare, f"{len(categories):,} categories, {rare:,} of them in fewer than {RARE} rows"
+    what = "categories" if column.categories else "codes"
+    rare = int(sum(0 < held.get(value, 0) < RARE for value in column.listed))
+    return rare, f"{len(column.listed):,} {what}, {rare:,} of them in fewer than {RARE} rows"
 
 
 def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | None) -> dict[str, Any]:

@@ -288,11 +288,11 @@ class PatientSchema(BaseModel):
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Return the schema as YAML text, and write it to ``path`` if one is given.
 
-        While it has unreviewed fields, only its owner can read the file.
+        While it is :attr:`undecided`, only its owner can read the file.
         """
         text = dump_yaml(self.to_dict())
         if path is not None:
-            write_text(path, text, shared=not self.unreviewed)
+            write_text(path, text, shared=not self.undecided)
         return text
 
     def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:
@@ -386,6 +386,16 @@ class PatientSchema(BaseModel):
         """The fields read from the data that nobody has reviewed: of ``rows``, and of each column."""
         rows = {"rows": self.rows_unreviewed} if self.rows_unreviewed else {}
         return {**rows, **self.table.unreviewed}
+
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Columns whose list of categories or codes nobody confirmed as public."""
+        return self.table.unconfirmed
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """As in :class:`~dpsynth.table.schema.Schema`, with ``rows`` if these fields are unreviewed."""
+        return ("rows",) * bool(self.rows_unreviewed) + self.table.undecided
 
     @property
     def clock(self) -> Column:

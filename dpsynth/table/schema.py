@@ -231,6 +231,16 @@ class Schema(BaseModel):
         """For each column with any, the fields read from the data that nobody has reviewed."""
         return {column.name: column.unreviewed for column in self.columns if column.unreviewed}
 
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Columns whose list of categories or codes nobody confirmed as public."""
+        return tuple(column.name for column in self.columns if column.unconfirmed)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Columns that may hold values of records: with unreviewed fields, or a list that is unconfirmed."""
+        return tuple(column.name for column in self.columns if column.undecided)
+
     def mark_reviewed(self, columns: Iterable[str] | None = None) -> Schema:
         """Return the schema with these columns' fields (all by default) taken as public knowledge.
 
@@ -392,11 +402,11 @@ class Schema(BaseModel):
     def to_yaml(self, path: str | Path | None = None) -> str:
         """Return the schema as YAML text, and write it to ``path`` if one is given.
 
-        While it has unreviewed fields, which were read from records, only its owner can read the file.
+        While it is :attr:`undecided`, only its owner can read the file.
         """
         text = dump_yaml(self.to_dict())
         if path is not None:
-            write_text(path, text, shared=not self.unreviewed)
+            write_text(path, text, shared=not self.undecided)
         return text
 
     @classmethod

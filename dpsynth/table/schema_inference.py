@@ -41,8 +41,8 @@ _LISTED = 5
 _HEAD = (
     "PRIVATE draft: bounds and categories are values of records. In every column write bounds and categories "
     "that you know without this table (what is possible, not what occurs), answer the questions, and delete "
-    "the line 'unreviewed'. Write 'reviewed: true' for each list of categories that is public. Columns under "
-    "'ignored' are not read; which they are was read off the data too."
+    "the line 'unreviewed'. Write 'reviewed: true' for each list of categories or codes that is public. "
+    "Columns under 'ignored' are not read; which they are was read off the data too."
 )
 
 

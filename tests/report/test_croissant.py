@@ -19,7 +19,13 @@ SCHEMA = Schema(
     columns=(
         Column(name="age at visit", kind="integer", lower=18, upper=90, unit="years", missing=True),
         Column(name="<lab/1>", kind="continuous", lower=0, upper=9, decimals=1, missing=True),
-        Column(name="=stage", kind="ordinal", categories=("I", "II"), description="after the TNM system"),
+        Column(
+            name="=stage",
+            kind="ordinal",
+            categories=("I", "II"),
+            description="after the TNM system",
+            reviewed=True,
+        ),
         Column(name="grade", kind="categorical", categories=(1, 2, 3)),
         Column(name="died", kind="binary", categories=(False, True)),
     ),
@@ -91,8 +97,9 @@ def test_it_holds_the_guarantee_and_nothing_confidential(file) -> None:
     assert "license" not in text and "10:11" not in text and "1.25" not in text
     assert "ward7" in json.dumps(report(name="ward7").to_dict())
     assert "ward7" not in json.dumps(metadata_of(report(name="ward7"), SCHEMA, file))
+    assert "One of: I, II" in text and "1, 2, 3" not in text, "of a list that nobody confirmed"
     columns = tuple(
-        column.model_copy(update={"unreviewed": ("lower", "upper", "categories")})
+        column.model_copy(update={"reviewed": False, "unreviewed": ("lower", "upper", "categories")})
         for column in SCHEMA.columns
     )
     text = json.dumps(metadata_of(told, Schema(columns=columns), file))

@@ -36,8 +36,8 @@ N = 600
 def schema_of(*more: Column, outcome: str | None = "died", **fields) -> Schema:
     columns = (
         Column(name="age", kind="integer", lower=18, upper=90),
-        Column(name="ward", kind="categorical", categories=("a", "b", "c"), missing=True),
-        Column(name="died", kind="binary", categories=("no", "yes")),
+        Column(name="ward", kind="categorical", categories=("a", "b", "c"), missing=True, reviewed=True),
+        Column(name="died", kind="binary", categories=("no", "yes"), reviewed=True),
         *more,
     )
     return Schema(columns=columns, outcome=outcome, **fields)
@@ -235,6 +235,9 @@ def test_a_plan_of_a_draft_is_confidential(public, tmp_path):
     write_plan(found, tmp_path)
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
     assert len(list(tmp_path.iterdir())) == 3
+    alone = dpsynth.plan(schema_of(draft.mark_reviewed(named=False)), N)
+    assert alone.confidential.startswith("Confidential: do not share this plan. Nobody confirmed")
+    assert alone.unconfirmed == ("code",) and not alone.unreviewed
     reviewed = dpsynth.plan(schema_of(), N)
     assert reviewed.confidential == "" and "onfidential" not in str(reviewed) and not reviewed.plot().texts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from pathlib import Path
@@ -18,10 +19,12 @@ from dpsynth.files.atomic import locked, replaced, write_text
 from dpsynth.runs import pipeline
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.table.schema import Schema
 
 __all__ = ["folder", "usual_umask"]
 QUICK: dict[str, Any] = {"evaluate": {"enabled": False}}
 MODEL = {"model", "model/model.json", "model/model.npz"}
+CONFIDENTIAL = {"report.html", "report.json", "report.md"}
 pytestmark = pytest.mark.usefixtures("usual_umask")
 
 
@@ -36,14 +39,75 @@ def test_the_folder_of_a_run(folder: Path) -> None:
     call("report out --mode release", "report out --force")
     run, modes = RunFolder(folder / "out"), {}
     for path in run.path.rglob("*"):
-        wanted = 0o600 if run.is_confidential(path) else 0o755 if path.is_dir() else 0o644
+        wanted = 0o600 if path.name in CONFIDENTIAL else 0o755 if path.is_dir() else 0o644
         modes[path.relative_to(run.path)] = (oct(mode(path)), oct(wanted))
     assert [name for name, (real, wanted) in modes.items() if real != wanted] == []
     assert mode("out") == 0o700
     shared = {"synthetic.csv", "croissant.json", "ledger.json", "release.html"} | MODEL
     assert open_to_others(run.path) == shared
-    confidential = {path.name for path in run.path.iterdir() if run.is_confidential(path)}
-    assert confidential == {"report.html", "report.json", "report.md"}
+
+
+def undecided_cohort(**changes: object) -> Schema:
+    """The cohort with words for an outcome, whose list is confirmed unless ``changes`` say otherwise."""
+    with open("cohort.csv", newline="") as file:
+        rows = [(*row[:2], {"0": "no", "1": "Mr Smith"}.get(row[2], row[2])) for row in csv.reader(file)]
+    Path("cohort.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    fields = SCHEMA.with_n_public(80).to_dict()
+    fields["columns"][2] |= {"categories": ["no", "Mr Smith"], "reviewed": True} | changes
+    schema = Schema.from_dict(fields)
+    schema.to_yaml("cohort.yaml")
+    return schema
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "accept", "open_files"),
+    [
+        ({"reviewed": False, "unreviewed": ["categories"]}, True, set()),
+        ({"reviewed": False}, False, {"ledger.json"}),
+        ({}, False, None),
+    ],
+    ids=["unreviewed", "unconfirmed", "confirmed"],
+)
+def test_values_that_nobody_confirmed_are_for_the_owner(
+    folder: Path, changes: dict[str, object], accept: bool, open_files: set[str] | None
+) -> None:
+    """Catches a name of a real row, in a list that nobody confirmed, in a file that everybody can read.
+
+    The lists of a schema that somebody wrote by hand count as those of a draft.
+    """
+    undecided_cohort(**changes)
+    yaml = mode("cohort.yaml")
+    data = {"path": "cohort.csv", "schema": "cohort.yaml", "accept_unreviewed": accept}
+    config(data=data, **QUICK).to_yaml("run.yaml")
+    before = {entry.name for entry in folder.iterdir()}
+    given = "--data cohort.csv --schema cohort.yaml --epsilon 2" + " --accept-unreviewed" * accept
+    call(
+        "run run.yaml --out out",
+        "report out --mode release",
+        "registry out --contact us --out registry.json",
+        "sample out -n 9 --out drawn.csv",
+        "sample out -n 9 --out drawn.parquet",
+        "sample out -n 9 --tables 2 --out tables",
+        f"fit {given} --base-model none --steps 0 --out m",
+        f"study fit {given} --study died~age --out s",
+        "plan run.yaml --records 80 --tables 1 --out planned",
+    )
+    seen = {name for name in open_to_others(folder) if name.split("/")[0] not in before}
+    holding = {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".npz" and b"Mr Smith" in path.read_bytes()
+    }
+    assert {"out/model/model.json", "m/model.json", "drawn.csv", "drawn.parquet"} <= holding
+    if open_files is None:
+        assert {"out/model/model.json", "m/model.json", "s/estimates.json", "planned/plan.json"} <= seen
+        assert {"drawn.csv", "out/release.html", "out/croissant.json", "registry.json"} <= seen
+        assert yaml == 0o644
+    else:
+        assert {name.split("/")[-1] for name in seen} == open_files
+        assert yaml == 0o600
+        assert b"Mr Smith" not in Path("out/croissant.json").read_bytes()
 
 
 @pytest.mark.slow

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 import report_sources as sources
+from modes import mode, usual_umask
 
 from dpsynth.errors import SchemaError
 from dpsynth.evaluation.records import Evaluation
@@ -18,6 +20,8 @@ from dpsynth.table.patient_inference import infer_patient_schema
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.schema_inference import infer_schema
 
+__all__ = ["usual_umask"]
+pytestmark = pytest.mark.usefixtures("usual_umask")
 CLINICS = [f"Clinic of Dr {name}" for name in "ABCDEFGH"]
 
 
@@ -59,10 +63,47 @@ def test_patients_lists_are_asked_for_as_well() -> None:
     assert drafted.schema.table["clinic"].unconfirmed
 
 
+def test_codes_are_confirmed_as_lists_are() -> None:
+    """Catches a code of one real row, read from a file or a frame, that counts as public unasked."""
+    frame = clinics().assign(lab=[-999.0] * 3 + [20.0 + i % 50 for i in range(397)]).drop(columns="clinic")
+    for given in (frame, frame.astype(str)):
+        drafted = infer_schema(given)
+        assert drafted.schema["lab"].special == (-999,)
+        asked = {remark.column: remark.detail for remark in drafted.questions if "list public" in remark.text}
+        assert asked == {"lab": "1 codes, 1 of them in fewer than 10 rows"}
+        plain = drafted.schema.mark_reviewed()
+        assert plain.unconfirmed == plain.undecided == ("lab",) and not plain.unreviewed
+        (found,) = rare_categories(Tables.of(frame.head(20), train=frame, test=None, schema=plain))
+        assert found.value == 1 and found.internal
+        named = drafted.schema.mark_reviewed(plain.names)
+        assert named["lab"].reviewed and named.undecided == ()
+        assert Schema.from_yaml(named.to_yaml()) == named
+    missing = Column(name="x", kind="integer", lower=0, upper=9, missing=True, missing_codes=(-7,))
+    assert missing.unconfirmed and not missing.model_copy(update={"reviewed": True}).unconfirmed
+
+
+def test_nobody_else_reads_a_patients_schema_that_is_undecided(tmp_path: Path) -> None:
+    """Catches clinics of single rows, or a largest number of rows, in a file that everybody can read."""
+    rows = clinics().assign(patient=[f"p{i // 2}" for i in range(400)])
+    drafted = infer_patient_schema(rows, unit="patient").schema
+    columns = tuple(column.mark_reviewed(named=False) for column in drafted.columns)
+    known = tuple(column.mark_reviewed(named=True) for column in drafted.columns)
+    for changes, undecided in (
+        ({}, ("rows", *drafted.names)),
+        ({"columns": known}, ("rows",)),
+        ({"columns": columns, "rows_unreviewed": ()}, ("clinic",)),
+        ({"columns": known, "rows_unreviewed": ()}, ()),
+    ):
+        made = drafted.model_copy(update=changes)
+        assert set(made.undecided) == set(undecided)
+        made.to_yaml(tmp_path / "schema.yaml")
+        assert bool(mode(tmp_path / "schema.yaml") & 0o077) == (not undecided)
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"kind": "integer", "lower": 0, "upper": 9}, "has no categories"),
+        ({"kind": "integer", "lower": 0, "upper": 9}, "has none"),
         (
             {"kind": "categorical", "categories": ("a", "b"), "unreviewed": ("categories",)},
             "unreviewed still",
@@ -71,7 +112,9 @@ def test_patients_lists_are_asked_for_as_well() -> None:
 )
 def test_a_confirmation_that_confirms_nothing_is_refused(fields: dict, why: str) -> None:
     """Catches reviewed: true beside fields that are marked as read off the records."""
-    with pytest.raises(SchemaError, match=f"column 'x': reviewed confirms a list of categories, but .*{why}"):
+    with pytest.raises(
+        SchemaError, match=f"column 'x': reviewed confirms a list of categories or codes, but .*{why}"
+    ):
         Column(name="x", reviewed=True, **fields)
 
 

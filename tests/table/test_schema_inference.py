@@ -277,10 +277,10 @@ def test_only_the_owner_may_read_a_draft(tmp_path) -> None:
     drafted = infer_schema(pd.DataFrame({"age": [31, 58, 44], "sex": ["F", "M", "F"]}))
     drafted.to_yaml(tmp_path / "draft.yaml")
     drafted.schema.to_yaml(tmp_path / "schema.yaml")
-    for name in ("draft.yaml", "schema.yaml"):
+    drafted.schema.mark_reviewed().to_yaml(tmp_path / "unconfirmed.yaml")
+    for name in ("draft.yaml", "schema.yaml", "unconfirmed.yaml"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
-    columns = [column.model_copy(update={"unreviewed": ()}) for column in drafted.schema.columns]
-    Schema(columns=columns).to_yaml(tmp_path / "schema.yaml")
+    drafted.schema.mark_reviewed(["age", "sex"]).to_yaml(tmp_path / "schema.yaml")
     (tmp_path / "other").touch()
     assert (tmp_path / "schema.yaml").stat().st_mode == (tmp_path / "other").stat().st_mode
 

@@ -79,16 +79,17 @@ def conformity_measures(raw: pd.DataFrame, schema: Schema, left_out: int) -> Ite
 
 
 def rare_categories(tables: Tables) -> Iterator[Measure]:
-    """Yield, for each list of categories that nobody confirmed, how many of them few real rows hold.
+    """Yield, for each list of categories or codes that nobody confirmed, how many of them few real rows hold.
 
-    Confidential: it reads training and held-out rows without noise.
+    Confidential: it reads training and held-out rows without noise. Codes of a missing value are not counted,
+    since no row has them after it is read.
     """
     real = [tables.rows.get(name, frame) for name, frame in (("train", tables.train), ("test", tables.test))]
     for column in tables.raw_schema.columns:
-        if not column.unconfirmed:
+        if not (column.unconfirmed and (column.categories or column.special)):
             continue
         held = pd.concat([frame[column.name] for frame in real if frame is not None]).value_counts()
-        rare, said = rarely_held(column.categories, dict(held))
+        rare, said = rarely_held(column, dict(held))
         yield Measure(GROUP, f"rare_categories[{column.name}]", rare, True, said)
 
 

@@ -187,9 +187,8 @@ def _of_guarantee(report: RunReport, guarantee: Guarantee) -> Iterator[Hazard]:
 
 
 def _schema(report: RunReport, guarantee: Guarantee) -> Hazard:
-    """Bounds and categories: handled only if the owner confirmed each list of categories by name."""
-    unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
-    unconfirmed = report.table.get("unconfirmed")
+    """Bounds and categories: handled only if the owner confirmed each list of categories or codes by name."""
+    unreviewed, unconfirmed = report.fact("unreviewed"), report.fact("unconfirmed")
     marker = "rare_categories["
     rare = [m for m in report.measured.measures if m.name.startswith(marker) and m.value is not None]
     counted = ". ".join(f"{m.name[len(marker) : -1]}: {m.detail}" for m in rare)
@@ -199,17 +198,15 @@ def _schema(report: RunReport, guarantee: Guarantee) -> Hazard:
         return Hazard(_SCHEMA, "open", f"The guarantee does not cover: {reasons}. {REPEATED}", more)
     if unconfirmed:
         said = (
-            f"Nobody confirmed the lists of categories of these columns: {unconfirmed}. A list that was "
-            "copied from a draft repeats values of real records. Write reviewed: true in the column if it is "
-            "public."
+            f"Nobody confirmed the lists of categories or codes of these columns: {unconfirmed}. A list that "
+            "was copied from a draft repeats values of real records. Write reviewed: true in the column if "
+            "it is public. Until then only you can read the files of this run."
         )
         return Hazard(_SCHEMA, "yours", said, more)
     if unconfirmed is None:
-        said = (
-            "Nothing here says whether the lists of categories are public. A draft copies them from records."
-        )
+        said = "Nothing here says whether lists of categories or codes are public. A draft copies them."
         return Hazard(_SCHEMA, "yours", said, more)
-    said = "The owner declared the schema reviewed, and confirmed each list of categories."
+    said = "The owner declared the schema reviewed, and confirmed each list of categories or codes."
     return Hazard(_SCHEMA, "handled", f"{said} The ledger excludes nothing of it.")
 
 

@@ -150,13 +150,12 @@ def render(report: RunReport, mode: Mode) -> str:
 def _repeated(report: RunReport) -> str:
     """Files that repeat values of real records by the schema. Empty if nobody knows of any."""
     by_ledger = report.guarantee is not None and report.guarantee.of_schema
-    unreviewed = report.table.get("unreviewed") or report.measured.settings.get("unreviewed")
-    return REPEATED if by_ledger or unreviewed else ""
+    return REPEATED if by_ledger or report.fact("unreviewed") else ""
 
 
 def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
     """Write the page of a report into a folder that exists, wholly or not at all. See :func:`render`."""
-    write_text(path, render(report, mode), shared=mode == "release")
+    write_text(path, render(report, mode), shared=mode == "release" and not report.undecided)
 
 
 #: the page before the folds, by anchor, and what makes each part

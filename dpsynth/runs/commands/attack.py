@@ -238,9 +238,10 @@ def audit_releases(
 ) -> None:
     """Run each noisy statistic many times on two simulated tables, and compare it with its stated cost.
 
-    No private record is read, and the result may be shared. Only --black-box reads the training table. Its
-    result is confidential. With --out the same command continues after an interruption. The exit status is 1
-    if the audit finds more than the stated cost, or has too little power.
+    No private record is read. The result may be shared unless the schema has fields or lists that nobody
+    confirmed. Only --black-box reads the training table. Its result is confidential. With --out the same
+    command continues after an interruption. The exit status is 1 if the audit finds more than the stated
+    cost, or has too little power.
     """
     from dpsynth.audits.configuration import audit_fit
     from dpsynth.checks import about_patients
@@ -268,8 +269,8 @@ def audit_releases(
     failed = [a.name for a in audited if a.failed]
     if boxed is not None and boxed.contradicted:
         failed.append("the table")
-    # bounds and categories that were read off the records are in the made-up ones
-    internal = bool(target.schema.unreviewed)
+    # bounds and categories that may be those of records are in the made-up ones
+    internal = bool(target.schema.undecided)
     attempts = [replace(attempt, internal=internal) for a in audited for attempt in a.attempts()]
     attempts += [] if boxed is None else list(boxed.attempts())
     record = {
@@ -334,7 +335,7 @@ def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) ->
         seen = sorted({a.verdict for a in audited})
         lines += [f"{verdict}: {MEANING[verdict]}" for verdict in seen]
         lines.append(
-            "Confidential: the schema has fields that were read off the records and never reviewed."
+            "Confidential: the schema has fields or lists that nobody confirmed as public."
             if internal
             else "Only simulated records were read: this may be shared."
         )

@@ -354,7 +354,7 @@ def check(
         "n_public": described.n_public,
         "unit": described.unit,
         "unreviewed": {name: list(fields) for name, fields in described.unreviewed.items()},
-        "unconfirmed": [column.name for column in known.columns if column.unconfirmed],
+        "unconfirmed": list(known.unconfirmed),
         "sha256": known.digest() if several is None else several.levels.digest(),
     }
     lines = [f"{schema}: {len(known)} columns, outcome {described.outcome or 'none'}"]
@@ -363,7 +363,9 @@ def check(
         lines.append("a run refuses this schema until you review these fields and delete each 'unreviewed'")
     if result["unconfirmed"]:
         lists = few(result["unconfirmed"])
-        lines.append(f"lists of categories that nobody confirmed: {lists}. Confirm one with reviewed: true")
+        lines.append(
+            f"lists of categories or codes that nobody confirmed: {lists}. Confirm one with reviewed: true"
+        )
     if described.unit is None:
         lines.append(
             "no unit: write what one row is, such as unit: one patient. The guarantee is about one row"

@@ -53,7 +53,7 @@ def fit(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Fit a model to a private table. The model's folder may be shared under the guarantee.
+    """Fit a model to a private table. It may be shared under the guarantee, if the schema is confirmed.
 
     A folder of Parquet files is a table in parts. It is never in memory as a whole. If patients have several
     rows, each file must hold all rows of its patients.
@@ -248,7 +248,7 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
         seconds={},
     )
     record = metadata_of(report, schema, table, escape_formulas=escape_formulas)
-    write_text(described, dump_json(record) + "\n", shared=fitted.guarantee().private)
+    write_text(described, dump_json(record) + "\n", shared=fitted.may_share)
 
 
 study_app = typer.Typer(help="Private estimates of regressions that were specified before the fit.")
@@ -322,7 +322,7 @@ def fit_studies(
                 out,
                 lambda folder: alone.write_estimates(model, folder),
                 replace=force,
-                shared=model.guarantee().private,
+                shared=model.may_share,
             )
     files = RunFolder(out).files
     result = {"out": str(out), "files": list(files), **alone.estimates_record(model)}

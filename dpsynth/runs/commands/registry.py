@@ -36,14 +36,13 @@ def print_record(
     from dpsynth.report.registry import registry_record
     from dpsynth.runs.run_folder import RunFolder
 
-    record = registry_record(
-        RunFolder.of_run(folder).read_report(), contact, curators=curator or (), use=use, region=region
-    )
+    report = RunFolder.of_run(folder).read_report()
+    record = registry_record(report, contact, curators=curator or (), use=use, region=region)
     if out is None:
         console.emit(record, "", as_json=True)
         return
     require_free_file(out, force=force)
-    write_text(out, dump_json(record) + "\n", shared=True)
+    write_text(out, dump_json(record) + "\n", shared=not report.undecided)
     lines = [f"wrote {out}"]
     lines += [f"to complete: {', '.join(record['to_complete'])}"] if record["to_complete"] else []
     console.emit({}, "\n".join(lines), as_json=False)

@@ -96,15 +96,17 @@ def test_bad_input_is_one_sentence(config, tmp_path, capsys):
         assert status == 2 and text == "" and sentence in told and len(told.strip().splitlines()) == 1, told
 
 
-def test_fields_read_off_the_records_make_it_internal(tmp_path, capsys):
-    """Catches bounds of private records that go out in the shape of made-up ones."""
+@pytest.mark.parametrize("unreviewed", [True, False])
+def test_fields_read_off_the_records_make_it_internal(tmp_path, capsys, unreviewed):
+    """Catches bounds or an unconfirmed list of private records that go out in the shape of made-up ones."""
     import pandas as pd
 
     from dpsynth.table.schema_inference import infer_schema
 
     frame = pd.DataFrame({"age": [20, 30, 41, 52, 63, 75] * 10, "sex": ["f", "m"] * 30})
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    infer_schema(frame).schema.to_yaml(tmp_path / "mine-schema.yaml")
+    schema = infer_schema(frame).schema
+    (schema if unreviewed else schema.mark_reviewed()).to_yaml(tmp_path / "mine-schema.yaml")
     config = tmp_path / "mine.yaml"
     config.write_text(
         "data: {path: mine.csv, schema: mine-schema.yaml, accept_unreviewed: true}\n"
