@@ -18,7 +18,7 @@ from dpsynth.datasets import registry
 from dpsynth.datasets.data_card import Card
 from dpsynth.datasets.registry import card, credentials_needed
 from dpsynth.errors import DataError, InputError, RunError
-from dpsynth.files.atomic import locked, replaced
+from dpsynth.files.atomic import locked, replaced, unlinked
 from dpsynth.files.storage import sha256
 
 _SECONDS = 30.0  # without a byte, after which an address counts as out of reach
@@ -149,7 +149,7 @@ class _Resumed:
                 return self(url, output_file, pooch)
             answer.raise_for_status()
             self.went_on = bool(begun) and answer.status_code == 206
-            with open(self.part, "ab" if self.went_on else "wb") as file:
+            with open(self.part, "ab" if self.went_on else "wb", opener=unlinked) as file:
                 for piece in answer.iter_content(_PIECE):
                     file.write(piece)
         self.digest = sha256(self.part)

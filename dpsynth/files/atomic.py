@@ -6,7 +6,8 @@ Then the umask decides. So a file that somebody adds, and forgets to think about
 Numbers that JSON cannot hold (an infinite epsilon) are null. The lock of a folder is a file beside it. The
 kernel holds it (``flock``) as long as its process lives. The file of a killed process is taken over. It names
 the holder for a process that is refused. Without ``flock``, the file's existence is the lock. A killed
-process's file must then be removed by hand.
+process's file must then be removed by hand. Another user of the parent folder can plant a link in the lock's
+place. So nothing is written through a link, and a file that is no lock stays as it is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import math
 import os
 import secrets
 import socket
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -61,8 +63,27 @@ def write_text(path: str | os.PathLike[str], text: str, *, shared: bool = False)
 
 
 def make_folder(path: Path, *, shared: bool = False) -> None:
-    """Make a folder, for its owner alone unless it may be ``shared``. One that exists stays as it is."""
-    path.mkdir(0o777 if shared else 0o700, exist_ok=True)
+    """Make a folder, for its owner alone unless it may be ``shared``.
+
+    A folder that exists is closed to others as well (0700), since it will hold confidential files that we
+    alone write. InputError if it cannot be closed because it is somebody else's.
+    """
+    try:
+        path.mkdir(0o777 if shared else 0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        if shared or not path.stat().st_mode & 0o077:
+            return
+        try:
+            path.chmod(0o700)
+        except PermissionError as problem:
+            if hasattr(os, "geteuid") and path.stat().st_uid == os.geteuid():
+                return  # a file system without modes
+            raise InputError(
+                f"{path} is another user's folder, which cannot be closed to others ({problem.strerror}). "
+                "Name a folder of your own"
+            ) from None
 
 
 def read_json(path: str | os.PathLike[str], what: str = "") -> Any:
@@ -199,6 +220,7 @@ except ImportError:  # not a POSIX system
 # Of this thread of execution, so that what writes a folder may be called by what holds it already.
 _HELD: ContextVar[frozenset[Path]] = ContextVar("_HELD", default=frozenset())
 # What a file system says that cannot lock.
+_HOLDER = b'{"pid": '  # as a lock begins
 _NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL))
 
 
@@ -231,15 +253,28 @@ def _take(path: Path, folder: Path) -> int:
             os.close(file)
             raise InputError(_in_use(path, folder))
         try:
-            same = os.path.samestat(os.fstat(file), path.stat())
+            same = os.path.samestat(os.fstat(file), path.lstat())
         except FileNotFoundError:
             same = False
         if same:
             break
         os.close(file)  # its holder removed it between our opening and locking it
+    if not _is_ours(file):
+        os.close(file)
+        raise InputError(f"{path} is no lock of dpsynth. Move it away, or name another folder than {folder}")
     os.ftruncate(file, 0)
     os.write(file, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
     return file
+
+
+def _is_ours(file: int) -> bool:
+    """Whether a file is a lock, which may be overwritten: a plain file of one name, empty or as we write it."""
+    known = os.fstat(file)
+    if not stat.S_ISREG(known.st_mode) or known.st_nlink > 1:
+        return False
+    begins = os.read(file, len(_HOLDER))
+    os.lseek(file, 0, os.SEEK_SET)
+    return begins in (b"", _HOLDER)
 
 
 def _open(path: Path, folder: Path) -> tuple[int, bool]:
@@ -247,11 +282,18 @@ def _open(path: Path, folder: Path) -> tuple[int, bool]:
     flags = os.O_RDWR | os.O_CREAT
     try:
         try:
-            return os.open(path, flags | os.O_EXCL, 0o644), True
+            return os.open(path, flags | os.O_EXCL, 0o600), True
         except FileExistsError:
-            return os.open(path, flags, 0o644), False
+            return unlinked(path, flags, 0o600), False
     except OSError as problem:
         raise InputError(f"{folder} cannot be written: {path.name}: {problem.strerror}") from None
+
+
+def unlinked(path: str | os.PathLike[str], flags: int, mode: int = 0o666) -> int:
+    """`os.open` that follows no symbolic link in the last part of ``path``."""
+    if os.path.islink(path):
+        raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", os.fspath(path))
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), mode)
 
 
 def _lock(file: int, fresh: bool) -> bool:

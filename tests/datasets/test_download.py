@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import socket
 import threading
 import zipfile
@@ -200,6 +201,18 @@ def test_a_part_of_another_file_is_given_up(
         assert fetch(write_card(tmp_path, server.url)).read_bytes() == FILE
         assert files(cache) == ["tiny.csv"]
         (cache / "tiny.csv").unlink()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
+def test_nothing_is_written_through_a_link_in_the_cache(server: Server, cache: Path, tmp_path: Path) -> None:
+    """Catches a file of ours that grows because another user of a shared cache put a link to it there."""
+    cache.mkdir(parents=True)
+    victim = tmp_path / "ledger.json"
+    victim.write_bytes(b"x" * 1000)
+    (cache / ".tiny.csv.part").symlink_to(victim)
+    with pytest.raises(DataError, match="symbolic link"):
+        fetch(write_card(tmp_path, server.url))
+    assert victim.read_bytes() == b"x" * 1000
 
 
 def test_a_damaged_file_in_the_cache_is_fetched_again(server: Server, cache: Path, tmp_path: Path) -> None:

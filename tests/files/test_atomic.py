@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from modes import mode
 
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.files import atomic, storage
@@ -162,13 +163,89 @@ def test_a_lock_removed_by_its_holder_is_not_held(tmp_path: Path, monkeypatch: p
         found = opened(file, folder)
         if not replaced:
             path.unlink()  # as its holder does between our opening and our locking it
-            replaced.append(path.write_text("of a third process"))
+            replaced.append(path.write_text('{"pid": 3}'))
         return found
 
     replaced: list[int] = []
     monkeypatch.setattr(atomic, "_open", late)
     with atomic.locked(out):
         assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+def linked(link: Path, victim: Path) -> None:
+    link.symlink_to(victim)
+
+
+def hard_linked(link: Path, victim: Path) -> None:
+    link.hardlink_to(victim)
+
+
+def copied(link: Path, victim: Path) -> None:
+    link.write_bytes(victim.read_bytes())
+
+
+def piped(link: Path, victim: Path) -> None:
+    os.mkfifo(link)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
+@pytest.mark.parametrize("text", ["a ledger " * 20, ""], ids=["full", "empty"])
+@pytest.mark.parametrize("plant", [linked, hard_linked, copied, piped])
+def test_nothing_is_written_over_what_somebody_planted_as_a_lock(
+    tmp_path: Path, plant: Callable[[Path, Path], None], text: str
+) -> None:
+    """Catches a file of ours that is emptied because another user put a link to it where a lock will be."""
+    victim, shared = tmp_path / "ledger.json", tmp_path / "shared"
+    victim.write_text(text)
+    shared.mkdir()
+    planted = shared / ".run.lock"
+    plant(planted, victim)
+    if plant is copied and not text:  # an empty plain file is a lock whose holder was killed
+        with atomic.locked(shared / "run"):
+            pass
+        return
+    with (
+        pytest.raises(InputError, match=r"\.run\.lock.*(symbolic link|no lock of dpsynth)") as said,
+        atomic.locked(shared / "run"),
+    ):
+        pass
+    assert victim.read_text() == text and os.path.lexists(planted)
+    assert len(str(said.value).splitlines()) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+def test_a_lock_is_its_owners(tmp_path: Path) -> None:
+    """Catches a lock that others can write into, and so the sentence about who holds it."""
+    before = os.umask(0)
+    try:
+        with atomic.locked(tmp_path / "out"):
+            assert mode(tmp_path / ".out.lock") == 0o600
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+def test_a_folder_that_exists_is_closed_as_a_new_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches confidential files in a folder that others can list, or put links into."""
+    for name, shared in (("closed", False), ("open", True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        folder.chmod(0o777)
+        atomic.make_folder(folder, shared=shared)
+        assert mode(folder) == (0o777 if shared else 0o700)
+    (tmp_path / "closed").chmod(0o750)
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "chmod", refuse)
+        atomic.make_folder(tmp_path / "closed")  # a file system without modes
+        patch.setattr(os, "geteuid", lambda: (tmp_path / "closed").stat().st_uid + 1)
+        with pytest.raises(InputError, match=r"another user's folder.*Name a folder of your own"):
+            atomic.make_folder(tmp_path / "closed")
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,9 @@ def test_all_that_is_made_of_a_run(folder: Path) -> None:
     data = {"path": "cohort.csv", "schema": "draft.yaml", "accept_unreviewed": True}
     config(data=data).to_yaml("unreviewed.yaml")
     before = {entry.name for entry in folder.iterdir()}
+    for name in ("attacked", "audited"):  # by whoever wants to see what comes into them
+        Path(name).mkdir()
+        Path(name).chmod(0o777)
     call("run run.yaml --out out")
     call(
         "sample out -n 20 --out drawn.csv",
