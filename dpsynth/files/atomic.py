@@ -268,7 +268,7 @@ def _take(path: Path, folder: Path) -> int:
 
 
 def _is_ours(file: int) -> bool:
-    """Whether a file is a lock, which may be overwritten: a plain file of one name, empty or as we write it."""
+    """Whether a file is a lock that may be overwritten: plain, of one name, empty or as we write it."""
     known = os.fstat(file)
     if not stat.S_ISREG(known.st_mode) or known.st_nlink > 1:
         return False

@@ -6,7 +6,8 @@ reported. Numbers such as -9, 99 or 999 look like codes if they stand apart from
 
 Text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, *CSV Injection*). Anyone
 who could type into the records can put a category ``=HYPERLINK("http://…")`` into the table. Many a
-spreadsheet begins a new cell at a semicolon or a tab in one of ours, so that what follows gets it as well.
+spreadsheet begins a new cell at a semicolon or a tab in one of ours, so that what follows gets it as well. It
+may skip blanks, quotes and signs that are not seen before a formula. So the apostrophe stands after them.
 """
 
 from __future__ import annotations
@@ -53,13 +54,24 @@ _APART, _FAR = 0.5, 2.0
 _CLOSE = 0.05  # nearer than this to the others, no code is told from them
 _SPIKE = 5  # times as frequent as the values nearby
 _NEARBY = 5  # how many of these are looked at
-# also the full-width signs, which some spreadsheets take for the ASCII ones; signs alone ("-", "++", the
-# results of tests) and plain numbers are no formulas
-_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
+# also the full-width and the small signs, which some spreadsheets take for the ASCII ones; signs alone ("-",
+# "++", the results of tests) and plain numbers are no formulas
+_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b"
 _PLAIN = r"[+-]*(?:\d+\.?\d*|\.\d+)?"
 # at which other programs may begin a cell or a row in the middle of ours
-_CUT = r"[;|\t\r\n]"
-_FORMULA = re.compile(rf"\A'*(?!{_PLAIN}\Z)[{_SIGNS}\t\r]|(?<={_CUT})'*(?!{_PLAIN}(?:{_CUT}|\Z))[{_SIGNS}]")
+_CUT = r";|\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
+# what may stand before a formula: quotes, blanks, control and format signs, and letters that are not seen
+_SKIPPED = (
+    r"\"'\x00-\x08\x0e-\x1b\x1f\x20\x7f-\x84\x86-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
+    r"\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u3000\u3164\ufe00-\ufe0f"
+    r"\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_RUN = f"[{_SKIPPED}{_CUT}]"
+# a run is looked at from its first sign alone, so that a cell of 100,000 blanks takes no longer than others
+_FORMULA = re.compile(
+    rf"(?:\A{_RUN}*+|(?<!{_RUN})(?=[{_SKIPPED}]*+[{_CUT}]){_RUN}++)(?!{_PLAIN}\Z)[{_SIGNS}]"
+)
 
 
 def plain_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -314,12 +326,12 @@ def escape(text: str) -> str:
     --------
     >>> [escape(text) for text in ("=1+1", "@sum", "'=1+1", "-", "-1.5", "F", "'F")]
     ["'=1+1", "'@sum", "''=1+1", '-', '-1.5', 'F', "'F"]
-    >>> [escape(text) for text in ("a;=1+1", "a;-1", "a\t@sum")]
-    ["a;'=1+1", 'a;-1', "a\t'@sum"]
+    >>> [escape(text) for text in ("a;=1+1", "a;-1", "a\t@sum", "a; =1", 'a;"=1')]
+    ["a;'=1+1", 'a;-1', "a\t'@sum", "a; '=1", 'a;"\'=1']
     """
-    return _FORMULA.sub(lambda start: f"'{start[0]}", text)
+    return _FORMULA.sub(lambda start: f"{start[0][:-1]}'{start[0][-1]}", text)
 
 
 def unescape(text: str) -> str:
     """Take away the apostrophes that :func:`escape` put in."""
-    return _FORMULA.sub(lambda start: start[0].removeprefix("'"), text)
+    return _FORMULA.sub(lambda start: start[0][:-1].removesuffix("'") + start[0][-1], text)

@@ -14,6 +14,7 @@ from dpsynth.files.markdown import inert
 from dpsynth.research.replications.results import OverSeeds, Results
 from dpsynth.research.replications.trial import Measured
 from dpsynth.studies.digits import effect_texts, interval_texts
+from dpsynth.table.cells import escape
 
 #: in place of a number that is not defined
 NOT_KNOWN = "n/a"
@@ -61,7 +62,12 @@ class Sheet:
     def to_csv(self) -> str:
         """Return one line for each cell: its row, its column, its text, and its numbers, each in a column.
 
-        Each line is marked as confidential.
+        Each line is marked as confidential. Texts that name columns and categories begin no formula.
+
+        Examples
+        --------
+        >>> Sheet("a", "A", ("x", "=y"), ((Entry("@b"), Entry("-1 (x)", {"value": -1.0})),)).to_csv()
+        "row,column,text,value,release\\n'@b,'=y,-1 (x),-1.0,confidential\\n"
         """
         names = list(dict.fromkeys(name for row in self.rows for entry in row for name in entry.numbers))
         text = io.StringIO()
@@ -70,7 +76,8 @@ class Sheet:
         for row in self.rows:
             for column, entry in zip(self.header[1:], row[1:], strict=True):
                 numbers = (repr(entry.numbers[name]) if name in entry.numbers else "" for name in names)
-                writer.writerow([row[0].text, column, entry.text, *numbers, CONFIDENTIAL])
+                said = entry.text if entry.numbers else escape(entry.text)
+                writer.writerow([escape(row[0].text), escape(column), said, *numbers, CONFIDENTIAL])
         return text.getvalue()
 
     def to_dict(self) -> dict[str, Any]:
