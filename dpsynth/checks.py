@@ -114,7 +114,10 @@ def given_twice(names: Iterable[str]) -> str | None:
 
 # Signs that end a name, begin a stream or name a drive somewhere, and names of devices of Windows.
 _UNNAMEABLE = re.compile(r'[<>:"/\\|?*]')
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)", re.IGNORECASE)
+_DEVICE = re.compile(
+    r"(?:con|prn|aux|nul|(?:conin|conout|clock)\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)", re.IGNORECASE
+)
+_LONGEST_NAME = 230  # bytes, of the 255 that file systems have: temporary names are longer
 
 
 def file_name(name: str) -> str:
@@ -137,12 +140,13 @@ def file_name(name: str) -> str:
         or _DEVICE.match(name)
         or name.strip(" .") == ""
         or name.endswith((" ", "."))
+        or len(name.encode()) > _LONGEST_NAME
     )
     if wrong:
         raise InputError(
-            f"{name!r} is not the name of a file on every computer: it must name no folder and no drive, and "
-            'have none of < > : " / \\ | ? *, no invisible sign, no space or full stop at its end, and no '
-            "name of a device (NUL, CON, AUX, PRN, COM1, LPT1)"
+            f"{name[:100]!r} is not the name of a file on every computer: it must name no folder and no "
+            'drive, and have none of < > : " / \\ | ? *, no invisible sign, no space or full stop at the end, '
+            f"no name of a device (NUL, CON, AUX, PRN, COM1) and at most {_LONGEST_NAME} bytes"
         )
     return name
 

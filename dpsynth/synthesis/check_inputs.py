@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import shutil
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from tempfile import gettempdir
 
 import numpy as np
@@ -245,6 +248,29 @@ def warn_of_outcome(schema: Schema, marginals: Marginals | None) -> None:
             OwnerWarning,
             stacklevel=3,
         )
+
+
+#: estimators that are being fitted, and the thread that fits each
+_FITTED_NOW: dict[int, int] = {}
+
+
+@contextmanager
+def alone(estimator: object) -> Iterator[None]:
+    """Refuse a second thread that fits an estimator: a model would end with the ledger of another fit.
+
+    The lock is no part of the estimator, which can be copied and pickled meanwhile.
+    """
+    key, thread = id(estimator), threading.get_ident()
+    calls_itself = _FITTED_NOW.get(key) == thread
+    if _FITTED_NOW.setdefault(key, thread) != thread:
+        raise InputError(
+            f"this {type(estimator).__name__} is being fitted by another thread. Wait for it, or fit a copy"
+        )
+    try:
+        yield
+    finally:
+        if not calls_itself:
+            del _FITTED_NOW[key]
 
 
 def record_provenance(

@@ -33,6 +33,7 @@ from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
+    alone,
     check_options,
     conformed,
     record_provenance,
@@ -297,7 +298,8 @@ class DPWGANGP(BaseEstimator):
         Raises
         ------
         InputError, DataError, SchemaError
-            For a bad argument, table or schema, or if ``DPSYNTH_BUDGET`` names a file and nobody a budget.
+            For a bad argument, table or schema, or if ``DPSYNTH_BUDGET`` names a file and nobody a budget. If
+            another thread is fitting this object.
         PrivacyError
             If the schema holds unreviewed fields, or if epsilon is too small for the run. If all fits
             together would pass ``budget``.
@@ -314,52 +316,53 @@ class DPWGANGP(BaseEstimator):
         unreviewed, budget = require_reviewed(schema, options.accept_unreviewed), Budget.of_fit(budget)
         check_options(schema, options)
         tell_not_private(options)
-        # A second fit reads the same records again, so it adds to the ledger that is there.
-        earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
-        ledger = earlier if earlier is not None else Ledger()
-        if budget is not None:
-            place = None if checkpoint is None else Path(checkpoint)
-            with spending(budget, cost_of(schema, options), ledger, "fit in Python", place):
-                return self.fit(
-                    frame,
-                    schema=schema,
-                    ledger=ledger,
-                    budget=None,
-                    accept_n_public=accept_n_public,
-                    checkpoint=checkpoint,
-                    progress=progress,
-                )
-        rng = self._generator(len(ledger.entries))
-        records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
-        if checkpoint is not None and options.steps:
-            load_tensorflow_quietly()
-            from dpsynth.model.wgan.checkpoint import check_target
-
-            check_target(checkpoint)
-        record_provenance(ledger, schema, options, rng, unreviewed)
-        self.ledger_ = ledger
-
-        try:
-            plan = plan_fit(records, schema, options, rng, ledger)
-            self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
-            of = "patients" if isinstance(schema, PatientSchema) else "rows"
-            tell_few_records(rows, releases.marginals, options.epsilon, of)
-            history: list[dict[str, float]] = []
-            with shown(progress, training_bar) as tell:
-                model = fit_releases(records, plan, rng, ledger)
-                if releases.plan is not None:
-                    settings = plan.blueprint.training
-                    training = Training(
-                        model, settings, self._public_generator(), self._record, checkpoint, tell
+        with alone(self):
+            # A second fit reads the same records again, so it adds to the ledger that is there.
+            earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
+            ledger = earlier if earlier is not None else Ledger()
+            if budget is not None:
+                place = None if checkpoint is None else Path(checkpoint)
+                with spending(budget, cost_of(schema, options), ledger, "fit in Python", place):
+                    return self.fit(
+                        frame,
+                        schema=schema,
+                        ledger=ledger,
+                        budget=None,
+                        accept_n_public=accept_n_public,
+                        checkpoint=checkpoint,
+                        progress=progress,
                     )
-                    steps = training.release(releases.plan, stage=releases.stage)
-                    model, history = ledger.run(steps, records, rng)
-        except BaseException:
-            ledger.end_stage()  # what was set aside for a fit that failed covers nothing that comes after it
-            raise
-        warn_of_flattened(model.encoder.marginals)
-        warn_of_outcome(model.schema, model.encoder.marginals)
-        return self._finish(model, history)
+            rng = self._generator(len(ledger.entries))
+            records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
+            if checkpoint is not None and options.steps:
+                load_tensorflow_quietly()
+                from dpsynth.model.wgan.checkpoint import check_target
+
+                check_target(checkpoint)
+            record_provenance(ledger, schema, options, rng, unreviewed)
+            self.ledger_ = ledger
+
+            try:
+                plan = plan_fit(records, schema, options, rng, ledger)
+                self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
+                of = "patients" if isinstance(schema, PatientSchema) else "rows"
+                tell_few_records(rows, releases.marginals, options.epsilon, of)
+                history: list[dict[str, float]] = []
+                with shown(progress, training_bar) as tell:
+                    model = fit_releases(records, plan, rng, ledger)
+                    if releases.plan is not None:
+                        settings = plan.blueprint.training
+                        training = Training(
+                            model, settings, self._public_generator(), self._record, checkpoint, tell
+                        )
+                        steps = training.release(releases.plan, stage=releases.stage)
+                        model, history = ledger.run(steps, records, rng)
+            except BaseException:
+                ledger.end_stage()  # what was set aside for a fit that failed covers nothing after it
+                raise
+            warn_of_flattened(model.encoder.marginals)
+            warn_of_outcome(model.schema, model.encoder.marginals)
+            return self._finish(model, history)
 
     @classmethod
     def resume(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import json
 import re
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import numpy as np
 import pandas as pd
@@ -23,7 +26,7 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.training import initial_state
 from dpsynth.releases.features import PRODUCT_STEP
 from dpsynth.runs.reporting import Origin
-from dpsynth.synthesis import fit
+from dpsynth.synthesis import fit, synthesizer
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
 from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
 from dpsynth.synthesis.options import FitOptions
@@ -52,6 +55,37 @@ def table(n=400, seed=0):
     dose = np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 101, n) / 10)
     died = np.where(rng.random(n) < (age - 18) / 90, "yes", "no")
     return pd.DataFrame({"age": age, "dose": dose, "group": rng.choice(list("abc"), n), "died": died})
+
+
+def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a model that ends with another fit's ledger, or with none, and an estimator left locked."""
+    model = DPWGANGP(epsilon=1.0, delta=1e-6, base_model="none", training_steps=0)
+    began, go_on = Event(), Event()
+    whole = synthesizer.fit_releases
+
+    def held(*given):
+        first = not began.is_set()
+        began.set()
+        assert not first or go_on.wait(60)
+        return whole(*given)
+
+    monkeypatch.setattr(synthesizer, "fit_releases", held)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(model.fit, table(), schema=SCHEMA)
+        assert began.wait(60)
+        try:
+            with pytest.raises(InputError, match=r"^this DPWGANGP is being fitted by another thread\. Wait"):
+                model.fit(table(), schema=SCHEMA)
+            copied = copy.deepcopy(model)
+        finally:
+            go_on.set()
+        once = len(first.result().ledger_.entries)
+    assert once == len({entry.name for entry in model.ledger_.entries}) > 0
+    assert len(model.ledger_.stages) == 1 and model.guarantee().epsilon <= 1.0
+    with pytest.raises(DataError):
+        model.fit(table().drop(columns="age"), schema=SCHEMA)
+    assert len(model.fit(table(), schema=SCHEMA).ledger_.entries) == 2 * once
+    copied.fit(table(), schema=SCHEMA)
 
 
 def untrained(records, plan, rng, training, state):
