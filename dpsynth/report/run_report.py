@@ -58,8 +58,6 @@ _TABLE = (
     "outcome_noise",
 )
 _SETTINGS = ("outcome", "level", "counted", "unconfirmed")
-#: facts that name the columns which may hold values of records
-UNDECIDED = ("unreviewed", "unconfirmed")
 _CONFIG: dict[str, tuple[str, ...]] = {
     "split": ("method", "test_fraction"),
     "sample": ("n",),
@@ -217,7 +215,10 @@ class RunReport:
     def undecided(self) -> tuple[str, ...]:
         """Parts that may repeat values of records, by schema or ledger (`Guarantee.may_share`)."""
         of_schema = () if self.guarantee is None else self.guarantee.of_schema
-        return (*of_schema, *filter(None, (str(self.fact(name) or "") for name in UNDECIDED)))
+        return (
+            *of_schema,
+            *filter(None, (str(self.fact(name) or "") for name in ("unreviewed", "unconfirmed"))),
+        )
 
     @cached_property
     def guarantee(self) -> Guarantee | None:

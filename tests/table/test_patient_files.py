@@ -246,6 +246,7 @@ def test_wrong_files_are_refused(files, message):
         *("a?.csv", "*.csv", "a.csv ", "a.csv.", "nul .csv", "COM¹.csv", "lpt3  .x.csv"),
         *("CONIN$.csv", "conout$.csv", "CLOCK$.csv", "a" * 227 + ".csv", "é" * 120 + ".csv"),
     ],
+    ids=lambda name: name[:16],
 )
 def test_a_name_that_leads_elsewhere_on_any_platform_is_refused(name):
     """Catches a schema whose file lies in another folder, on another drive or nowhere, here or on Windows."""

@@ -53,7 +53,7 @@ def fit(
     *,
     csv_format: CsvFormat,
 ) -> None:
-    """Fit a model to a private table. It may be shared under the guarantee, if the schema is confirmed.
+    """Fit a model to a table. The model may be shared if a guarantee holds and the schema is confirmed.
 
     A folder of Parquet files is a table in parts. It is never in memory as a whole. If patients have several
     rows, each file must hold all rows of its patients.

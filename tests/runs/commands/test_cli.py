@@ -351,7 +351,7 @@ def test_schema_check_says_what_stands_in_the_way_of_a_run(
     Path("draft.yaml").write_text("\n".join(kept) + "\n")
     assert main(["schema", "check", "draft.yaml", "--data", "good.csv"]) == 0
     said = capsys.readouterr().out
-    assert "refuses" not in said and "lists of categories that nobody confirmed: " in said
+    assert "refuses" not in said and "lists of categories or codes that nobody confirmed: " in said
     assert "limits equal the smallest and largest value of age, crea: limits must not come from" in said
     assert main(["schema", "check", "good.yaml", "--data", "good.csv", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
