@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from dpsynth.cluster import each
 from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.releases.records import Records, Rowwise, Summing, added
+from dpsynth.table.identity import warn_of_near_identities
 from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
-from dpsynth.table.patients import TableSchema
+from dpsynth.table.patients import PatientSchema, TableSchema
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -84,7 +85,10 @@ class PartitionedRecords(Records):
             self._reader = replace(self._reader, seed=seed)
         work = partial(_check_part, reader=self._reader, key=secrets.token_hex(8))
         checked = list(each(self._client, work, self._parts))
-        _refuse_shared([found for _, units in checked for found in units])
+        units = [found for _, units in checked for found in units]
+        _refuse_shared(units)
+        if isinstance(self.schema, PatientSchema) and units:
+            warn_of_near_identities(self.schema.unit, np.concatenate([near for _, (_, near) in units]))
         self._number = sum(number for number, _ in checked)
         return self._number
 
@@ -118,7 +122,7 @@ class PartitionedRecords(Records):
 
 #: Bytes of numbers of all records that this process holds. More are in a file.
 IN_MEMORY = 1 << 28
-#: A file, and hashes of the identifiers of its patients.
+#: A file, and hashes of the identifiers of its patients, see `units_in`.
 Units = tuple[Path, NDArray[np.uint64]]
 
 
@@ -132,8 +136,8 @@ def _refuse_shared(units: list[Units]) -> None:
     if not units:
         return
     units = sorted(units, key=lambda found: found[0])
-    hashes = np.concatenate([own for _, own in units])
-    file = np.repeat(np.arange(len(units)), [len(own) for _, own in units])
+    hashes = np.concatenate([own for _, (own, _) in units])
+    file = np.repeat(np.arange(len(units)), [len(own) for _, (own, _) in units])
     order = np.argsort(hashes, kind="stable")
     twice = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
     if len(twice):

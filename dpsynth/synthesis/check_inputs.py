@@ -28,7 +28,7 @@ from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.histories import ids_of
 from dpsynth.table.identifiers import warn_of_repeated_persons
-from dpsynth.table.identity import warn_of_near_identities
+from dpsynth.table.identity import near, warn_of_near_identities
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.parquet import Reader
 from dpsynth.table.patients import PatientSchema, TableSchema
@@ -87,7 +87,7 @@ def records_of(
         records: Records = FrameRecords(own)
         rows = len(own)
         if isinstance(schema, PatientSchema):
-            warn_of_near_identities(schema.unit, ids_of(frame, schema))
+            warn_of_near_identities(schema.unit, near(pd.unique(ids_of(frame, schema))))
     elif not isinstance(frame, PartitionedRecords):
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"

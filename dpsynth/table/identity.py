@@ -4,13 +4,18 @@ This is the one definition of a patient's identity. Every reader uses it: a fram
 a table in parts, a split. The text of a cell depends on that cell alone, so no patient's spelling moves
 another. Two spellings of one identifier are one patient with one history.
 
-- Alike are whole numbers of any type and as text (``7``, ``7.0``, ``Decimal("7.00")``). So are text and its
-  UTF-8 bytes, and a day as a date and at midnight.
+- Alike are whole numbers of any type and as text (``7``, ``7.0``, ``+7``, ``7.``, ``Decimal("7.00")``). So
+  are text and its UTF-8 bytes, and a day as a date and at midnight.
 - Alike is text that differs in blanks around it, or in the kind or number of blanks inside it. So is text
-  that differs in signs that are not seen (zero width, soft hyphen, NUL) or in its Unicode form (NFKC).
+  that differs in signs that are not seen (zero width, soft hyphen, NUL, variation selectors), in the kind of
+  its hyphens, or in its Unicode form (NFKC).
 - Different are ``A1`` and ``a1``, ``007`` and ``7``, ``True`` and ``1``, ``1.1`` and ``1.10``.
 - Refused are numbers that were rounded, which several patients may share. Removing one of these patients
-  would change a record in place of removing it, and move a release by up to twice its sensitivity.
+  would change a record in place of removing it, and move a release by up to twice its sensitivity. Text is
+  such a number if it has an exponent and a sign before it or a decimal mark: ``1E+11``, ``1e+05``,
+  ``1,23457E11``. ``1E5`` and ``12E5`` are not, since programs that hand out identifiers write such codes, and
+  those that round write the sign (spreadsheets, R, Python, C) or decimals. Where SAS or MySQL round to
+  ``1E11``, the column's other numbers have decimals.
 """
 
 from __future__ import annotations
@@ -27,21 +32,31 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import OwnerWarning, of_records
-from dpsynth.table.cells import ABSENT
+from dpsynth.table.cells import ABSENT, BYTES, told_apart
 
 Words = NDArray[np.object_]
-Codes = NDArray[np.integer[Any]]
-_WHOLE = re.compile(r"(?:-(?=0\.))?(-?\d+)\.0+")
-_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?")
-#: What spreadsheets make of long numbers.
-_SCIENTIFIC = re.compile(r"[+-]?\d\.\d+[eE]\+?\d+")
+_WHOLE = re.compile(r"(?:\+(?=\d)|-(?=0+(?:\.|\Z)))?(-?\d+)(?:\.0*)?")
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00(?::00(?:\.0+)?)?")
+#: What programs make of long numbers.
+_SCIENTIFIC = re.compile(
+    r"[+-]?(?:(?:\d+[.,·]\d*|[.,·]\d+) ?(?:[eEdD] ?[+-]?|[×x*] ?10\^?)|\d+ ?[eEdD] ?[+-])\d+"
+)
+#: What spreadsheets show of cells that are too narrow, or that hold an error.
+_NOT_SHOWN = re.compile(r"#+|#(?:DIV/0|NAME|NULL|NUM|REF|VALUE)[!?]")
 _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
-#: Kinds of cells of which two are the same value where their text is, as `pandas` calls them.
-_UNIFORM = ("string", "integer", "bytes", "decimal")
+_POWER = re.compile(r"(\d{1,15})e(\d{1,2})")
+_ZEROS = re.compile(r"(\d+),0+")
 #: Control signs, and signs that only change how others are shown.
 _UNSEEN = ("Cc", "Cf")
-#: What stands for bytes that are no text.
-_UNKNOWN = "\ufffd"
+#: Others without a width: Default_Ignorable_Code_Point of Unicode 16 (DerivedCoreProperties.txt).
+_IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+#: Hyphens, dashes and the minus are one sign, which word processors exchange. U+2800 looks like a blank.
+_SHAPES = str.maketrans({**dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"), "\u2800": " "})
+#: What stands for bytes that are no text: several patients may share it.
+_LOST = re.compile("[\ufffd\ud800-\udfff]")
 
 
 def identities(values: pd.Series, missing_words: Iterable[str] = ()) -> Words:
@@ -62,29 +77,29 @@ def identities(values: pd.Series, missing_words: Iterable[str] = ()) -> Words:
     ------
     DataError
         If a number was rounded, so that several patients may share it. Floats that are not whole are, float64
-        from 2**53 on and float32 from 2**24 on, and text such as ``1.23457E+15``. If bytes are not UTF-8. The
-        message names the column and the first such row.
+        from 2**53 on and float32 from 2**24 on, and text such as ``1E+15``. If bytes or text are not UTF-8.
+        The message names the column and the first such row.
 
     Examples
     --------
     >>> identities(pd.Series([7, 7.0, "7", " 7\\u200b", b"7", "A\\u00a0 1", "a 1", None, "NA"])).tolist()
     ['7', '7', '7', '7', '7', 'A 1', 'a 1', '', '']
     """
-    codes, distinct = _distinct(values)
+    if isinstance(values.dtype, pd.SparseDtype):
+        values = values.sparse.to_dense()
+    codes, distinct = told_apart(values)
     words, bits = [*map(_word, distinct)], _bits(values.dtype)
     for code, (cell, word) in enumerate(zip(distinct, words, strict=True)):
         if (fault := _fault(cell, word, bits)) is not None:
             row = int((codes == code).argmax()) + 1
             shown = repr(cell.item() if isinstance(cell, np.generic) else cell)
-            raise of_records(
-                f"row {row}: {values.name!r} holds {shown:.50}, {fault}. Read the column as text"
-            )
+            raise of_records(f"row {row}: {values.name!r} holds {shown:.50}, {fault}")
     return _present(words, missing_words)[codes]
 
 
 def spellings(values: pd.Series) -> Words:
     """As `identities`, of a column that may be no identifier: nothing is refused."""
-    codes, distinct = _distinct(values)
+    codes, distinct = told_apart(values)
     return _present(map(_word, distinct))[codes]
 
 
@@ -94,33 +109,36 @@ def _present(words: Iterable[str], missing_words: Iterable[str] = ()) -> Words:
     return np.array([*("" if word in absent else word for word in words), ""], dtype=object)
 
 
-def warn_of_near_identities(name: str, ids: Words) -> None:
-    """Warn of patients whose `identities` differ only in capital letters or leading zeros."""
-    distinct = pd.unique(ids)
-    near = pd.Series([_LEADING_ZEROS.sub("", word.casefold()) for word in distinct], dtype=object)
-    count = int(near.duplicated(keep=False).sum())
+def near(words: Iterable[str]) -> list[str]:
+    """Texts of `identities`, alike where a person may take two of them for one.
+
+    Examples
+    --------
+    >>> near(["a1", "A1", "007", "7", "1E5", "100000", "7,0"])
+    ['a1', 'a1', '7', '7', '100000', '100000', '7']
+    """
+    return [_near(word.casefold()) for word in words]
+
+
+def _near(word: str) -> str:
+    if power := _POWER.fullmatch(word):
+        word = power[1] + "0" * int(power[2])
+    elif whole := _ZEROS.fullmatch(word):
+        word = whole[1]
+    return _LEADING_ZEROS.sub("", word)
+
+
+def warn_of_near_identities(name: str, alike: Iterable[Any]) -> None:
+    """Warn of patients whose `identities` are `near` to each other. ``alike``: of each, or a hash of it."""
+    count = int(pd.Series(alike).duplicated(keep=False).sum())
     if count:
         warnings.warn(
-            f"{name}: {count:,} identifiers differ from another one only in capital letters or "
-            "leading zeros (confidential). Each counts as a patient. If two of them are one patient, write "
-            "them alike: the guarantee covers each identifier by itself",
+            f"{name}: {count:,} identifiers differ from another one only in capital letters, leading zeros "
+            "or the way a number is written (confidential). Each counts as a patient. If two of them are one "
+            "patient, write them alike: the guarantee covers each identifier by itself",
             OwnerWarning,
             stacklevel=3,
         )
-
-
-def _distinct(values: pd.Series) -> tuple[Codes, Iterable[Any]]:
-    """Number of each cell among the distinct ones, -1 if it is missing, and these."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        used = values.cat.remove_unused_categories()
-        return used.cat.codes.to_numpy(), used.cat.categories
-    if values.dtype != object or pd.api.types.infer_dtype(values) in _UNIFORM:
-        codes, distinct = pd.factorize(values)
-        return codes, distinct
-    # Cells of several types each by itself: for pandas, True and 1 and 1.0 are one value, the first of them.
-    codes, there = np.full(len(values), -1), values.notna().to_numpy()
-    codes[there] = np.arange(there.sum())
-    return codes, values[there]
 
 
 def _bits(dtype: Any) -> int:
@@ -135,21 +153,29 @@ def _mantissa(kind: Any) -> int:
 
 
 def _fault(cell: Any, word: str, bits: int) -> str | None:
-    """Why a cell, whose text is ``word``, identifies nobody."""
-    if isinstance(cell, bytes) and _UNKNOWN in word:
-        return "bytes that are not UTF-8"
-    rounded = _SCIENTIFIC.fullmatch(word) is not None
+    """Why a cell, whose text is ``word``, identifies nobody, and what to do."""
+    if not word.isascii() and _LOST.search(word):
+        what = "bytes that are" if isinstance(cell, BYTES) else "text that is"
+        return f"{what} not UTF-8, so that signs are lost. Read the file with its encoding"
     if isinstance(cell, float | np.floating):
         rounded = cell % 1 != 0 or abs(float(cell)) >= 2.0 ** min(bits, _mantissa(type(cell)))
-    return "a rounded number, which several patients may share" if rounded else None
+        return f"{_SHARED}. Read the column as text" if rounded else None
+    if _SCIENTIFIC.fullmatch(word):
+        return f"{_SHARED}. Export the column as text. If this is a code, put a letter in front of each one"
+    if _NOT_SHOWN.fullmatch(word):
+        return "which a spreadsheet shows in place of a value. Export the column as text"
+    return None
+
+
+_SHARED = "a rounded number, which several patients may share"
 
 
 def _word(cell: Any) -> str:
     """An identifier as text."""
     if isinstance(cell, float | np.floating) and cell % 1 == 0:
         cell = int(cell)  # NumPy 2 writes float32 from a million on as 1.000001e+06
-    elif isinstance(cell, bytes):
-        cell = cell.decode(errors="replace")
+    elif isinstance(cell, BYTES):
+        cell = bytes(cell).decode(errors="replace")
     elif isinstance(cell, np.datetime64):
         cell = pd.Timestamp(cell)
     return _plain(f"{cell:f}" if isinstance(cell, Decimal) else str(cell))
@@ -159,7 +185,7 @@ def _plain(text: str) -> str:
     """Text in its plain form."""
     if not (text.isascii() and text.isprintable()):
         seen = (sign for sign in text if sign.isspace() or unicodedata.category(sign) not in _UNSEEN)
-        text = unicodedata.normalize("NFKC", "".join(seen))
+        text = unicodedata.normalize("NFKC", _IGNORED.sub("", "".join(seen))).translate(_SHAPES)
     text = " ".join(text.split())
     plain = _WHOLE.fullmatch(text) or _MIDNIGHT.fullmatch(text)
     return plain[1] if plain else text

@@ -24,6 +24,7 @@ from dpsynth.errors import DataError
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.histories import Histories, ids_of
 from dpsynth.table.identifiers import is_person
+from dpsynth.table.identity import near
 from dpsynth.table.io import reading, with_text
 from dpsynth.table.patients import PatientSchema, TableSchema
 
@@ -158,13 +159,18 @@ def read_part(part: Part, reader: Reader) -> Iterator[pd.DataFrame]:
 def units_in(part: Part, reader: Reader, key: str) -> list[tuple[Path, NDArray[np.uint64]]]:
     """The files of a part, and hashes of the different identifiers of patients in each. Rows have none.
 
+    The hashes have shape (2, patients): of the identifiers, ascending, and of what they are `near` to.
     ``key``: of the hashes, 16 characters.
     """
     schema = reader.schema
     if not isinstance(schema, PatientSchema):
         return []
-    rows = ((group.file, next(_batches(group, reader))) for group in part)
-    return [(file, np.unique(hash_array(ids_of(frame, schema), hash_key=key))) for file, frame in rows]
+    found = []
+    for group in part:
+        ids = pd.unique(ids_of(next(_batches(group, reader)), schema))
+        hashes = [hash_array(np.array(words, object), hash_key=key) for words in (ids, near(ids))]
+        found.append((group.file, np.array(hashes)[:, np.argsort(hashes[0])]))
+    return found
 
 
 def _files(path: Path) -> tuple[Path, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.checks import few, file_name
 from dpsynth.errors import DataError, OwnerWarning, SchemaError, of_records
 from dpsynth.files.yaml_text import one_sentence
-from dpsynth.table.cells import ABSENT, number, unescape
+from dpsynth.table.cells import ABSENT, distinct_cells, number, unescape
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.identity import identities
@@ -385,8 +385,7 @@ class PatientFolder:
         file: PatientFile,
     ) -> list[_Part]:
         times = self._checked(cells, source, file)
-        codes, distinct = pd.factorize(cells[file.item])
-        names = np.array([*map(unescape, texts(pd.Series(distinct))), ""], dtype=object)[codes]
+        names = texts(cells[file.item], unescape)
         # an item without a value is as good as none
         parts, table = [], self.table.model_copy(update={"columns": self.joined})
         for name in file.columns:
@@ -408,8 +407,7 @@ class PatientFolder:
         return parts
 
     def _turns(self, ids: NDArray[np.object_], frame: pd.DataFrame) -> NDArray[np.int64]:
-        times = pd.factorize(frame[self.order])[0]
-        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": times})
+        keys = pd.DataFrame({"patient": pd.factorize(ids)[0], "time": places(frame[self.order])})
         return np.asarray(keys.groupby(["patient", "time"]).cumcount(), dtype=np.int64)
 
     def _joined(self, parts: Sequence[_Part]) -> pd.DataFrame:
@@ -455,15 +453,15 @@ def _found(path: Path) -> Path:
 
 def ordered(values: pd.Series) -> pd.Series:
     """Values that order rows: words that write a number become that number, cell by cell."""
-    codes, distinct = pd.factorize(values)
     # One type for all cells would read a large number otherwise beside a decimal one.
-    return pd.Series(_keys(distinct)[codes], index=values.index, dtype="object")
+    codes, keys = _keys(values)
+    return pd.Series(np.array([*keys, None], dtype=object)[codes], index=values.index, dtype="object")
 
 
-def _keys(distinct: Iterable[Any]) -> NDArray[np.object_]:
-    """The value that each cell counts as, and None for the code of a missing one."""
-    keys = [_number(word) if isinstance(word, str) else word for word in distinct]
-    return np.array([*keys, None], dtype=object)
+def _keys(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
+    """Place of each row's cell among the distinct ones, -1 if it is missing, and what these count as."""
+    codes, distinct = distinct_cells(values)
+    return codes, [_number(word) if isinstance(word, str) else word for word in distinct]
 
 
 def _number(word: str) -> int | float | str:
@@ -475,14 +473,16 @@ def _number(word: str) -> int | float | str:
 
 def places(values: pd.Series) -> NDArray[np.int64]:
     """Place of each value among the sorted distinct ones, as `ordered` reads them. Numbers precede words."""
-    codes, distinct = pd.factorize(values)
+    codes, keys = _keys(values)
     try:
-        return np.asarray(pd.factorize(_keys(distinct), sort=True)[0][codes], dtype=np.int64)
+        known = sorted({*keys}, key=lambda key: (isinstance(key, str), key))
     except TypeError:
         raise DataError(
             f"the values of {values.name!r} order rows, but cannot be compared with each other. Give "
             "numbers, words or dates, not several of these"
         ) from None
+    place = dict(zip(known, range(len(known)), strict=True))
+    return np.array([*map(place.__getitem__, keys), -1], dtype=np.int64)[codes]
 
 
 def without_value(values: pd.Series, missing_words: Iterable[str]) -> NDArray[np.bool_]:
@@ -491,11 +491,11 @@ def without_value(values: pd.Series, missing_words: Iterable[str]) -> NDArray[np
     return pd.Series(texts(values)).isin(["", *words]).to_numpy()
 
 
-def texts(values: pd.Series) -> NDArray[np.object_]:
+def texts(values: pd.Series, read: Callable[[str], str] = str) -> NDArray[np.object_]:
     """Words of cells, alike in CSV and Parquet files: 7.0 of a column with decimals is 7."""
-    codes, distinct = pd.factorize(values)
+    codes, distinct = distinct_cells(values)
     whole = (int(word) if isinstance(word, float | Decimal) and word % 1 == 0 else word for word in distinct)
-    return np.array([*(str(word).strip() for word in whole), ""], dtype=object)[codes]
+    return np.array([*(read(str(word).strip()) for word in whole), ""], dtype=object)[codes]
 
 
 def _refuse_twice(path: Path, ids: NDArray[np.object_]) -> None:

@@ -148,6 +148,7 @@ def test_patients_without_a_row_that_is_used(tmp_path, client):
     assert counts(records, [])[0] == 13
 
 
+@pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")  # of whoever would count twice
 @pytest.mark.parametrize("kind", [int, str, float, Decimal, lambda number: f" {number} "])
 def test_a_patient_in_two_files_is_refused(kind, tmp_path, client):
     """Catches a patient who counts twice in every release, also under another type of identifier."""

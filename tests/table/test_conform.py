@@ -104,7 +104,18 @@ CELLS = (
         "?",
     ),
     *(np.int64(1), np.float32(1), np.bool_(True), np.str_("1"), Decimal(1), Decimal("1.0"), Decimal("2.50")),
-    *("=1", "'=1", "1_0", float("inf"), [1], pd.Timestamp("2020-01-01"), pd.Timedelta(1)),
+    *(
+        "=1",
+        "'=1",
+        "1_0",
+        "a\0",
+        "a\0b",
+        bytearray(b"a"),
+        float("inf"),
+        [1],
+        pd.Timestamp("2020-01-01"),
+        pd.Timedelta(1),
+    ),
 )
 CATEGORIES = (
     *(("1", "true"), ("true", "1"), ("1", "1.0", "a"), ("0", "1"), ("yes", "no"), ("=1", "a", "True")),
@@ -137,6 +148,7 @@ def conformed(schema: Schema, cells, dtype) -> list | None:
 @example({"kind": "categorical", "categories": ("1", "true")}, [True, 1, 1.0, "1"], False, set(), object)
 @example({"kind": "categorical", "categories": ("true", "a")}, [True, 1, "1"], True, {"1"}, object)
 @example({"kind": "categorical", "categories": ("1", "true")}, [np.float32(1)], False, {"1.0"}, None)
+@example({"kind": "categorical", "categories": ("a", "b")}, ["a", "a\0"], False, set(), object)
 @example(DATES, ["9999-12-31", "2011-02-03 10:11:12.123456789", pd.Timestamp(1)], False, set(), object)
 def test_a_record_is_read_alike_in_whatever_company(column, cells, missing, words, dtype):
     """Catches one record that changes how others are read: a True that makes every 1 a "true".

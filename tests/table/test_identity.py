@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import unicodedata
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask_workers import threads
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsynth.attacks.synthetic.shadow import _Round
@@ -25,7 +26,7 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.synthesis.check_inputs import records_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.identifiers import repeated_persons
-from dpsynth.table.identity import identities
+from dpsynth.table.identity import identities, spellings
 from dpsynth.table.parquet import ParquetTable, Reader, units_in
 from dpsynth.table.patient_files import PatientFile
 from dpsynth.table.patient_inference import infer_patient_schema
@@ -35,11 +36,11 @@ from dpsynth.table.schema import Column
 SCHEMA = PatientSchema(
     unit="id",
     order="day",
-    most=12,
+    most=20,
     columns=(
-        Column(name="day", kind="integer", lower=0, upper=99),
+        Column(name="day", kind="integer", lower=0, upper=199),
         Column(name="sex", kind="binary", categories=("F", "M")),
-        Column(name="row", kind="integer", lower=0, upper=99),
+        Column(name="row", kind="integer", lower=0, upper=199),
     ),
     per_patient=("sex",),
     missing_words=("?",),
@@ -47,25 +48,32 @@ SCHEMA = PatientSchema(
 
 #: Cells that are one patient each. A file of text holds the words, a Parquet file any column of one type.
 WORDS = [
-    ["A1", " A1", "A1 ", "A1\u00a0", "\u200bA1", "A\u200d1", "\ufeffA1", "\uff21\uff11", "A\u00ad1"],
-    ["A 1", "A  1", "A\u00a01", "A\t1", "A\u20031", "A\n1"],
+    [
+        *("A1", " A1", "A1 ", "A1\u00a0", "\u200bA1", "A\u200d1", "\ufeffA1", "\uff21\uff11", "A\u00ad1"),
+        *("A1\ufe0f", "A\u034f1", "A1\u3164", "\uffa0A1", "A1\u180f", "A\U000e01001", "A1\u17b4", "A1\u2800"),
+    ],
+    ["A 1", "A  1", "A\u00a01", "A\t1", "A\u20031", "A\n1", "A\u28001"],
+    ["A-1", "A\u20101", "A\u20111", "A\u20131", "A\u20141", "A\u22121", "A\uff0d1"],
     ["A2"],
     ["a1"],
     ["\u00c9", "E\u0301"],
-    ["7", "7.0", " 7.00 ", "\uff17"],
-    ["07"],
+    ["7", "7.0", " 7.00 ", "\uff17", "7.", "+7", "+7.0"],
+    ["07", "+07"],
+    ["0", "-0", "+0", "0.", "-0.0"],
     ["7.5"],
     ["7.50"],
-    ["-7", "-7.0"],
+    ["-7", "-7.0", "\u22127"],
     ["1E5"],
+    ["12E5"],
+    ["E+5"],
     ["9007199254740993"],
     ["9007199254740992"],
-    ["2020-01-02", "2020-01-02 00:00:00", "2020-01-02T00:00:00.000"],
+    ["2020-01-02", "2020-01-02 00:00", "2020-01-02 00:00:00", "2020-01-02T00:00:00.000"],
     ["2020-01-02 00:00:01"],
     ["3"],  # a code for no value elsewhere
 ]
 MIXED = [
-    ["A1", b"A1", " A1", b"A1 ", np.str_("A1"), b"A1\0"],
+    ["A1", b"A1", " A1", b"A1 ", np.str_("A1"), b"A1\0", bytearray(b"A1"), memoryview(b"A1"), "A\0001"],
     [7, "7", 7.0, "7.0", Decimal("7.00"), Decimal("7E0"), np.int8(7), np.float32(7), np.float64(7), b"7"],
     [70, Decimal("7E1")],
     [0, -0.0, 0.0, "0"],
@@ -86,6 +94,9 @@ MIXED = [
     [UUID(int=5), str(UUID(int=5))],
     [(1, 2), "(1, 2)"],
 ]
+#: Of one type each, for which pandas has rules of its own: it compares text up to a NUL.
+NUL = [["A\0001", "A1", "\0A1"], ["A\0002"], ["A", "A\0"]]
+PLACES = [[Decimal("1.1"), Decimal("1.1")], [Decimal("1.10")], [Decimal("2.0"), Decimal(2)]]
 WHOLE = [[7, 7], [8], [2**24 - 1], [0, 0]]
 
 
@@ -134,6 +145,12 @@ IDS = {
     "arrow text": Ids.of(WORDS, "string[pyarrow]"),
     "bytes": Ids.of([[word.encode() for word in group] for group in WORDS]),
     "mixed": Ids.of(MIXED, in_parquet=False),
+    "NUL": Ids.of(NUL),
+    "NUL, str": Ids.of(NUL, "str"),
+    "NUL, string": Ids.of(NUL, "string[python]"),
+    "decimal places": Ids.of(PLACES, in_parquet=False),
+    "sparse": Ids.of(WHOLE, "Sparse[int64]", in_parquet=False),
+    "sparse floats": Ids.of(WHOLE, "Sparse[float64]", in_parquet=False),
     "int64": Ids.of([*WHOLE, [2**53 + 1], [2**53]], "int64"),
     "uint64": Ids.of([[2**64 - 1, 2**64 - 1], [2**64 - 2]], "uint64"),
     "nullable": Ids.of(WHOLE, "Int64"),
@@ -169,8 +186,8 @@ def as_text(values: pd.Series) -> list:
 
 
 def _as_text(cell: object) -> str:
-    if isinstance(cell, bytes):
-        return cell.decode().replace("\0", "")
+    if isinstance(cell, bytes | bytearray | memoryview | str):
+        return str(cell if isinstance(cell, str) else bytes(cell).decode()).replace("\0", "")
     # NumPy 2 writes 2^24 - 1 in float32 as a rounded number
     own = float(cell) if isinstance(cell, np.float32) else cell
     return f"{cell:f}" if isinstance(cell, Decimal) else str(own)
@@ -218,7 +235,7 @@ def in_parts(ids: Ids, folder: Path) -> set:
         frame.iloc[[k]].to_parquet(folder / f"{k:03}.parquet", index=False)
     reader = Reader(SCHEMA)
     parts = ParquetTable(folder).whole_files
-    found = [hashes for part in parts for _, hashes in units_in(part, reader, "0123456789abcdef")]
+    found = [hashes[0] for part in parts for _, hashes in units_in(part, reader, "0123456789abcdef")]
     return grouped([tuple(own.tolist()) for own in found])
 
 
@@ -283,7 +300,18 @@ def drafted(ids: Ids, folder: Path) -> None:
     infer_patient_schema(twice, unit="id", order="day")
 
 
-MISSING, ROUNDED, NO_TEXT = "is missing", "rounded", "not UTF-8"
+MISSING, ROUNDED, NO_TEXT, NOT_SHOWN = "is missing", "rounded", "not UTF-8", "which a spreadsheet shows"
+#: As spreadsheets of several countries, R, Python, Java and Fortran write numbers.
+SCIENTIFIC = ["1.23457E+15", "1E+11", "1,23457E+11", "-1E+11", "1e+05", "1e+16", "1.0E11", "1.23457 E+11"]
+SCIENTIFIC += [
+    "1.23457D+11",
+    "1\u00b723457E+11",
+    "\uff11E+11",
+    "1.23457\u00d710^11",
+    "1E\u22123",
+    "1.E+11",
+    ",5E+9",
+]
 REFUSED = [
     (MISSING, [None, 1.0]),
     (MISSING, [" ", "A"]),
@@ -291,8 +319,11 @@ REFUSED = [
     (MISSING, ["NA", "A"]),
     (MISSING, ["nan", "A"]),
     (MISSING, ["\u00a0? ", "A"]),
-    (ROUNDED, ["1.23457E+15", "A"]),
     (ROUNDED, [b"1.23457E+15", b"A"]),
+    *((ROUNDED, [text, "A"]) for text in SCIENTIFIC),
+    (NOT_SHOWN, ["#######", "A"]),
+    (NOT_SHOWN, ["#VALUE!", "A"]),
+    (NO_TEXT, ["M\ufffdller", "A"]),
     # which files of text do not have
     (ROUNDED, [2.0**53, 1.0]),
     (ROUNDED, [-(2.0**53), 1.0]),
@@ -303,7 +334,7 @@ REFUSED = [
     (ROUNDED, pd.Categorical([2.0**53, 1.0])),
     (NO_TEXT, [b"\xe6", b"A"]),
 ]
-OF_TEXT = 8
+OF_TEXT = next(k for k, (_, cells) in enumerate(REFUSED) if not isinstance(cells[0], str | bytes | None))
 
 
 @pytest.mark.parametrize(
@@ -326,26 +357,70 @@ def test_a_row_of_nobody_or_of_several_patients_is_refused(reader, said, cells, 
         {**READERS, "draft": drafted}[reader](Ids(pd.Series(cells), [0, 1]), tmp_path)
 
 
-CELLS = st.one_of(
+KINDS = [
     st.text(max_size=5),
+    st.text("\0A1\u2212.,E+-\ufffd\ud800", max_size=4),
     st.sampled_from([cell for group in (*WORDS, *MIXED) for cell in group]),
     st.integers(-(2**70), 2**70),
     st.integers(-(2**53) + 1, 2**53 - 1).map(float),
     st.integers(-(2**24) + 1, 2**24 - 1).map(np.float32),
     st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9),
+    st.sampled_from(["1.1", "1.10", "2", "2.0", "-0", "0.00"]).map(Decimal),
+    st.sampled_from(["2020-01-02T00:00Z", "2020-01-02T01:00+01:00", "2020-01-02"]).map(pd.Timestamp),
     st.booleans(),
     st.dates(),
     st.none(),
-)
+]
 
 
-@given(st.lists(CELLS, max_size=8))
+def test_text_that_no_file_can_hold_is_refused():
+    """Catches a crash in a hash, where others are read, by a text that a reader has left undecoded."""
+    with pytest.raises(DataError, match=r"row 2: 'id' holds .* not UTF-8"):
+        identities(objects(["A", "A\udce4"]))
+
+
+def accepted(cells: list) -> list[str] | None:
+    """The identifiers, or None if one is refused."""
+    try:
+        return identities(objects(cells)).tolist()
+    except DataError:
+        return None
+
+
+@given(st.one_of(*(st.lists(kind, max_size=8) for kind in (st.one_of(*KINDS), *KINDS))))
+@example([True, 1])
+@example(["A\0001", "A\0002"])
+@example([Decimal("1.1"), Decimal("1.10")])
+@example([pd.Timestamp("2020-01-02T00:00Z"), pd.Timestamp("2020-01-02T01:00+01:00")])
 @settings(deadline=None)
 def test_who_a_row_is_about_depends_on_its_own_cell_alone(cells):
-    """Catches an identifier that another row changes: pandas takes True for the 1 of an earlier row."""
-    whole = identities(objects(cells)).tolist()
-    assert whole == [identities(objects([cell]))[0] for cell in cells]
-    assert whole == identities(pd.Series(whole, dtype=object)).tolist()
+    """Catches an identifier that another row changes: pandas takes True for the 1 of an earlier row, and in a
+    column of one type it stops at a NUL and takes 1.10 for 1.1.
+    """
+    alone = [accepted([cell]) for cell in cells]
+    whole = accepted(cells)
+    assert whole == (None if None in alone else [word for (word,) in alone])
+    if whole is not None:
+        assert whole == identities(objects(whole)).tolist()
+
+
+def test_a_plain_form_has_no_other():
+    """Catches a sign of Unicode by which an identifier is another one when it is read again, such as from a
+    synthetic table, or that no reader sees.
+    """
+    every = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000 and code != 0xFFFD]
+    inert = {"Lo", "Cn", "Co"}
+    found = [
+        s for s in every if unicodedata.category(s) not in inert or unicodedata.normalize("NFKC", s) != s
+    ]
+    cells = [form.format(s) for s in found for form in ("A{}1", "{}7", "7{0}.{0}0", "-{0}0", "e{}\u0301")]
+    words = spellings(objects(cells))
+    again = spellings(objects(words.tolist()))
+    assert [(a, b) for a, b in zip(words, again, strict=True) if a != b] == []
+    blank = [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010)]
+    blank += [*range(0x2060, 0x2070), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFFA0, *range(0xFFF0, 0xFFF9)]
+    blank += [*range(0xE0100, 0xE01F0)]
+    assert [hex(c) for c in blank if spellings(objects([f"{chr(c)}A1{chr(c)}"]))[0] != "A1"] == []
 
 
 def test_random_rows_are_the_same_in_any_spelling():
@@ -372,15 +447,31 @@ def test_a_patient_in_two_files_is_refused_by_any_spelling(tmp_path):
                 records.check()
 
 
-def test_spellings_that_stay_apart_are_told_to_the_owner():
+NEAR = [["A1"], ["a1"], ["007"], ["7"], ["B2", "B2 "], ["70"], ["X0"], ["1E5"], ["100000"], ["5,0"], ["5"]]
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_spellings_that_stay_apart_are_told_to_the_owner(parts, tmp_path):
     """Catches a patient who is two patients by a capital letter or a lost zero, without a word."""
-    frame = Ids.of([["A1"], ["a1"], ["007"], ["7"], ["B2", "B2 "], ["70"], ["X0"]]).frame()
     given = (SCHEMA, FitOptions(epsilon=1.0, delta=1e-6))
-    with pytest.warns(OwnerWarning, match=r"^id: 4 identifiers differ from another .*\(confidential\)"):
-        records_of(frame, *given, accept_n_public=True)
+
+    def check(groups: list) -> None:
+        frame = Ids.of(groups).frame()
+        if not parts:
+            records_of(frame, *given, accept_n_public=True)
+            return
+        folder = tmp_path / str(len(groups))
+        folder.mkdir()
+        for k, (_, own) in enumerate(frame.groupby(frame["id"].str.strip())):
+            own.to_parquet(folder / f"{k:02}.parquet", index=False)
+        with threads() as client:
+            records_of(PartitionedRecords(ParquetTable(folder), SCHEMA, client), *given, accept_n_public=True)
+
+    with pytest.warns(OwnerWarning, match=r"^id: 8 identifiers differ from another .*\(confidential\)"):
+        check(NEAR)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        records_of(Ids.of([["A1", "A1 "], ["A2"], ["70"], ["7"]]).frame(), *given, accept_n_public=True)
+        warnings.simplefilter("error", OwnerWarning)
+        check([["A1", "A1 "], ["A2"], ["70"], ["7"]])
 
 
 def test_a_draft_counts_patients_as_a_fit_does():
