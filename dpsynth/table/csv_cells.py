@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -21,10 +22,13 @@ from dpsynth.table.csv_format import (
     SEPARATORS,
     CsvFile,
     CsvFormat,
+    from_old,
     guess_decimal,
     sep_name,
     with_points,
 )
+
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 def text_frame(
@@ -33,7 +37,7 @@ def text_frame(
     """Read a CSV file's cells as text, and how it is written, see :func:`dpsynth.table.io.read_cells`."""
     known = {column.name: column for column in columns or ()}
     file = CsvFile.of(source, given, known.keys())
-    names, rows = _csv_cells(file, known)
+    names, rows, old = _csv_cells(file, known)
     absent_words = frozenset(("",)) if columns is None else ABSENT
     texts = [[row[position].strip() for row in rows] for position in range(len(names))]
     if given.decimal is None:
@@ -49,7 +53,7 @@ def text_frame(
         kept = {c for c in column.categories if isinstance(c, str)} if column is not None else set()
         absent = absent_words - kept
         cells[name] = np.array([None if cell in absent else cell for cell in text], dtype=object)
-    if (said := file.format.guessed(given)) is not None:
+    if (said := file.format.guessed(given, old)) is not None:
         warnings.warn(f"{source}: read with {said}", OwnerWarning, stacklevel=4)
     return pd.DataFrame(cells, index=range(len(rows)), columns=names, dtype=object), file
 
@@ -81,11 +85,14 @@ def _of_numbers(column: Column | None) -> bool:
     return column.is_numeric or not isinstance(column.categories[0], str | bool)
 
 
-def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[list[str]]]:
+def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[list[str]], int | None]:
+    """The names, the rows and the number of the first line with a cell of cp1252, see `CsvFile.mixed`."""
     # The csv module rather than pandas, which takes a row that is too long as an index and fills up one that
     # is too short.
+    old: list[int] = []
     with file.opened() as text:
-        reader = csv.reader(_lines(text, file), delimiter=str(file.format.sep), strict=True)
+        reader = csv.reader(_lines(text, file, old), delimiter=str(file.format.sep), strict=True)
+        ended = 0  # the last line of the record before
         try:
             header = next(reader, [])
             if not header:
@@ -93,8 +100,11 @@ def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[l
             names = [name.strip() for name in header]
             _check_header(file, names, known)
             rows = []
+            ended = reader.line_num
             for row in reader:
                 if len(row) == len(names):
+                    if reader.line_num > ended + 1:
+                        _refuse_swallowed(file, row, names, ended + 1)
                     rows.append(row)
                 elif row:  # a blank line is no record
                     raise of_records(
@@ -102,12 +112,59 @@ def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[l
                         f". Put a cell that holds a {sep_name(file.format.sep)} in double quotes, or name "
                         "another separator with --sep"
                     )
+                ended = reader.line_num
         except csv.Error as problem:
             why = f"not CSV: {problem}"
             if "field limit" in str(problem):
                 why = f"a cell of more than {csv.field_size_limit():,} characters. Is a double quote absent?"
+            if reader.line_num > ended + 1:
+                why += f". The record begins in line {ended + 1}: is a double quote there not closed?"
             raise of_records(f"{file}, line {reader.line_num}: {why}") from None
-    return names, rows
+    return names, rows, old[0] if old else None
+
+
+def _refuse_swallowed(file: CsvFile, row: list[str], names: list[str], line: int) -> None:
+    """Refuse a record with a quote that opens in it and closes in another one, with the records between.
+
+    ``line``: the record's first. A cell may hold lines, such as a note. One looks like a record if it has as
+    many cells, each of the kind that the record's own cell is. Without a line between them, those where the
+    quote opens and closes must both look so.
+    """
+    for k, cell in enumerate(row):
+        lines = _LINE_BREAK.split(cell)
+        others = [text.split(file.format.sep) for text in lines]
+        others[0], others[-1] = row[:k] + others[0], others[-1] + row[k + 1 :]
+        own = [*row[:k], None, *row[k + 1 :]]
+        like = [
+            len(cells) == len(row)
+            and _begins_blank(cells[k]) <= _begins_blank(cell)
+            and all(map(_alike, cells, own))
+            for cells in others
+        ]
+        between = [i for i in range(1, len(lines) - 1) if lines[i].strip()]
+        last = [len(lines) - 1] if like[0] and not between else []
+        if len(lines) > 1 and len(row) > 1 and (found := [i for i in between + last if like[i]]):
+            raise of_records(
+                f"{file}, line {line}: a double quote opens in column {names[k]!r} and closes in line "
+                f"{line + len(lines) - 1}, but line {line + found[0]} looks like a record of its own. Take "
+                "the quote out, or write it twice in a quoted cell. Join the lines if they are one text"
+            )
+        line += len(lines) - 1
+
+
+def _alike(cell: str, own: str | None) -> bool:
+    """Whether two cells may be of one column, by their kind. None, and no value, are like any."""
+    return own is None or not ABSENT.isdisjoint((cell.strip(), own.strip())) or _kind(cell) == _kind(own)
+
+
+def _kind(cell: str) -> tuple[bool, bool, bool]:
+    """Whether a cell begins with a blank, as parts of a sentence do, holds digits, and blanks beside them."""
+    digits = any(map(str.isdigit, cell))
+    return _begins_blank(cell), digits, digits and " " in cell.strip()
+
+
+def _begins_blank(cell: str) -> bool:
+    return cell.startswith((" ", "\t", "\u00a0"))
 
 
 def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> None:
@@ -120,7 +177,8 @@ def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> No
         )
 
 
-def _lines(text: IO[str], file: CsvFile) -> Iterator[str]:
+def _lines(text: IO[str], file: CsvFile, old: list[int]) -> Iterator[str]:
+    """The lines of a file. ``old`` gets the numbers of those with a cell of cp1252."""
     for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
         if len(line) == LONGEST_LINE:
             raise of_records(
@@ -131,6 +189,14 @@ def _lines(text: IO[str], file: CsvFile) -> Iterator[str]:
                 f"{file}, line {number}: a NUL byte: the file is damaged or not UTF-8 text. Save it as "
                 "UTF-8, or say --encoding"
             )
+        if file.mixed and (read := from_old(line)) != line:
+            if read is None:
+                raise of_records(
+                    f"{file}, line {number}: a byte that is neither UTF-8 nor cp1252. Say --encoding, or "
+                    "save it as UTF-8 (spreadsheets call that CSV UTF-8)"
+                )
+            old.append(number)
+            line = read
         yield line
 
 

@@ -1,11 +1,13 @@
 """The format of a CSV file, given or guessed: separator, decimal sign and encoding.
 
-The separator is guessed from the header, the encoding from the bytes. A decimal comma is guessed if a column
-holds numbers such as ``1,5`` and none such as ``1.5``. If commas separate cells, no column may hold ``1.5``,
-and each comma of that column must be in such a number.
+The separator is guessed from the header, UTF-16 from the mark at the beginning. All else is UTF-8. Bytes that
+are not UTF-8 are cp1252, which spreadsheets wrote before, each run of them by itself: no cell decides how
+another is read.
 
-One record can change a guess, but not what is released. Read the other way, the cells that decided it do not
-fit the schema, and all others are read alike.
+A decimal comma is guessed if a column holds numbers such as ``1,5`` and none such as ``1.5``. If commas
+separate cells, no column may hold ``1.5``, and each comma of that column must be in such a number. One record
+can change this guess, but not what is released. Read the other way, the cells that decided it do not fit the
+schema, and all others are read alike.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.B
 LONGEST_LINE = 1 << 24
 #: what spreadsheets write that do not write UTF-8
 _OLD = "cp1252"
+#: what bytes that are not UTF-8 are read as by the error handler `surrogateescape`
+_ESCAPED = re.compile("[\udc80-\udcff]+")
 _QUOTED = re.compile(r'"[^"]*"?')
 _COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][-+]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][-+]?\d+)?")
@@ -57,14 +61,20 @@ class CsvFormat:
         except (LookupError, ValueError):  # such as of zlib, which is no text
             raise InputError(f"encoding {self.encoding!r} is not known: use utf-8 or cp1252") from None
 
-    def guessed(self, given: CsvFormat) -> str | None:
-        """Describe unusual guesses, or return None. Fields that ``given`` has were not guessed."""
+    def guessed(self, given: CsvFormat, old: int | None) -> str | None:
+        """Describe unusual guesses, or return None. Fields that ``given`` has were not guessed.
+
+        ``old``: the first line of a mixed file with a cell of cp1252.
+        """
         names = [name for name in ("sep", "decimal", "encoding") if getattr(given, name) is None]
         found = [name for name in names if getattr(self, name) != getattr(OURS, name)]
-        if not found:
-            return None
         told = {"sep": f"{sep_name(self.sep)}s between cells", "decimal": "decimal commas"}
         told["encoding"] = f"encoding {self.encoding}"
+        if old is not None:
+            found.append("encoding")
+            told["encoding"] = f"cells that are not UTF-8 as cp1252, first in line {old}"
+        if not found:
+            return None
         said, options = ", ".join(told[name] for name in found), ", ".join(f"--{name}" for name in found)
         return f"{said} (guessed; to say otherwise: {options})"
 
@@ -75,35 +85,59 @@ OURS = CsvFormat(",", ".", "utf-8")
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A file and how it is written."""
+    """A file and how it is written. ``mixed``: whether bytes that are not UTF-8 are of cp1252."""
 
     path: Path
     format: CsvFormat
+    mixed: bool = False
 
     def __str__(self) -> str:
         return str(self.path)
 
     @classmethod
     def of(cls, path: Path, given: CsvFormat, names: Collection[str] = ()) -> CsvFile:
-        """Guess separator and encoding where they are not given, reading the file's bytes once.
+        """Guess separator and encoding where they are not given, from the file's first line.
 
         ``names`` are declared columns. The separator that shows most of them is taken.
         """
         encoding = given.encoding or _encoding(path)
-        file = cls(path, replace(given, encoding=encoding))
+        file = cls(path, replace(given, encoding=encoding), given.encoding is None and encoding == "utf-8")
         if given.sep is not None:
             return file
         with file.opened() as text:
-            return cls(path, replace(file.format, sep=_separator(text.readline(LONGEST_LINE), names)))
+            header = text.readline(LONGEST_LINE)
+            sep = _separator(from_old(header) or header, names)
+        return replace(file, format=replace(file.format, sep=sep))
 
     @contextmanager
     def opened(self) -> Iterator[IO[str]]:
-        """Open the file as text."""
-        encoding = str(self.format.encoding)
+        """Open the file as text, with bytes that are not UTF-8 for `from_old`, if it is mixed."""
+        encoding, errors = str(self.format.encoding), "surrogateescape" if self.mixed else "strict"
         # a mark at the beginning is no part of the first name
         known = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
-        with _opener(self.path)(self.path, "rt", encoding=known, newline="") as file:
+        with _opener(self.path)(self.path, "rt", encoding=known, errors=errors, newline="") as file:
             yield file
+
+
+def from_old(line: str) -> str | None:
+    """A line of a mixed file, with the characters of cp1252 in place of bytes that are not UTF-8.
+
+    None if one of them is no character there.
+
+    Examples
+    --------
+    >>> [from_old(line.decode(errors="surrogateescape")) for line in (b"\\xc3\\xa4 \\xe4", b"\\x81")]
+    ['ä ä', None]
+    """
+    try:
+        line.encode()  # in which such bytes fail, faster than they are searched for
+        return line
+    except UnicodeEncodeError:
+        pass
+    try:
+        return _ESCAPED.sub(lambda run: run[0].encode(errors="surrogateescape").decode(_OLD), line)
+    except UnicodeDecodeError:
+        return None
 
 
 def guess_decimal(columns: Iterable[list[str]], sep: str | None) -> str:
@@ -147,18 +181,7 @@ def _separator(header: str, names: Collection[str]) -> str:
 def _encoding(path: Path) -> str:
     with _opener(path)(path, "rb") as file:
         head = file.read(4)
-        for mark, encoding in _MARKS:
-            if head.startswith(mark):
-                return encoding
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        try:
-            decoder.decode(head)
-            while block := file.read(1 << 20):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return _OLD
-    return "utf-8"
+    return next((encoding for mark, encoding in _MARKS if head.startswith(mark)), "utf-8")
 
 
 def _opener(path: Path):  # type: ignore[no-untyped-def]  # of two signatures

@@ -86,7 +86,7 @@ def identities(values: pd.Series, missing_words: Iterable[str] = ()) -> Words:
     ['7', '7', '7', '7', '7', 'A 1', 'a 1', '', '']
     """
     if isinstance(values.dtype, pd.SparseDtype):
-        values = values.sparse.to_dense()
+        values = pd.Series(np.asarray(values), name=values.name)
     codes, distinct = told_apart(values)
     words, bits = [*map(_word, distinct)], _bits(values.dtype)
     for code, (cell, word) in enumerate(zip(distinct, words, strict=True)):

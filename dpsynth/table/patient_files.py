@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.checks import few, file_name
 from dpsynth.errors import DataError, OwnerWarning, SchemaError, of_records
 from dpsynth.files.yaml_text import one_sentence
-from dpsynth.table.cells import ABSENT, distinct_cells, number, unescape
+from dpsynth.table.cells import ABSENT, Codes, distinct_cells, number, unescape
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.identity import identities
@@ -458,7 +458,7 @@ def ordered(values: pd.Series) -> pd.Series:
     return pd.Series(np.array([*keys, None], dtype=object)[codes], index=values.index, dtype="object")
 
 
-def _keys(values: pd.Series) -> tuple[NDArray[np.intp], list[Any]]:
+def _keys(values: pd.Series) -> tuple[Codes, list[Any]]:
     """Place of each row's cell among the distinct ones, -1 if it is missing, and what these count as."""
     codes, distinct = distinct_cells(values)
     return codes, [_number(word) if isinstance(word, str) else word for word in distinct]

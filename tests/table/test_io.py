@@ -8,6 +8,10 @@ import io
 import re
 import time
 import unicodedata
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pytest
@@ -144,17 +148,20 @@ def test_csv_line_counts_line_breaks_in_cells(tmp_path) -> None:
 
 
 def test_unreadable_files(tmp_path) -> None:
-    """A folder, an absent file or bytes that are not UTF-8 must not end in a traceback."""
+    """A folder, an absent file or bytes that are no text must not end in a traceback."""
     with pytest.raises(DataError, match="cannot be read"):
         read_table(tmp_path / "none.csv", SCHEMA)
     with pytest.raises(DataError, match="cannot be read"):
         read_table(tmp_path / "none.csv")
     path = tmp_path / "t.csv"
     path.write_bytes(b"age,sex\n20,\x81\n")  # neither UTF-8 nor what spreadsheets wrote before it
-    with pytest.raises(DataError, match=r"its bytes are no text in .*. Say --encoding"):
-        read_table(path, SCHEMA)
-    with pytest.raises(DataError, match="not a table"):
-        read_table(path)
+    for schema in (SCHEMA, None):
+        with pytest.raises(
+            DataError, match=r"line 2: a byte that is neither UTF-8 nor cp1252. Say --encoding"
+        ):
+            read_table(path, schema)
+        with pytest.raises(DataError, match=r"its bytes are no text in utf-8. Say --encoding"):
+            read_table(path, schema, CsvFormat(encoding="utf-8"))
     (tmp_path / "t.parquet").write_bytes(b"not parquet")
     with pytest.raises(DataError):
         read_table(tmp_path / "t.parquet")
@@ -204,7 +211,10 @@ FORMULAS = (
 
 FORMATS = (
     ("age;bmi;sex\n20;20,5;m\xe4\n30;1.234;f\n".encode("latin-1"), None),
-    ("age;bmi;sex\n20;20,5;mä\n30;31;f\n".encode("cp1252"), "semicolons .*, decimal commas, encoding cp1252"),
+    (
+        "age;bmi;sex\n20;20,5;mä\n30;31;f\n".encode("cp1252"),
+        "semicolons .*, decimal commas, .* as cp1252, first in line 2 ",
+    ),
     ("age\tbmi\tsex\n20\t20,5\tmä\n30\t31\tf\n".encode("utf-16"), "tabs .*, decimal commas, .* utf-16"),
     ("age|bmi|sex\n20|20.5|mä\n30|31|f\n".encode("utf-8-sig"), "bars between cells .guessed; .*: --sep"),
     ('"age";"bmi";"sex"\r\n20;"20,5";mä\r\n30;31;f\r\n'.encode(), "semicolons between cells, decimal commas"),
@@ -232,6 +242,117 @@ def test_other_formats_are_guessed_and_said(tmp_path, content: bytes, said: str)
     with pytest.warns(OwnerWarning, match=said):
         cells = read_table(path)
     assert cells.to_numpy().tolist() == [["20", "20.5", "mä"], ["30", "31", "f"]]
+
+
+def read_back(path: Path, cells: list[bytes]) -> list | None:
+    """The cells of a file with these bytes, None where they are refused."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wb") as file:
+        file.write(b"a;b\n" + b"".join(b"%d;%s\n" % (k, cell) for k, cell in enumerate(cells)))
+    try:
+        return read_table(path)["b"].tolist()
+    except DataError:
+        return None
+
+
+@pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=4).filter(lambda cell: not {*cell} & {*b'\0\r\n;"'}),
+            st.text("\u00e4\u20ac\U0001f600z", max_size=3).map(str.encode),
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(["t.csv", "t.csv.gz"]),
+)
+@example([b"\xc3\xa4", b"M\xfcller", b"\xc2\xa0x"], "t.csv")
+@example([b"\xe2\x82", b"\xac", b"\x81"], "t.csv")
+def test_no_cell_decides_how_another_is_decoded(cells, name):
+    """Catches one byte of one record that makes mojibake of all others, their identifiers among it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        alone = [read_back(path, [cell]) for cell in cells]
+        expected = None if None in alone else [one for (one,) in alone]
+        assert read_back(path, cells) == expected
+
+
+def test_a_large_file_is_decoded_as_a_small_one(tmp_path):
+    """Catches a character that is cut, or read as two of cp1252, where a block of bytes ends."""
+    path = tmp_path / "t.csv"
+    rows = [("x" * (k % 7) + "\u00e4\u20ac").encode() for k in range(30_000)]
+    rows[20_000] = b"\xe4"
+    path.write_bytes(b"a\n" + b"\n".join(rows) + b"\n")
+    with pytest.warns(
+        OwnerWarning, match=r"not UTF-8 as cp1252, first in line 20002 \(guessed; .*: --encoding\)"
+    ):
+        found = read_table(path)["a"].tolist()
+    assert found == [row.decode() if k != 20_000 else "\u00e4" for k, row in enumerate(rows)]
+
+
+NOTED = Schema(
+    ignored=("note",),
+    columns=(
+        Column(name="age", kind="integer", lower=0, upper=100, missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M")),
+    ),
+)
+
+
+def noted(path: Path, rows: list[str], order: Sequence[int], sep: str) -> list:
+    """The ages that are read of a file. ``order``: of the columns age, sex, note."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    lines = [sep.join(cells[k] for k in order) for cells in [["age", "sex", "note"], *rows]]
+    with opened(path, "wt", newline="") as file:
+        file.write("\n".join(lines) + "\n")
+    return read_table(path, NOTED)["age"].dropna().tolist()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("sep", [",", "\t"])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
+@pytest.mark.parametrize("between", [0, 1, 20])
+def test_a_quote_that_swallows_records_is_refused(between, order, sep, name, tmp_path):
+    """Catches two rows with a stray quote in a column that nobody reads, and the loss of all between them."""
+    honest = [[str(k), "FM"[k % 2], ["ok", "", "3 tablets"][k % 3]] for k in range(20, 20 + between)]
+    hurt = [["50", "F", '"hurt'], *honest, ["51", "M", 'see above"']]
+    first = [["10", "F", "ok"], ["11", "M", "'1"]]
+    what = rf"line 4: a double quote opens in column 'note' and closes in line {5 + between}, but line 5"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OwnerWarning)
+        with pytest.raises(DataError, match=what):
+            noted(tmp_path / name, [*first, *hurt, *first], order, sep)
+
+
+@pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
+@pytest.mark.parametrize(
+    "note",
+    [
+        "line one\nline two",
+        "pain, fever, cough\npain, fever, cough\npain, fever, cough",
+        "Dear colleague,\n\nMr X, aged 50, is well\nHe has pain, fever, cough\nYours, Dr Y",
+        "Na 140, K 4.1, Cl 100\nNa 138, K 4.0, Cl 99\nNa 138, K 4.0, Cl 99",
+        'he said ""see above""\n\n""hurt""',
+        "a,b,c\nd,e,f\ng,h,i",
+        "\n",
+        "1,2\n3,4\n5,6",
+    ],
+)
+def test_a_note_of_several_lines_is_read(note, order, tmp_path):
+    """Catches a clinician's note with commas and line breaks that is taken for swallowed records."""
+    rows = [["50", "F", f'"{note}"'], ["", "F", "ok"], ["51", "M", f'"{note}"']]
+    assert noted(tmp_path / "t.csv", rows, order, ",") == [50, 51]
+
+
+def test_a_quote_that_never_closes_is_named_by_its_line(tmp_path):
+    """Catches an error that names the last line of a long file in place of the one to correct."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n" + '3,"x\n' + "4,5\n" * 99)
+    with pytest.raises(
+        DataError, match=r"line 102: not CSV: .*The record begins in line 3: is a double quote"
+    ):
+        read_table(path)
 
 
 def test_formats_that_are_given_are_not_guessed(tmp_path) -> None:

@@ -50,7 +50,7 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
     table.to_csv("t.csv", sep=";", decimal=",", encoding="cp1252", index=False)
     draft = ["schema", "infer", "t.csv", "--out", "t.yaml", "--outcome", "died"]
     told = ran(*draft, "--missing-word=-1")
-    assert "semicolons between cells, decimal commas, encoding cp1252" in told
+    assert "semicolons between cells, decimal commas, cells that are not UTF-8 as cp1252" in told
     assert "pain (999 in" in told and "write missing_codes for special" in told
     assert "question: discharge_to (AUC 1.00): predicts the outcome died nearly alone (confidential" in told
     assert "different values of patient_id. If these are persons" in told
