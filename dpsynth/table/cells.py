@@ -160,8 +160,8 @@ def distinct_cells(values: pd.Series) -> tuple[Codes, list[Any]]:
 def told_apart(values: pd.Series) -> tuple[Codes, Iterable[Any]]:
     """As `distinct_cells`, with the cells as they are.
 
-    Whether two cells are alike depends on these two alone. `pandas.factorize` chooses its rule by all cells:
-    in a column of text it stops at a NUL, and in a mixed one True is the 1 of an earlier row.
+    Whether two cells are alike depends on these two alone. `pandas.factorize` chooses its rule by all cells.
+    In a column of text it stops at a NUL, and in a mixed one True is the 1 of an earlier row.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def _numbered(cells: NDArray[np.object_]) -> tuple[Codes, Iterable[Any]]:
 
 
 def _is_plain(texts: NDArray[np.object_]) -> bool:
-    """Whether `pandas.factorize` tells these texts apart: by their UTF-8 up to the first NUL."""
+    """Whether these texts differ for `pandas.factorize` too, which reads their UTF-8 up to the first NUL."""
     try:
         return b"\0" not in "".join(texts).encode()
     except UnicodeEncodeError:

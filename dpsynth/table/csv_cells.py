@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpsynth.checks import given_twice
 from dpsynth.errors import DataError, OwnerWarning, of_records
-from dpsynth.table.cells import ABSENT, TextCells
+from dpsynth.table.cells import ABSENT, TextCells, number
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import (
     LONGEST_LINE,
@@ -126,45 +126,58 @@ def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[l
 def _refuse_swallowed(file: CsvFile, row: list[str], names: list[str], line: int) -> None:
     """Refuse a record with a quote that opens in it and closes in another one, with the records between.
 
-    ``line``: the record's first. A cell may hold lines, such as a note. One looks like a record if it has as
-    many cells, each of the kind that the record's own cell is. Without a line between them, those where the
-    quote opens and closes must both look so.
+    ``line``: the record's first.
     """
     for k, cell in enumerate(row):
         lines = _LINE_BREAK.split(cell)
-        others = [text.split(file.format.sep) for text in lines]
-        others[0], others[-1] = row[:k] + others[0], others[-1] + row[k + 1 :]
-        own = [*row[:k], None, *row[k + 1 :]]
-        like = [
-            len(cells) == len(row)
-            and _begins_blank(cells[k]) <= _begins_blank(cell)
-            and all(map(_alike, cells, own))
-            for cells in others
-        ]
-        between = [i for i in range(1, len(lines) - 1) if lines[i].strip()]
-        last = [len(lines) - 1] if like[0] and not between else []
-        if len(lines) > 1 and len(row) > 1 and (found := [i for i in between + last if like[i]]):
+        if len(lines) > 1 and len(row) > 1 and (found := _swallowed(row, k, lines, str(file.format.sep))):
             raise of_records(
                 f"{file}, line {line}: a double quote opens in column {names[k]!r} and closes in line "
-                f"{line + len(lines) - 1}, but line {line + found[0]} looks like a record of its own. Take "
+                f"{line + len(lines) - 1}, but line {line + found} looks like a record of its own. Take "
                 "the quote out, or write it twice in a quoted cell. Join the lines if they are one text"
             )
         line += len(lines) - 1
 
 
-def _alike(cell: str, own: str | None) -> bool:
-    """Whether two cells may be of one column, by their kind. None, and no value, are like any."""
-    return own is None or not ABSENT.isdisjoint((cell.strip(), own.strip())) or _kind(cell) == _kind(own)
+def _swallowed(row: list[str], k: int, lines: list[str], sep: str) -> int:
+    """Number of a line of a row's cell that looks like a record, 0 if the cell may be a note of many lines.
+
+    If the quotes are strays, each line is a record, the first and the last with the cells outside the quotes.
+    One looks like a record if it has as many cells, and no words with a blank in front: these are parts of a
+    sentence. Either two lines or more and all of them are so, or one whose cells are mostly of the row's own
+    kinds.
+    """
+    records = [line.split(sep) for line in lines]
+    records[0], records[-1] = row[:k] + records[0], records[-1] + row[k + 1 :]
+    sized = [
+        len(cells) == len(row)
+        and all(_in_prose(own) or not _in_prose(one) for one, own in zip(cells, row, strict=True))
+        for cells in records
+    ]
+    like = [fits and _alike(cells, row, k) for cells, fits in zip(records, sized, strict=True)]
+    last = len(lines) - 1
+    between = [i for i in range(1, last) if lines[i].strip()]
+    if len(between) > 1 and all(sized[i] for i in (0, *between, last)):
+        return between[0]
+    if not between and like[0] and like[last]:
+        return last
+    return next((i for i in between if like[i]), 0)
+
+
+def _alike(cells: list[str], row: list[str], k: int) -> bool:
+    """Whether most cells beside column ``k`` have blanks and digits where the row's have."""
+    pairs = zip(cells[:k] + cells[k + 1 :], row[:k] + row[k + 1 :], strict=True)
+    kinds = [_kind(one) == _kind(own) for one, own in pairs if not ABSENT & {one.strip(), own.strip()}]
+    return 2 * kinds.count(False) < max(len(kinds), 1)
+
+
+def _in_prose(cell: str) -> bool:
+    return cell[:1] == " " and number(cell.strip()) is None
 
 
 def _kind(cell: str) -> tuple[bool, bool, bool]:
-    """Whether a cell begins with a blank, as parts of a sentence do, holds digits, and blanks beside them."""
     digits = any(map(str.isdigit, cell))
-    return _begins_blank(cell), digits, digits and " " in cell.strip()
-
-
-def _begins_blank(cell: str) -> bool:
-    return cell.startswith((" ", "\t", "\u00a0"))
+    return cell[:1] == " ", digits, digits and " " in cell.strip()
 
 
 def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> None:
@@ -179,23 +192,23 @@ def _check_header(file: CsvFile, names: list[str], known: Collection[str]) -> No
 
 def _lines(text: IO[str], file: CsvFile, old: list[int]) -> Iterator[str]:
     """The lines of a file. ``old`` gets the numbers of those with a cell of cp1252."""
-    for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
+    for place, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
         if len(line) == LONGEST_LINE:
             raise of_records(
-                f"{file}, line {number}: longer than {LONGEST_LINE:,} characters. It is no CSV file"
+                f"{file}, line {place}: longer than {LONGEST_LINE:,} characters. It is no CSV file"
             )
         if "\0" in line:
             raise of_records(
-                f"{file}, line {number}: a NUL byte: the file is damaged or not UTF-8 text. Save it as "
+                f"{file}, line {place}: a NUL byte: the file is damaged or not UTF-8 text. Save it as "
                 "UTF-8, or say --encoding"
             )
         if file.mixed and (read := from_old(line)) != line:
             if read is None:
                 raise of_records(
-                    f"{file}, line {number}: a byte that is neither UTF-8 nor cp1252. Say --encoding, or "
+                    f"{file}, line {place}: a byte that is neither UTF-8 nor cp1252. Say --encoding, or "
                     "save it as UTF-8 (spreadsheets call that CSV UTF-8)"
                 )
-            old.append(number)
+            old.append(place)
             line = read
         yield line
 

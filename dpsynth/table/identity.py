@@ -7,15 +7,14 @@ another. Two spellings of one identifier are one patient with one history.
 - Alike are whole numbers of any type and as text (``7``, ``7.0``, ``+7``, ``7.``, ``Decimal("7.00")``). So
   are text and its UTF-8 bytes, and a day as a date and at midnight.
 - Alike is text that differs in blanks around it, or in the kind or number of blanks inside it. So is text
-  that differs in signs that are not seen (zero width, soft hyphen, NUL, variation selectors), in the kind of
-  its hyphens, or in its Unicode form (NFKC).
+  that differs in signs that are not seen (zero width, soft hyphen, NUL, variation selectors). So is text that
+  differs in the kind of its hyphens, or in its Unicode form (NFKC).
 - Different are ``A1`` and ``a1``, ``007`` and ``7``, ``True`` and ``1``, ``1.1`` and ``1.10``.
 - Refused are numbers that were rounded, which several patients may share. Removing one of these patients
   would change a record in place of removing it, and move a release by up to twice its sensitivity. Text is
-  such a number if it has an exponent and a sign before it or a decimal mark: ``1E+11``, ``1e+05``,
-  ``1,23457E11``. ``1E5`` and ``12E5`` are not, since programs that hand out identifiers write such codes, and
-  those that round write the sign (spreadsheets, R, Python, C) or decimals. Where SAS or MySQL round to
-  ``1E11``, the column's other numbers have decimals.
+  such a number if it has an exponent with a sign (``1E+11``, ``1e+05``) or a decimal mark (``1,23457E11``).
+- ``1E5`` and ``12E5`` are accepted as codes. Programs that round write the sign (spreadsheets, R, Python, C).
+  SAS and MySQL may write ``1E11``, but then other numbers of the column have decimals.
 """
 
 from __future__ import annotations

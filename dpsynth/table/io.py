@@ -19,7 +19,7 @@ import pandas as pd
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.files.atomic import replaced
-from dpsynth.table.cells import escape
+from dpsynth.table.cells import distinct_cells, escape
 from dpsynth.table.column import Column
 from dpsynth.table.csv_cells import text_frame
 from dpsynth.table.csv_format import CsvFile, CsvFormat
@@ -171,9 +171,9 @@ def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
         values = frame.iloc[:, position]
         if pd.api.types.is_numeric_dtype(values.dtype):  # true/false among them
             continue
-        codes, distinct = pd.factorize(values.astype(object))
+        codes, distinct = distinct_cells(values)
         words = [escape(word) if isinstance(word, str) else word for word in distinct]
-        if words != list(distinct):
+        if words != distinct:
             made.isetitem(position, np.array([*words, None], dtype=object)[codes])  # code -1: missing
     return made
 

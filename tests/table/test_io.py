@@ -324,6 +324,26 @@ def test_a_quote_that_swallows_records_is_refused(between, order, sep, name, tmp
             noted(tmp_path / name, [*first, *hurt, *first], order, sep)
 
 
+def test_a_quote_of_an_odd_row_swallows_none(tmp_path):
+    """Catches records that are lost since the row that holds them is unlike them in a column nobody reads."""
+    rows = [
+        ["40", "F", "W3"],
+        ["50", "F", '"W3'],
+        *[[str(k), "", "W3"] for k in (20, 21)],
+        ["51", "F", 'W4"'],
+    ]
+    for ward in ("none", "", "W1"):
+        lines = [
+            "ward,note,age,sex",
+            *(f"{ward if k in (1, 4) else 'W3'},{n},{a},{s}" for k, (a, s, n) in enumerate(rows)),
+        ]
+        (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+        with pytest.raises(
+            DataError, match="line 3: a double quote opens in column 'note' and closes in line 6"
+        ):
+            read_table(tmp_path / "t.csv", NOTED.model_copy(update={"ignored": ("note", "ward")}))
+
+
 @pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
 @pytest.mark.parametrize(
