@@ -88,7 +88,7 @@ class PartitionedRecords(Records):
         units = [found for _, units in checked for found in units]
         _refuse_shared(units)
         if isinstance(self.schema, PatientSchema) and units:
-            warn_of_near_identities(self.schema.unit, np.concatenate([near for _, (_, near) in units]))
+            warn_of_near_identities(self.schema.unit, np.concatenate([own["near"] for _, own in units]))
         self._number = sum(number for number, _ in checked)
         return self._number
 
@@ -123,7 +123,7 @@ class PartitionedRecords(Records):
 #: Bytes of numbers of all records that this process holds. More are in a file.
 IN_MEMORY = 1 << 28
 #: A file, and hashes of the identifiers of its patients, see `units_in`.
-Units = tuple[Path, NDArray[np.uint64]]
+Units = tuple[Path, NDArray[np.void]]
 
 
 def _check_part(part: Part, reader: Reader, key: str) -> tuple[int, list[Units]]:
@@ -136,8 +136,8 @@ def _refuse_shared(units: list[Units]) -> None:
     if not units:
         return
     units = sorted(units, key=lambda found: found[0])
-    hashes = np.concatenate([own for _, (own, _) in units])
-    file = np.repeat(np.arange(len(units)), [len(own) for _, (own, _) in units])
+    hashes = np.concatenate([own["unit"] for _, own in units])
+    file = np.repeat(np.arange(len(units)), [len(own) for _, own in units])
     order = np.argsort(hashes, kind="stable")
     twice = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
     if len(twice):

@@ -31,7 +31,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import OwnerWarning, of_records
-from dpsynth.table.cells import ABSENT, BYTES, told_apart
+from dpsynth.table.cells import ABSENT, BYTES, told_apart, unescape
 
 Words = NDArray[np.object_]
 _WHOLE = re.compile(r"(?:\+(?=\d)|-(?=0+(?:\.|\Z)))?(-?\d+)(?:\.0*)?")
@@ -113,10 +113,10 @@ def near(words: Iterable[str]) -> list[str]:
 
     Examples
     --------
-    >>> near(["a1", "A1", "007", "7", "1E5", "100000", "7,0"])
-    ['a1', 'a1', '7', '7', '100000', '100000', '7']
+    >>> near(["a1", "A1", "007", "7", "1E5", "100000", "7,0", "'-a"])
+    ['a1', 'a1', '7', '7', '100000', '100000', '7', '-a']
     """
-    return [_near(word.casefold()) for word in words]
+    return [_near(unescape(word).casefold()) for word in words]
 
 
 def _near(word: str) -> str:
@@ -132,9 +132,9 @@ def warn_of_near_identities(name: str, alike: Iterable[Any]) -> None:
     count = int(pd.Series(alike).duplicated(keep=False).sum())
     if count:
         warnings.warn(
-            f"{name}: {count:,} identifiers differ from another one only in capital letters, leading zeros "
-            "or the way a number is written (confidential). Each counts as a patient. If two of them are one "
-            "patient, write them alike: the guarantee covers each identifier by itself",
+            f"{name}: {count:,} identifiers differ from another one only in capital letters, leading zeros, "
+            "an apostrophe in front or the way a number is written (confidential). Each counts as a patient. "
+            "If two of them are one patient, write them alike: the guarantee covers each one by itself",
             OwnerWarning,
             stacklevel=3,
         )

@@ -156,11 +156,15 @@ def read_part(part: Part, reader: Reader) -> Iterator[pd.DataFrame]:
             first += len(frame)
 
 
-def units_in(part: Part, reader: Reader, key: str) -> list[tuple[Path, NDArray[np.uint64]]]:
+#: Hashes of a patient's identifier, and of what it is `near` to.
+_HASHES = np.dtype([("unit", np.uint64), ("near", np.uint64)])
+
+
+def units_in(part: Part, reader: Reader, key: str) -> list[tuple[Path, NDArray[np.void]]]:
     """The files of a part, and hashes of the different identifiers of patients in each. Rows have none.
 
-    The hashes have shape (2, patients): of the identifiers, ascending, and of what they are `near` to.
-    ``key``: of the hashes, 16 characters.
+    A hash has two fields: ``unit`` of the identifier, and ``near`` of what it is `near` to. ``key``: of the
+    hashes, 16 characters.
     """
     schema = reader.schema
     if not isinstance(schema, PatientSchema):
@@ -168,8 +172,10 @@ def units_in(part: Part, reader: Reader, key: str) -> list[tuple[Path, NDArray[n
     found = []
     for group in part:
         ids = pd.unique(ids_of(next(_batches(group, reader)), schema))
-        hashes = [hash_array(np.array(words, object), hash_key=key) for words in (ids, near(ids))]
-        found.append((group.file, np.array(hashes)[:, np.argsort(hashes[0])]))
+        hashes = np.empty(len(ids), _HASHES)
+        hashes["unit"] = hash_array(ids, hash_key=key)
+        hashes["near"] = hash_array(np.array(near(ids), dtype=object), hash_key=key)
+        found.append((group.file, hashes))
     return found
 
 
