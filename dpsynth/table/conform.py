@@ -154,7 +154,7 @@ def _together(problems: Sequence[str]) -> str:
 
 def _checked(column: Column, given: pd.Series, missing_words: Sequence[str]) -> pd.Series:
     """The column in its dtype, or _BadCells."""
-    values = _without((*missing_words, *map(spoken, column.missing_codes)), column, given)
+    values = only_values(column, given, missing_words)
     present = values.notna().to_numpy()
     if not column.missing and not present.all():
         raise _BadCells(column, ~present, None, "is missing, and the schema does not allow that")
@@ -163,16 +163,23 @@ def _checked(column: Column, given: pd.Series, missing_words: Sequence[str]) -> 
     return cast(column, found, given.index)
 
 
-def _without(words: Sequence[str], column: Column, values: pd.Series) -> pd.Series:
-    """Take the words for "no value" out of a column, unless it declares them as values of their own.
+def only_values(column: Column, values: pd.Series, missing_words: Sequence[str] = ()) -> pd.Series:
+    """Take the words and codes for "no value" out of a column as it came.
 
-    A number counts by its value, however it is written. A reader decides from all cells whether a column is
-    numbers or text, and one record must not decide how the others are read.
+    Words that the column declares as values of their own stay. A number counts by its value, however it is
+    written. A reader decides from all cells whether a column is numbers or text, and one record must not
+    decide how the others are read.
     """
+    if column.is_date and column.missing_codes:
+        codes_of_dates = [moment(code, column.kind) for code in column.missing_codes]
+        coded = np.isin(date_numbers(column, values), codes_of_dates)
+        values = values.mask(coded, None) if coded.any() else values
+    words = (*missing_words, *map(spoken, column.missing_codes))
     absent = set(words) - {spoken(value) for value in (*column.categories, *column.special)}
     if not absent or pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
-    numbers = {number for word in absent if (number := _as_number(word)) is not None} - {*column.special}
+    read = {number for word in absent if (number := _as_number(word)) is not None} - {*column.special}
+    numbers = {stored for number in read for stored in _as_stored(number, values)}
     codes, uniques = distinct_cells(values)
     said = [
         (value.strip() if isinstance(value, str) else spoken(value)) in absent
@@ -207,28 +214,38 @@ def _check_names(names: Sequence[str], frame: pd.DataFrame, ignored: Sequence[st
         )
 
 
-def _numbers(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarray:
-    """Return the column as float64, NaN where missing, or raise _BadCells where it is no finite number."""
+def cell_numbers(column: Column, values: pd.Series) -> NDArray[np.float64]:
+    """Numbers of a numeric column as it came, NaN where a cell holds none, shape (n,).
+
+    Dates are in the unit of the column's bounds. Special codes are exact.
+    """
+    if column.is_date:
+        return date_numbers(column, values)
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         # float() reads text exactly as Python writes it; pandas' own parser may be off in the last digit
-        numbers, unread = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
+        numbers = np.full(len(values), np.nan)
         cells = values.to_numpy(dtype=object)
-        for row in np.flatnonzero(present):
-            try:
-                # Python reads 1_000 as a number; nobody else does
-                numbers[row] = float("no number" if "_" in str(cells[row]) else cells[row])
-            except (TypeError, ValueError):
-                unread[row] = True
-        _refuse(column, unread, values, "is not a number")
+        for row in np.flatnonzero(values.notna().to_numpy()):
+            # Python reads 1_000 as a number; nobody else does
+            read = None if "_" in str(cells[row]) else _as_number(cells[row])
+            numbers[row] = np.nan if read is None else read
+    for code in column.special:
+        numbers = np.where(np.isin(numbers, _as_stored(code, values)), code, numbers)
+    return numbers
+
+
+def _as_stored(code: float, values: pd.Series) -> tuple[float, ...]:
+    """A code, and what a file of float32 holds for it: with decimals, a number that nobody else writes."""
+    return (code, float(np.float32(code))) if code % 1 or values.dtype == np.float32 else (code,)
+
+
+def _numbers(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarray:
+    """Return the column as float64, NaN where missing, or raise _BadCells where it is no finite number."""
+    numbers = cell_numbers(column, values)
     _refuse(column, present & np.isnan(numbers), values, "is not a number")
     _refuse(column, np.isinf(numbers), values, "is infinite")
-    for code in column.special:
-        # A file of float32 holds nearly the code: of one with decimals, a number that nobody else writes.
-        rounded = float(np.float32(code))
-        alike = (rounded,) if code % 1 or values.dtype == np.float32 else ()
-        numbers = np.where(np.isin(numbers, (code, *alike)), code, numbers)
     if column.kind == "integer":
         _refuse(column, present & (numbers != np.rint(numbers)), values, "is not a whole number")
         _refuse(column, np.abs(numbers) > EXACT_INTEGERS, values, "is too large for an exact whole number")
@@ -241,9 +258,6 @@ def _dates(column: Column, values: pd.Series, present: np.ndarray) -> np.ndarray
     how = f"the format {column.format}" if column.format else "the form 2010-01-31"
     why = f"is no date in {how}. Say in the schema how dates are written, such as format: '%d/%m/%Y'"
     _refuse(column, present & np.isnan(numbers), values, why)
-    if column.missing_codes:
-        codes_of_dates = [moment(code, column.kind) for code in column.missing_codes]
-        numbers = np.where(np.isin(numbers, codes_of_dates), np.nan, numbers)
     if column.kind == "date":
         _refuse(column, numbers % 1 > 0, values, "has a time of day. Its kind is datetime")
     return numbers
@@ -268,7 +282,7 @@ def _categories(column: Column, values: pd.Series) -> np.ndarray:
     codes, uniques = distinct_cells(values)
     words = {*column.categories} if isinstance(column.categories[0], str) else set()
     # Most words are a category as they stand, and there may be 300,000 of them.
-    match = _Matcher.of(column)
+    match = CategoryMatcher.of(column)
     known = (value if isinstance(value, str) and value in words else match(value) for value in uniques)
     matched = np.array([*known, None], dtype=object)[codes]
     unknown = (codes >= 0) & pd.isna(matched)
@@ -279,8 +293,8 @@ def _categories(column: Column, values: pd.Series) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Matcher:
-    """Gives the declared category that a value is, or None.
+class CategoryMatcher:
+    """Gives the declared category that a cell holds, or None.
 
     Readers without a schema turn codes into other types: ``1`` into ``"1"``, or into ``1.0`` beside a missing
     value. So text and number are compared as they are written.
@@ -290,7 +304,7 @@ class _Matcher:
     spoken: dict[str, Any]
 
     @classmethod
-    def of(cls, column: Column) -> _Matcher:
+    def of(cls, column: Column) -> CategoryMatcher:
         equal = {category: category for category in column.categories}
         return cls(equal, {spoken(category): category for category in reversed(column.categories)})
 

@@ -5,7 +5,6 @@ Each rule here guesses from the values and the name. If a reader could disagree,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from dpsynth.errors import SchemaError
 from dpsynth.table import identifiers
 from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes
 from dpsynth.table.column import EXACT_INTEGERS, Column
+from dpsynth.table.conform import CategoryMatcher
 from dpsynth.table.dates import moment_text, series_moments, text_moments
 
 _MOST_DECIMALS = 6
@@ -147,7 +147,8 @@ def draft_column(
     except SchemaError as problem:  # text of several lines, say
         raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
     if column.unconfirmed:
-        said.question(_PUBLIC, rarely_held(column, _held(values, cells))[1])
+        held = cells.counts if cells is not None else values.value_counts()
+        said.question(_PUBLIC, rarely_held(column, dict(held))[1])
     return column
 
 
@@ -160,28 +161,34 @@ _PUBLIC = (
 RARE = 10
 
 
-def _held(values: pd.Series, cells: TextCells | None) -> dict[Any, int]:
-    """How many rows hold each value: as text, and as a number if the text writes one."""
-    if cells is None:
-        return dict(values.value_counts())
-    held: Counter[Any] = Counter(cells.counts)
-    for word, code in cells.numbers.items():
-        held[code] += cells.counts[word]
-    return dict(held)
-
-
 def rarely_held(column: Column, held: Mapping[Any, int]) -> tuple[int, str]:
     """Count the categories or codes of a column that few rows hold, as a number and in words. Confidential.
 
+    ``held`` says how many rows hold each cell, as text or as any reader gives it.
+
     Examples
     --------
-    >>> sex = Column(name="sex", kind="categorical", categories=("F", "M", "X"))
-    >>> rarely_held(sex, {"F": 700, "M": 800, "X": 2})
-    (1, '3 categories, 1 of them in fewer than 10 rows')
+    >>> stage = Column(name="stage", kind="categorical", categories=(1, 2, 3))
+    >>> rarely_held(stage, {"1": 700, "2": 8, "3.0": 2})
+    (2, '3 categories, 2 of them in fewer than 10 rows')
     """
-    what = "categories" if column.categories else "codes"
-    rare = int(sum(0 < held.get(value, 0) < RARE for value in column.listed))
-    return rare, f"{len(column.listed):,} {what}, {rare:,} of them in fewer than {RARE} rows"
+    match = CategoryMatcher.of(column) if column.categories else _code
+    rows = dict.fromkeys(column.listed, 0)
+    for cell, n in held.items():
+        if (value := match(cell)) in rows:
+            rows[value] += int(n)
+    rare = sum(0 < n < RARE for n in rows.values())
+    one, many = ("category", "categories") if column.categories else ("code", "codes")
+    count = f"1 {one}" if len(rows) == 1 else f"{len(rows):,} {many}"
+    return rare, f"{count}, {rare:,} of them in fewer than {RARE} rows"
+
+
+def _code(cell: Any) -> Any:
+    """A cell as the number that a code is, if it is one."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return cell
 
 
 def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | None) -> dict[str, Any]:

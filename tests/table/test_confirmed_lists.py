@@ -16,6 +16,7 @@ from dpsynth.evaluation.similarity.conformity import rare_categories
 from dpsynth.evaluation.tables import Tables
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.reporting import Origin
+from dpsynth.table.io import read_table
 from dpsynth.table.patient_inference import infer_patient_schema
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.schema_inference import infer_schema
@@ -148,3 +149,41 @@ def test_a_report_names_the_lists_that_nobody_confirmed() -> None:
     facts = {"name": "x", "size": {}, "outcome": None, "config": {}, "seconds": {}}
     for confirmed, named in ((False, "clinic"), (True, "")):
         assert origin.report(schema(confirmed), **facts).table["unconfirmed"] == named
+
+
+def _readers(frame: pd.DataFrame, folder: Path) -> dict[str, pd.DataFrame]:
+    """One table as every reader gives it."""
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_parquet(folder / "t.parquet")
+    return {
+        "frame": frame,
+        "text": frame.astype(str),
+        "objects": frame.astype(object),
+        "CSV": read_table(folder / "t.csv"),
+        "pandas' CSV": pd.read_csv(folder / "t.csv"),
+        "Parquet": read_table(folder / "t.parquet"),
+        "Parquet without a schema": pd.read_parquet(folder / "t.parquet", dtype_backend="pyarrow"),
+        "categories": frame.astype("category"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ((1, 2, 7, 9), ["4 categories, 2 of them in fewer than 10 rows"]),
+        (("a", "b", "7", "?"), ["4 categories, 2 of them in fewer than 10 rows"]),
+        ((2.0, 3.0, 7.0, 9.0), ["4 categories, 2 of them in fewer than 10 rows"]),
+        ((5, 6), ["2 categories, 1 of them in fewer than 10 rows"]),
+        ((True, False), []),
+    ],
+    ids=str,
+)
+def test_rare_values_are_counted_alike_whoever_reads_the_table(
+    codes: tuple, said: list, tmp_path: Path
+) -> None:
+    """Catches codes from a file that were looked up as numbers among words: no category was called rare."""
+    few = 3 if len(codes) == 2 else 300
+    frame = pd.DataFrame({"stage": [codes[0]] * 300 + [codes[1]] * few + [*codes[2:]] * 2})
+    for reader, table in _readers(frame, tmp_path).items():
+        asked = [r.detail for r in infer_schema(table).questions if "is this list public" in r.text]
+        assert (reader, asked) == (reader, said)

@@ -18,10 +18,10 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.details import FinerRow, FinerThanDeclared, OutsideBounds, OutsideRow
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.tables import Tables
-from dpsynth.table.conform import date_numbers
+from dpsynth.table.conform import cell_numbers, only_values
 from dpsynth.table.drafting import rarely_held
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import is_special
+from dpsynth.table.values import quantities
 
 GROUP = "Constraints"
 
@@ -60,7 +60,8 @@ def values_not_allowed(frame: pd.DataFrame, schema: Schema) -> tuple[Conformity,
     if absent:
         raise InputError(f"the table lacks the column {absent[0]!r} that the schema declares")
     given = (column for column in schema.columns if column.name in frame.columns)
-    return tuple(_conformity(frame[column.name], column) for column in given)
+    words = schema.missing_words
+    return tuple(_conformity(only_values(column, frame[column.name], words), column) for column in given)
 
 
 def conformity_measures(raw: pd.DataFrame, schema: Schema, left_out: int) -> Iterator[Measure]:
@@ -133,14 +134,8 @@ def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArra
     """Numeric columns of a table as it came, NaN if there is no number. A derived one may be absent."""
     for column in schema.columns:
         if column.is_numeric and column.name in raw:
-            numbers = _read(raw[column.name], column)
-            yield column, np.where(is_special(column, numbers), np.nan, numbers)
-
-
-def _read(series: pd.Series, column: Column) -> NDArray[np.float64]:
-    if column.is_date:
-        return date_numbers(column, series)
-    return np.asarray(pd.to_numeric(series, errors="coerce"), dtype=np.float64)
+            values = only_values(column, raw[column.name], schema.missing_words)
+            yield column, quantities(column, cell_numbers(column, values))
 
 
 def _conformity(series: pd.Series, column: Column) -> Conformity:
@@ -153,9 +148,10 @@ def _conformity(series: pd.Series, column: Column) -> Conformity:
             bad = np.array([not _all_declared(column, [value]) for value in values])
             undeclared = int(bad[codes].sum())
         return Conformity(column.name, undeclared=undeclared, missing=missing)
-    numbers = _read(present, column)
+    numbers = cell_numbers(column, present)
     undeclared = int(np.isnan(numbers).sum())
-    numbers = numbers[~np.isnan(numbers) & ~is_special(column, numbers)]
+    numbers = quantities(column, numbers)
+    numbers = numbers[~np.isnan(numbers)]
     assert column.lower is not None and column.upper is not None
     outside = int(((numbers < column.lower) | (numbers > column.upper)).sum())
     off_step = _off_step(numbers, column) if column.resolution is not None else 0
