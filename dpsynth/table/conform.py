@@ -305,10 +305,12 @@ class CategoryMatcher:
 
     @classmethod
     def of(cls, column: Column) -> CategoryMatcher:
+        """Match the categories of a column."""
         equal = {category: category for category in column.categories}
         return cls(equal, {spoken(category): category for category in reversed(column.categories)})
 
     def __call__(self, value: Any) -> Any:
+        """Return the category that a cell holds, None where it holds none."""
         value = value.strip() if isinstance(value, str) else value
         first = next(iter(self.equal))
         with contextlib.suppress(TypeError):  # a list in a cell

@@ -192,7 +192,7 @@ def outcome_rates(tables: Tables, outcome: str, *, group: str, level: float = 0.
             yield Measure(group, name, value, internal, detail, lower, upper)
         if table == "synthetic":
             yield _constant(values, column, group)
-    lost, reason = mode_collapse(tables.synthetic, tables.train, schema, outcome, level=level)
+    lost, reason = mode_collapse(tables.synthetic, tables.train, schema, outcome)
     detail = f"1 if an outcome of the training records got lost: {reason}"
     yield Measure(group, "mode_collapse", None if lost is None else int(lost), True, detail)
 

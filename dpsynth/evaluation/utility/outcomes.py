@@ -17,13 +17,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.evaluation.estimates import share
+from dpsynth.evaluation.estimates import FALSE_ALARMS, FEWEST
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import category_codes
 
 OutcomeKind = Literal["binary", "categories", "numeric"]
-#: a category counts as lost below this part of its real rate, if the intervals are also disjoint
+#: an outcome counts as lost below this part of its real rate or spread, if chance does not explain it
 LOST_RATIO = 0.2
 
 
@@ -71,13 +72,20 @@ def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[flo
 
 
 def mode_collapse(
-    synthetic: pd.DataFrame, train: pd.DataFrame, schema: Schema, outcome: str, *, level: float = 0.95
+    synthetic: pd.DataFrame, train: pd.DataFrame, schema: Schema, outcome: str
 ) -> tuple[bool | None, str]:
     """Say whether outcomes of the real records got lost in the synthetic table, and why, in one sentence.
 
-    A category is lost if it does not occur among the synthetic records. It is also lost if its rate there is
-    below a fifth of the real rate and the two Wilson intervals are disjoint. A numeric outcome is lost if its
-    standard deviation is below a fifth of the real one. None if one of the tables has no known outcome.
+    Categories of at least FEWEST training records are judged. One is lost if its rate in the synthetic table
+    is below LOST_RATIO of the real rate, and Fisher's exact test says that chance does not explain it. A
+    number is lost if this holds for its standard deviation, by the test of Brown and Forsythe. With a table
+    of fresh records, any outcome is called lost with a probability of at most FALSE_ALARMS. None if nothing
+    can be judged.
+
+    References
+    ----------
+    Brown and Forsythe (1974), "Robust tests for the equality of variances", Journal of the American
+    Statistical Association 69. Rows far out make it say less, and not more.
     """
     made, real = (known_outcomes(frame, schema, outcome)[1] for frame in (synthetic, train))
     if not len(made) or not len(real):
@@ -85,34 +93,48 @@ def mode_collapse(
         return (None, f"no {table} record has a known {outcome}")
     column = schema.column(outcome)
     if column.is_numeric:
-        spread_made, spread_real = float(made.std()), float(real.std())
-        collapsed = spread_real > 0 and spread_made < LOST_RATIO * spread_real
-        what = "far smaller than" if collapsed else "not far smaller than"
-        return (
-            collapsed,
-            f"the standard deviation of {outcome}, {spread_made:.4g} in the synthetic records, is {what} "
-            f"{spread_real:.4g} in the training records",
-        )
-    lost = [
-        sentence
-        for code, category in enumerate(column.categories)
-        if (sentence := _lost(made == code, real == code, f"{outcome} = {category!r}", level))
-    ]
+        return _collapsed_number(made, real, outcome)
+    names = [f"{outcome} = {category!r}" for category in column.categories]
+    counts = [(int((made == code).sum()), int((real == code).sum())) for code in range(len(names))]
+    judged = [code for code, (_, n_real) in enumerate(counts) if n_real >= FEWEST]
+    sizes = (len(made), len(real))
+    lost = [code for code in judged if _is_lost(*counts[code], *sizes, FALSE_ALARMS / len(judged))]
+    gone = [code for code, (n_made, n_real) in enumerate(counts) if n_real and not n_made]
+    told = few(_told(names[code], *counts[code], *sizes) for code in lost or gone)
+    if lost:
+        return True, told
+    chance = f". Absent by chance, or of fewer than {FEWEST} training records: {told}" if gone else ""
+    if not judged:
+        return None, f"no {outcome} has {FEWEST} training records{chance}"
+    return False, f"no {outcome} of at least {FEWEST} training records got lost{chance}"
+
+
+def _is_lost(n_made: int, n_real: int, all_made: int, all_real: int, error: float) -> bool:
+    from scipy.stats import hypergeom
+
+    if n_made / all_made >= LOST_RATIO * n_real / all_real:
+        return False
+    return bool(hypergeom.cdf(n_made, all_made + all_real, n_made + n_real, all_made) <= error)
+
+
+def _told(what: str, n_made: int, n_real: int, all_made: int, all_real: int) -> str:
+    return f"{what} ({n_real:,} of {all_real:,} training records, {n_made:,} of {all_made:,} synthetic ones)"
+
+
+def _collapsed_number(
+    made: NDArray[np.float64], real: NDArray[np.float64], outcome: str
+) -> tuple[bool | None, str]:
+    from scipy.stats import levene
+
+    if min(len(made), len(real)) < FEWEST:
+        return None, f"fewer than {FEWEST} records have a known {outcome}"
+    spread_made, spread_real = float(made.std()), float(real.std())
+    smaller = spread_made < LOST_RATIO * spread_real
+    collapsed = bool(smaller and levene(made, real, center="median").pvalue <= FALSE_ALARMS)
+    what = "far smaller than" if collapsed else "not far smaller than"
+    by_chance = " beyond chance" if smaller and not collapsed else ""
     return (
-        bool(lost),
-        ", ".join(lost) or f"every {outcome} of the training records occurs among the synthetic ones",
+        collapsed,
+        f"the standard deviation of {outcome}, {spread_made:.4g} in the synthetic records, is {what} "
+        f"{spread_real:.4g} in the training records{by_chance}",
     )
-
-
-def _lost(made: NDArray[np.bool_], real: NDArray[np.bool_], what: str, level: float) -> str:
-    """Say how a category was lost, empty if it was not."""
-    n_made, n_real = int(made.sum()), int(real.sum())
-    if not n_real:
-        return ""
-    in_made, in_real = (share(int(of.sum()), len(of), level, method="wilson") for of in (made, real))
-    disjoint = in_made.upper < in_real.lower
-    if n_made and not (disjoint and n_made / len(made) < LOST_RATIO * n_real / len(real)):
-        return ""
-    counts = f"{n_real:,} of {len(real):,} training records, {n_made:,} of {len(made):,} synthetic records"
-    chance = "" if disjoint else " (tables of these sizes may differ so much by chance)"
-    return f"{what}: {counts}{chance}"

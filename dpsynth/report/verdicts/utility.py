@@ -114,7 +114,7 @@ def given_away(evaluation: Evaluation) -> Iterator[Verdict]:
     """Does one column alone predict the outcome?"""
     found = [m for m in evaluation.measures if m.name.startswith("outcome_auc[")]
     if found:
-        named = ", ".join(f"{m.name[12:-1]} ({m.detail.partition(': ')[2]})" for m in found[:_NAMED])
+        named = ", ".join(f"{m.name[12:-1]} ({_reason(m)})" for m in found[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         sentence = (
             f"One column alone predicts the real outcome: {named}{more}. If it is known only after the "
@@ -127,15 +127,25 @@ def collapse(evaluation: Evaluation) -> Iterator[Verdict]:
     """Did the generator lose an outcome?"""
     constant, lost = (get(evaluation, name) for name in ("outcome_constant_synthetic", "mode_collapse"))
     rate = get(evaluation, "positive_rate_synthetic")
+    only = ""
     if constant is not None and constant.value == 1:
-        sentence = "Every synthetic record has the same outcome."
-        yield Verdict("mode_collapse", "bad", sentence, *basis([constant]))
+        only, known = "Every synthetic record has the same outcome", [constant]
     elif constant is None and rate is not None and rate.value in (0, 1):
-        sentence = f"Every synthetic record has the same outcome (positive rate {shown(rate.value)})."
-        yield Verdict("mode_collapse", "bad", sentence, *basis([rate]))
+        only = f"Every synthetic record has the same outcome (positive rate {shown(rate.value)})"
+        known = [rate]
+    if lost is None and only:
+        yield Verdict("mode_collapse", "bad", f"{only}.", *basis(known))
     elif lost is not None and lost.value == 1:
-        sentence = "An outcome of the real records is as good as lost among the synthetic ones."
-        yield Verdict("mode_collapse", "bad", sentence, *basis([lost]))
+        sentence = "An outcome of the real records is as good as lost among the synthetic ones"
+        yield Verdict("mode_collapse", "bad", f"{sentence}: {_reason(lost)}.", *basis([lost]))
+    elif lost is not None and only:
+        sentence = f"{only}, and the records cannot say whether others got lost: {_reason(lost)}."
+        yield Verdict("mode_collapse", "open", sentence, *basis([*known, lost]))
+
+
+def _reason(measure: Measure) -> str:
+    """What the words of a measure say of this table, after what it is."""
+    return measure.detail.partition(": ")[2]
 
 
 #: sure losses, as parts of the base rate's Brier score, that are reported and that are bad

@@ -10,11 +10,12 @@ import pytest
 from compared import conformed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 from dpsynth.errors import InputError, SchemaError
-from dpsynth.evaluation.estimates import share
+from dpsynth.evaluation.estimates import FALSE_ALARMS, share
 from dpsynth.evaluation.records import Measure
 from dpsynth.evaluation.utility.evaluator import outcome_rates
 from dpsynth.evaluation.utility.outcomes import (
@@ -109,13 +110,20 @@ def test_mean_interval_is_students() -> None:
             deaths(100, 0),
             deaths(50, 50),
             True,
-            "died = 'yes': 50 of 100 training records, 0 of 100 synthetic",
+            "died = 'yes' (50 of 100 training records, 0 of 100 synthetic ones)",
         ),
         (deaths(990, 10), deaths(900, 100), True, "10 of 1,000 synthetic"),
-        (deaths(975, 25), deaths(900, 100), False, "every died of the training records occurs"),  # a quarter
-        (deaths(99, 1), deaths(93, 7), False, "every died"),  # a seventh, but the intervals overlap
-        (deaths(20, 0), deaths(19, 1), True, "may differ so much by chance"),
-        (deaths(0, 20), deaths(0, 20), False, "every died"),  # what is not real cannot get lost
+        (deaths(975, 25), deaths(900, 100), False, "no died of at least 30 training records got lost"),
+        (deaths(99, 1), deaths(93, 7), False, "no died of at least 30 training records got lost"),
+        (deaths(100, 0), deaths(970, 30), False, "Absent by chance"),
+        (
+            deaths(200, 0),
+            deaths(171, 29),
+            False,
+            "of fewer than 30 training records: died = 'yes' (29 of 200",
+        ),
+        (deaths(0, 90), deaths(0, 90), False, "no died"),  # what is not real cannot get lost
+        (deaths(0, 20), deaths(10, 10), None, "no died has 30 training records"),
         (deaths(0, 0), deaths(5, 5), None, "no synthetic record has a known died"),
         (deaths(5, 5), pd.DataFrame({"died": [None]}), None, "no training record has a known died"),
     ],
@@ -128,13 +136,32 @@ def test_collapse_of_a_category(
     assert lost is collapsed and words in reason
 
 
+@pytest.mark.parametrize("categories", [2, 12, 40])
+@pytest.mark.parametrize("n", [200, 1000])
+def test_fresh_records_have_hardly_ever_lost_an_outcome(categories: int, n: int) -> None:
+    """Catches chance called collapse: 2 of 3 tables of fresh records with forty outcomes opened red."""
+    column = Column(name="y", kind="categorical", categories=tuple(range(categories)))
+    schema, rng = Schema(columns=(column, SCHEMA["crea"])), np.random.default_rng(0)
+    rates = rng.dirichlet(np.full(categories, 0.5), size=500)
+    pairs = [[rng.choice(categories, n, p=p) for _ in range(2)] for p in rates]
+    alarms = sum(
+        mode_collapse(pd.DataFrame({"y": made}), pd.DataFrame({"y": real}), schema, "y")[0] is True
+        for made, real in pairs
+    )
+    assert binomtest(alarms, len(pairs), FALSE_ALARMS, alternative="greater").pvalue > 1e-6
+
+
 def test_collapse_of_a_number() -> None:
     """Would catch a generator that gives one number unnoticed, and a constant real outcome called lost."""
-    wide, narrow = pd.DataFrame({"crea": [1.0, 5.0, 9.0]}), pd.DataFrame({"crea": [4.9, 5.0, 5.1]})
+    wide, narrow = (pd.DataFrame({"crea": np.tile(values, 20)}) for values in ([1, 5, 9.0], [4.9, 5, 5.1]))
     assert mode_collapse(narrow, wide, SCHEMA, "crea")[0] is True
     assert mode_collapse(wide, narrow, SCHEMA, "crea")[0] is False
-    constant = pd.DataFrame({"crea": [5.0, 5.0]})
+    assert mode_collapse(narrow.head(6), wide.head(6), SCHEMA, "crea")[0] is None
+    constant = pd.DataFrame({"crea": [5.0] * 40})
     assert mode_collapse(constant, constant, SCHEMA, "crea")[0] is False
+    outlier = wide.assign(crea=[5e4] + [*wide["crea"]][1:])  # one record, which fresh tables lack
+    lost, reason = mode_collapse(wide, outlier, SCHEMA, "crea")
+    assert lost is False and "not far smaller than" in reason and "beyond chance" in reason
 
 
 def test_rates_of_two_categories() -> None:

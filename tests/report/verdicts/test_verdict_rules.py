@@ -331,6 +331,18 @@ def test_a_lost_outcome_is_found(entry, internal):
     assert judge(Evaluation((measure,)))[0].internal is internal
 
 
+def test_one_outcome_alone_is_no_verdict_where_the_others_are_rare():
+    """Catches a table called collapsed because it lacks two events of 20,000, as a fresh one would."""
+    reason = "1 if an outcome got lost: no ae got lost. Absent: ae = 'yes' (2 of 9 training records)"
+    measures = [
+        Measure("g", "outcome_constant_synthetic", 1, False),
+        Measure("g", "mode_collapse", 0, True, reason),
+    ]
+    (verdict,) = judge(Evaluation(tuple(measures)))
+    assert (verdict.code, verdict.severity, verdict.internal) == ("mode_collapse", "open", True)
+    assert "ae = 'yes' (2 of 9 training records)" in verdict.sentence
+
+
 def test_rates_that_vary_are_no_collapse():
     """Catches a rare outcome that is called a lost one."""
     assert (
