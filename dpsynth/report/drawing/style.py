@@ -119,9 +119,12 @@ def plain_ticks(axis: Axis) -> None:
 
 def date_ticks(axis: Axis) -> None:
     """Label an axis of days since 1970-01-01 at a few round dates."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.dates import HOURLY, MINUTELY, MONTHLY, SECONDLY, AutoDateLocator, ConciseDateFormatter
 
     locator = AutoDateLocator(maxticks=6)
+    # It counts months of up to five years, and knows no steps by which six ticks would be enough.
+    for unit, whole in ((MONTHLY, 12), (HOURLY, 24), (MINUTELY, 60), (SECONDLY, 60)):
+        locator.intervald[unit] = [*locator.intervald[unit], whole]
     axis.set_major_locator(locator)
     axis.set_major_formatter(ConciseDateFormatter(locator))
 

@@ -159,7 +159,7 @@ def test_collapse_of_a_number() -> None:
     assert mode_collapse(narrow.head(6), wide.head(6), SCHEMA, "crea")[0] is None
     constant = pd.DataFrame({"crea": [5.0] * 40})
     assert mode_collapse(constant, constant, SCHEMA, "crea")[0] is False
-    outlier = wide.assign(crea=[5e4] + [*wide["crea"]][1:])  # one record, which fresh tables lack
+    outlier = wide.assign(crea=[5e4, *wide["crea"].iloc[1:]])  # one record, which fresh tables lack
     lost, reason = mode_collapse(wide, outlier, SCHEMA, "crea")
     assert lost is False and "not far smaller than" in reason and "beyond chance" in reason
 

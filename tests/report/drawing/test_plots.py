@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import warnings
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -223,6 +224,18 @@ def value_at(line, time: float) -> float:
     x, y = line.get_xdata(), line.get_ydata()
     assert line.get_drawstyle() == "steps-post"
     return float(y[np.searchsorted(x, time, side="right") - 1])
+
+
+def test_dates_over_any_span_have_a_few_ticks() -> None:
+    """Catches sixteen warnings of matplotlib for dates of 2019 to 2022, and an axis full of labels."""
+    figure, (axis,) = style.panels()
+    style.date_ticks(axis.xaxis)
+    for days in np.geomspace(0.01, 400 * 365, 150):
+        axis.set_xlim(17_897.3, 17_897.3 + days)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ticks = [tick for tick in axis.get_xticks() if tick <= 17_897.3 + days]
+        assert 2 <= len(ticks) <= 12, days
 
 
 def test_the_steps_are_the_curves() -> None:
