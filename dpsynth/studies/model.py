@@ -47,8 +47,9 @@ class EffectsModel:
     sparing : bool
         Whether predictors with too many missing values may be left out. For the default model only.
     logs : mapping of str to {"log", "log1p"}
-        Numeric predictors, and the outcome of a linear model, that enter as logarithms of x or of 1 + x. A
-        predictor's coefficient is per doubling of x or of 1 + x. An outcome is in natural logarithms.
+        Numeric predictors, and the outcome of a linear model, that enter as logarithms of x or of 1 + x.
+        The lower bound of x must be above 0, and for 1 + x at least 0. A predictor's coefficient is per
+        doubling of x or of 1 + x. An outcome is in natural logarithms.
     where : str, optional
         Rule of a subgroup, such as ``"age >= 65 and sex == 'F'"``. Records for which it is not true take no
         part, also if a missing value leaves it open.
@@ -236,8 +237,7 @@ class EffectsModel:
                     f"{name!r} cannot enter as its logarithm: it is neither a numeric predictor nor the "
                     "outcome of a linear model"
                 )
-            if log == "log" or float(column.lower or 0.0) < 0:
-                smallest_positive(column)
+            _check_logarithm(column, log)
         for name, increment in self.units.items():
             column = schema.column(name)
             span, step = float(column.upper or 0.0) - float(column.lower or 0.0), increment
@@ -301,28 +301,22 @@ def _kind_for(outcome: Column) -> Kind | None:
     return "logistic" if len(outcome.categories) == 2 else None
 
 
-def smallest_positive(column: Column) -> float:
-    """Smallest value of a numeric column whose logarithm is taken. Raises InputError if there is none.
+def suiting_log(column: Column) -> Log:
+    """The logarithm of a numeric column that is never negative: of 1 + x if x can be 0."""
+    return "log" if float(column.lower or 0.0) > 0 else "log1p"
 
-    Values of the column below it, such as 0, are raised to it before the logarithm is taken.
 
-    >>> smallest_positive(Column(name="creatinine", kind="continuous", lower=0, upper=20, decimals=1))
-    0.1
-    >>> smallest_positive(Column(name="change", kind="continuous", lower=-5, upper=5))
-    Traceback (most recent call last):
-    dpsynth.errors.InputError: 'change' cannot enter as its logarithm: its lower bound is -5, below 0
-    """
-    lower, step = float(column.lower or 0.0), column.resolution
-    why = ""
-    if lower < 0:
-        why = f"its lower bound is {lower:g}, below 0"
-    elif lower == 0 and step is None:
-        why = "its lower bound is 0, and it has no step or decimals that say where the scale begins"
-    elif lower == 0 and step == column.upper:
-        why = f"{step:g} is its only value above 0"
-    if why:
-        raise InputError(f"{column.name!r} cannot enter as its logarithm: {why}")
-    return lower or float(step or 0.0)
+def _check_logarithm(column: Column, log: Log) -> None:
+    """Refuse the logarithm of a number that the schema allows to have none, as derived columns do."""
+    lower = float(column.lower or 0.0)
+    if lower > 0 or (lower == 0 and log == "log1p"):
+        return
+    why, way = ("below 0", "Declare") if lower else ("and 0 has none", "Write {}, or declare")
+    least = "above 0" if log == "log" else "of 0 or more"
+    raise InputError(
+        f"{column.name!r} cannot enter as its logarithm: its lower bound is {lower:g}, {why}. "
+        f"{way.format(Entry(column.name, 'log1p'))} a lower bound {least}"
+    )
 
 
 def logarithms(column: Column, numbers: NDArray[np.float64], log: Log | None) -> NDArray[np.float64]:
@@ -336,4 +330,4 @@ def logarithms(column: Column, numbers: NDArray[np.float64], log: Log | None) ->
     """
     if log is None:
         return numbers
-    return np.log1p(numbers) if log == "log1p" else np.log(np.maximum(numbers, smallest_positive(column)))
+    return np.log1p(numbers) if log == "log1p" else np.log(numbers)

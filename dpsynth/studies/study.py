@@ -17,7 +17,7 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.files.options import Section, listed
 from dpsynth.files.yaml_text import one_sentence
-from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.model import EffectsModel, suiting_log
 from dpsynth.studies.model_text import Log, ModelText
 from dpsynth.studies.terms import MAX_TERMS, model_terms
 from dpsynth.table.derived import inputs_of
@@ -40,7 +40,8 @@ class Study(Section):
     model : str
         As text, such as ``"logistic: death ~ age + log(creatinine)"``: see
         :meth:`dpsynth.studies.model.EffectsModel.parse`. Numeric predictors whose column is on the log
-        scale enter as logarithms, unless ``transforms`` says otherwise. ``death ~ age where sex == 'F'`` is
+        scale enter as logarithms of x, or of 1 + x if it can be 0, unless ``transforms`` says otherwise.
+        ``death ~ age where sex == 'F'`` is
         of a subgroup. ``death ~ 1`` estimates a share, or a mean.
     name : str, optional
         One line of text. The default is the outcome's name.
@@ -198,7 +199,7 @@ class Study(Section):
                 raise InputError(f"transforms name {name!r}, which is not a numeric predictor of the model")
             if name in model.logs and transform != model.logs[name]:
                 raise InputError(f"the model says {model.logs[name]}({name}), and transforms say {transform}")
-        scales: dict[str, Log] = {name: "log" for name in numeric if numeric[name].scale == "log"}
+        scales = {name: suiting_log(column) for name, column in numeric.items() if column.scale == "log"}
         asked = {name: log for name, log in self.transforms.items() if log != "linear"}
         logs = {**{k: v for k, v in scales.items() if k not in self.transforms}, **asked, **model.logs}
         return replace(model, logs=logs, units=self.units)

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.checks import few
-from dpsynth.studies.model import EffectsModel, logarithms
+from dpsynth.studies.model import EffectsModel, logarithms, suiting_log
 from dpsynth.studies.model_text import Entry, Log
 from dpsynth.table.derived import derived_values
 from dpsynth.table.schema import Column, Schema
@@ -158,7 +158,7 @@ def shorter_tails(columns: Sequence[Column], logs: Mapping[str, Log]) -> str:
     'log1p(nodes) or narrower bounds shorten the tail.'
     """
     found = [
-        str(Entry(column.name, "log" if float(column.lower or 0.0) > 0 else "log1p"))
+        str(Entry(column.name, suiting_log(column)))
         for column in columns
         if column.name not in logs and float(column.lower or 0.0) >= 0
     ]

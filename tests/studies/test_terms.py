@@ -8,7 +8,8 @@ import pytest
 from patsy import dmatrix
 
 from dpsynth.studies.model import EffectsModel
-from dpsynth.studies.terms import column_values, default_increment, model_terms, term_values
+from dpsynth.studies.study import Study
+from dpsynth.studies.terms import default_increment, model_terms, term_values
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -65,7 +66,7 @@ def test_the_name_says_the_increment() -> None:
 LABS = Schema(
     columns=(
         Column(name="creatinine", kind="continuous", lower=0.5, upper=20, unit="mg/dL", missing=True),
-        Column(name="crp", kind="continuous", lower=0, upper=500, decimals=1),
+        Column(name="crp", kind="continuous", lower=0.1, upper=500, decimals=1),
         Column(name="visits", kind="integer", lower=0, upper=50),
         Column(name="race", kind="categorical", categories=("a", "b", "c"), missing=True),
         Column(name="stage", kind="ordinal", categories=("I", "II", "III")),
@@ -127,15 +128,20 @@ def test_a_logarithm_of_one_more_has_a_value_at_zero() -> None:
     np.testing.assert_allclose(found, [[0, 0], [np.log10(1.5), 2], [np.nan, 1]], atol=1e-15)
 
 
-def test_zero_enters_as_the_smallest_public_value() -> None:
-    """Minus infinity, or a smallest value that is read off the records."""
-    frame = pd.DataFrame({"crp": [0.0, 0.1, 30.0], "visits": [0, 1, 2], "creatinine": [0.5, np.nan, 4.0]})
-    crp, visits, creatinine = (
-        column_values(LABS, name, frame, log="log") for name in ("crp", "visits", "creatinine")
+def test_a_scale_with_zeros_is_the_logarithm_of_one_more() -> None:
+    """Catches seven in ten counts of 0 that enter as 1: minus infinity, or a floor that nobody is told of."""
+    schema = Schema(
+        columns=(
+            Column(name="nodes", kind="integer", lower=0, upper=50, scale="log"),
+            Column(name="died", kind="binary", categories=(0, 1)),
+        )
     )
-    np.testing.assert_allclose(crp, np.log([0.1, 0.1, 30.0]))
-    np.testing.assert_allclose(visits, [0, 0, np.log(2)])
-    np.testing.assert_allclose(creatinine, [np.log(0.5), np.nan, np.log(4)])
+    model = Study(model="died ~ nodes").effects(schema)
+    assert model.formula(schema) == "logistic: died ~ log1p(nodes)"
+    (term,) = model_terms(schema, model)
+    assert term.name == "1 + nodes (per doubling)"
+    found = term_values(schema, (term,), pd.DataFrame({"nodes": [0, 1, 3]}))
+    np.testing.assert_allclose(found[:, 0], [0, 1, 2], atol=1e-15)
 
 
 def test_missing_values_stay_missing() -> None:

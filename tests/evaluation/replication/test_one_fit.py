@@ -479,12 +479,12 @@ def test_logarithms_of_predictors_and_outcome() -> None:
     """A design whose logarithms are not those of the terms, or a column that is flat as a logarithm only."""
     schema = Schema(
         columns=(
-            Column(name="crp", kind="continuous", lower=0, upper=500, step=1),
+            Column(name="crp", kind="continuous", lower=1, upper=500, step=1),
             Column(name="urea", kind="continuous", lower=1, upper=300),
-            Column(name="dose", kind="integer", lower=0, upper=9),
+            Column(name="dose", kind="integer", lower=1, upper=9),
         )
     )
-    raw = pd.DataFrame({"crp": [0, 2, 8], "urea": [1, 10, 100], "dose": [0, 1, 1]})
+    raw = pd.DataFrame({"crp": [1, 2, 8], "urea": [1, 10, 100], "dose": [0, 1, 1]})
     frame = schema.conform(raw).frame
     model = EffectsModel.parse("log(urea) ~ log(crp) + log(dose)", schema)
     found = design(frame, schema, model)
