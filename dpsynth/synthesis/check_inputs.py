@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.checks import few
+from dpsynth.checks import about_patients, few
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.model.base_model.rule_factors import check_possible
@@ -24,7 +24,7 @@ from dpsynth.releases.partitioned import IN_MEMORY, PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.studies import check_studies
+from dpsynth.synthesis.studies import cautions, check_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.histories import ids_of
 from dpsynth.table.identifiers import warn_of_repeated_persons
@@ -158,6 +158,14 @@ def tell_not_private(options: FitOptions) -> None:
             OwnerWarning,
             stacklevel=3,
         )
+
+
+def tell_cautions(options: FitOptions, schema: TableSchema) -> None:
+    """Warn of what bounded influence makes of the studies' estimates, by public facts alone."""
+    in_words = about_patients if isinstance(schema, PatientSchema) else str
+    for study in options.studies:
+        for caution in cautions(study, schema):
+            warnings.warn(in_words(f"study {study.label!r}: {caution}"), OwnerWarning, stacklevel=3)
 
 
 def tell_few_records(

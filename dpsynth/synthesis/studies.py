@@ -145,7 +145,6 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
             else _in_subgroup(study, schema, planned.multiplier)
         )
         + (", and wider where records lack a value" if _may_lack(study, schema) else "")
-        + "".join(f". {caution.removesuffix('.')}" for caution in cautions(study, schema))
         for study, planned in zip(options.studies, releases, strict=True)
     ]
 

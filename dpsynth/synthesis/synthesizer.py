@@ -38,6 +38,7 @@ from dpsynth.synthesis.check_inputs import (
     conformed,
     record_provenance,
     records_of,
+    tell_cautions,
     tell_few_records,
     tell_not_private,
     warn_of_flattened,
@@ -309,7 +310,7 @@ class DPWGANGP(BaseEstimator):
         OwnerWarning
             If ``n_public`` is not near the number of rows
             (:func:`dpsynth.synthesis.check_inputs.check_rows`). If noise is large for so few records, or
-            nearly flattens some columns.
+            nearly flattens some columns. If a study's outcome or predictors may have a long tail.
         """
         options = self.validate()
         check_described(schema)
@@ -332,6 +333,7 @@ class DPWGANGP(BaseEstimator):
                         checkpoint=checkpoint,
                         progress=progress,
                     )
+            tell_cautions(options, schema)
             rng = self._generator(len(ledger.entries))
             records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
             if checkpoint is not None and options.steps:
