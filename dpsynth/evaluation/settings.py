@@ -23,6 +23,17 @@ from dpsynth.table.rules import Rule, parse_rule
 from dpsynth.table.schema import Schema
 
 
+def _named(models: object) -> object:
+    """Say what a list of models lacks."""
+    if models is None or isinstance(models, Mapping):
+        return models
+    raise ValueError(
+        "models must map names to Model (dpsynth.evaluation.utility.models), such as "
+        "{'forest': Model(lambda seed: RandomForestClassifier(random_state=seed))}, "
+        f"got {type(models).__name__}"
+    )
+
+
 class Settings(Section):
     """Options of an evaluation: measures, precision and number of records.
 
@@ -78,7 +89,9 @@ class Settings(Section):
     groups: Annotated[tuple[str, ...] | None, BeforeValidator(listed)] = None
     level: float = Field(default=0.95, gt=0, lt=1)
     outcome: str | None = None
-    models: Mapping[str, InstanceOf[Model]] | None = Field(default=None, exclude=True)
+    models: Annotated[Mapping[str, InstanceOf[Model]] | None, BeforeValidator(_named)] = Field(
+        default=None, exclude=True
+    )
 
     def most(self, schema: Schema, usual: Most) -> int:
         """Return the most records of each table that a step may read.

@@ -46,6 +46,7 @@ def infer_patient_schema(
     *,
     unit: str | None = None,
     order: str | None = None,
+    outcome: str | None = None,
     n_public: int | None = None,
     drop: Iterable[str] = (),
     keep: Iterable[str] = (),
@@ -64,6 +65,8 @@ def infer_patient_schema(
         schema.
     unit, order : str, optional
         The column that identifies a patient, and the one that orders the rows. Default: guessed.
+    outcome : str, optional
+        A column with one value for each patient.
     name, n_public, drop, keep, missing_words, progress
         As for :func:`dpsynth.infer_schema`. ``n_public`` is the number of patients.
 
@@ -75,7 +78,8 @@ def infer_patient_schema(
     Raises
     ------
     DataError
-        If no column identifies patients or orders their rows, or if an option names no column.
+        If no column identifies patients or orders their rows, or if an option names no column. If the outcome
+        changes from row to row.
 
     Examples
     --------
@@ -85,12 +89,13 @@ def infer_patient_schema(
     >>> schema.unit, schema.order, schema.most, schema.per_patient
     ('patient_id', 'day', 2, ('sex',))
     """
-    by_file = {"": tables} if isinstance(tables, pd.DataFrame) else tables
+    by_file = tables if isinstance(tables, Mapping) else {"": tables}
     given = {file: plain_table(frame) for file, frame in by_file.items()}
     drop, keep, missing_words = tuple(drop), tuple(keep), tuple(missing_words)
     known = {str(column): None for frame in given.values() for column in frame.columns}
-    asked = {"drop": drop, "keep": keep, "unit": (unit,) if unit else (), "order": (order,) if order else ()}
-    for option, names in asked.items():
+    asked = {"unit": unit, "order": order, "outcome": outcome}
+    options = {"drop": drop, "keep": keep} | {option: (name,) for option, name in asked.items() if name}
+    for option, names in options.items():
         for column in names:
             if column not in known:
                 raise DataError(f"{option} {column!r} is not a column of the table ({few(known)})")
@@ -120,7 +125,7 @@ def infer_patient_schema(
                 f"order (--order), or fill the empty cells of {order!r}"
             )
     events = {file: frame.rename(columns={orders[file]: order}) for file, frame in events.items()}
-    drafting = _Drafting(unit, order, keep, missing_words, progress, remarks, orders)
+    drafting = _Drafting(unit, order, outcome, keep, missing_words, progress, remarks, orders)
     drafting.times({file: frame[order] for file, frame in events.items()})
     # What visits may repeat is read from a file of one row for each patient.
     for file, frame in frames.items():
@@ -130,6 +135,11 @@ def infer_patient_schema(
         drafting.rows(file, frame)
     drafting.without_bare(events)
     columns = drafting.finished()
+    if outcome is not None and outcome not in drafting.per_patient:
+        raise of_records(
+            f"the outcome {outcome!r} must have one value for each patient, and it changes from row to row. "
+            "Draft without an outcome. Then declare it as over_time: terminal, if it ends a patient's rows"
+        )
     most = _most(events, drafting)
     if "" in frames:
         columns.sort(key=lambda column: [*known].index(column.name))
@@ -143,6 +153,7 @@ def infer_patient_schema(
     schema = PatientSchema(
         unit=unit,
         order=order,
+        outcome=outcome,
         most=most,
         columns=tuple(columns),
         per_patient=tuple(drafting.per_patient),
@@ -162,6 +173,7 @@ class _Drafting:
 
     unit: str
     order: str
+    outcome: str | None
     keep: tuple[str, ...]
     missing_words: tuple[str, ...]
     progress: Callable[[int, int], None] | None
@@ -291,7 +303,8 @@ class _Drafting:
             text = f"stands in {file} too, and is read from the first file that has it"
             self.remarks.append(Remark(str(name), "note", text))
         kept = tuple(name for name in self.keep if name in frame)
-        made = draft_columns(frame.drop(columns=twice), kept, self.missing_words, progress=self.progress)
+        outcome = self.outcome if self.outcome in frame.columns.drop(twice) else None
+        made = draft_columns(frame.drop(columns=twice), kept, self.missing_words, outcome, self.progress)
         self.remarks += made.remarks
         self.words |= {*made.missing_words}
         dates = [column.name for column in made.columns if changing and column.is_date]

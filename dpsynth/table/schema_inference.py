@@ -215,6 +215,8 @@ def infer_schema(
 
     Raises
     ------
+    InputError
+        If ``frame`` is no DataFrame.
     DataError
         If the table has no rows, no columns or none to keep. If its names are numbers or given twice. If an
         option names no column.
@@ -228,8 +230,8 @@ def infer_schema(
     >>> print(made.remarks[0])
     left out: patient_id: says whose row or which row it is (keep or --keep takes it)
     """
+    plain = plain_table(frame)
     names = _names(frame)
-    frame = plain_table(frame)
     drop, keep, missing_words = tuple(map(str, drop)), tuple(map(str, keep)), tuple(missing_words)
     outcome = None if outcome is None else str(outcome)
     for option, given in (("drop", drop), ("keep", keep), ("outcome", () if outcome is None else (outcome,))):
@@ -242,7 +244,7 @@ def infer_schema(
             f"the column {both!r} is both dropped and {'kept' if both in keep else 'the outcome'}"
         )
 
-    chosen = frame.loc[:, [n not in drop for n in names]]
+    chosen = plain.loc[:, [n not in drop for n in names]]
     drafted = draft_columns(chosen, keep, missing_words, outcome, progress)
     columns, remarks = drafted.columns, _persons(chosen) + drafted.remarks
     if not columns:
@@ -390,7 +392,7 @@ def _persons(frame: pd.DataFrame) -> list[Remark]:
             "question",
             f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}. If "
             "these are persons, only one row of a person is protected, not the person. Describe several rows "
-            "(--unit, infer_patient_schema), or make one row a person first",
+            "(--unit, dpsynth.table.infer_patient_schema), or make one row a person first",
         )
         for found in identifiers.repeated_persons(frame)
     ]

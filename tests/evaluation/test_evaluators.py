@@ -252,7 +252,16 @@ def test_records_refuse_nonsense() -> None:
         ({"effects": ["logistic: died ~ height"]}, InputError, "height"),
         ({"constraints": ["age <"]}, InputError, "age <"),
         ({"metric": "cosine"}, InputError, "metric must be 'euclidean', 'gower' or 'hamming', got 'cosine'"),
-        ({"models": {"mine": object()}}, InputError, "models.mine must be an instance of Model"),
+        (
+            {"models": {"mine": object()}},
+            InputError,
+            "models.mine must be an instance of Model",
+        ),
+        (
+            {"models": [object()]},
+            InputError,
+            "models must map names to Model .*such as {'forest'",
+        ),
         ({"colour": "red"}, InputError, "colour is not a known key .known keys: seed, reference"),
         ({"outcome": "nothing"}, SchemaError, "'nothing' is not a column"),
         ({"seed": -1}, InputError, "seed must be greater than or equal to 0, got -1"),

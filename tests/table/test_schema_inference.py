@@ -12,8 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
-from dpsynth.errors import DataError, PrivacyError
-from dpsynth.table import Column, Schema, infer_schema, read_table, require_reviewed
+from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.table import (
+    Column,
+    Schema,
+    infer_patient_schema,
+    infer_schema,
+    read_table,
+    require_reviewed,
+)
 from dpsynth.table.schema_inference import limits_of_data
 
 
@@ -134,7 +141,7 @@ def test_named_identifiers_and_repeated_persons() -> None:
     assert made.lines()[0] == (
         "question: the table has 400 rows of 160 different values of patient_nbr. If these are persons, only "
         "one row of a person is protected, not the person. Describe several rows (--unit, "
-        "infer_patient_schema), or make one row a person first"
+        "dpsynth.table.infer_patient_schema), or make one row a person first"
     )
     assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name, row_index, encounter: ")
     assert made.schema["admission_type_id"].categories == tuple(range(8))
@@ -391,3 +398,12 @@ def test_a_column_of_lists_is_left_out():
     draft = infer_schema(frame)
     assert draft.schema.ignored == ("codes",)
     assert any("holds lists or records" in remark.text for remark in draft.remarks)
+
+
+@pytest.mark.parametrize("table", [pd.Series([1, 2]), {"age": [1, 2]}, [[1, 2]], None], ids=type)
+def test_a_table_that_is_no_frame_is_refused_in_one_sentence(table) -> None:
+    """Catches IndexError and AttributeError for a column, or for a mapping of lists."""
+    with pytest.raises(InputError, match=rf"must be a pandas DataFrame, got {type(table).__name__}\."):
+        infer_schema(table)
+    with pytest.raises(InputError, match="must be a pandas DataFrame, got "):
+        infer_patient_schema(table)

@@ -245,7 +245,9 @@ def infer(
     order: Annotated[
         str | None, Option(help="Column that orders a patient's rows. Default: guessed.")
     ] = None,
-    outcome: Annotated[str | None, Option(help="Column that is predicted.")] = None,
+    outcome: Annotated[
+        str | None, Option(help="Column that is predicted: one value for each patient.")
+    ] = None,
     n_public: Annotated[int | None, Option(help="Number of records, where that is public knowledge.")] = None,
     drop: Annotated[list[str] | None, Option(help="Column to leave out.")] = None,
     keep: Annotated[
@@ -268,13 +270,11 @@ def infer(
     """
     if out is not None:
         require_free_file(out, force=force)
-    if outcome is not None and (unit is not None or order is not None or data.is_dir()):
-        raise InputError("--outcome needs one row per patient: one file, without --unit and --order")
-    chosen = {"n_public": n_public, "drop": drop or (), "keep": keep or ()}
+    chosen = {"outcome": outcome, "n_public": n_public, "drop": drop or (), "keep": keep or ()}
     chosen["missing_words"] = missing_word or ()
     try:
         with progress.column_bar() as draw:
-            drafted = _drafted(data, csv_format, outcome, unit, order, {**chosen, "progress": draw})
+            drafted = _drafted(data, csv_format, unit, order, {**chosen, "progress": draw})
     except DataError as problem:
         raise problem if str(data) in str(problem) else DataError(f"{data}: {problem}") from None
     for line in drafted.lines():
@@ -294,7 +294,6 @@ def infer(
 def _drafted(
     data: Path,
     csv_format: CsvFormat,
-    outcome: str | None,
     unit: str | None,
     order: str | None,
     options: dict[str, Any],
@@ -313,12 +312,12 @@ def _drafted(
     if unit is not None or order is not None:
         return infer_patient_schema(table, name, unit=unit, order=order, **options)
     kept = table.drop(columns=[column for column in options["drop"] if column in table])
-    if outcome is None and any(repeated_persons(kept)):
+    if any(repeated_persons(kept)):
         try:
             return infer_patient_schema(table, name, **options)
         except InputError as problem:
             console.say(f"- question: does a patient have several rows? Not drafted: {problem}")
-    return infer_schema(table, name, outcome=outcome, **options)
+    return infer_schema(table, name, **options)
 
 
 @schema_app.command()

@@ -49,11 +49,24 @@ def test_a_table_without_an_order_is_drafted_row_by_row_and_asked_about(folder, 
     assert "rows" not in json.loads(shown.out)["schema"]
 
 
+def test_an_outcome_of_patients_with_several_rows_is_drafted(folder, capsys):
+    """Catches --outcome that drafted one row for each patient, or was refused with --unit."""
+    for chosen in ([], ["--unit", "patient_id"]):
+        assert main(["schema", "infer", "visits.csv", "--outcome", "sex", *chosen, "--json"]) == 0
+        drafted = json.loads(capsys.readouterr().out)["schema"]
+        assert (drafted["unit"], drafted["outcome"]) == ("patient_id", "sex")
+    assert main(["schema", "infer", "visits.csv", "--outcome", "grade", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "does a patient have several rows? Not drafted: the outcome 'grade' must have one value" in shown.err
+    assert json.loads(shown.out)["schema"]["outcome"] == "grade"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (["visits.csv", "--unit", "who"], "visits.csv: unit 'who' is not a column"),
-        (["visits.csv", "--unit", "patient_id", "--outcome", "sex"], "--outcome needs one row per patient"),
+        (["visits.csv", "--unit", "patient_id", "--outcome", "lab"], "it changes from row to row"),
+        (["visits.csv", "--unit", "patient_id", "--outcome", "who"], "outcome 'who' is not a column"),
         (["empty"], "empty holds no file that ends with .csv"),
     ],
 )
