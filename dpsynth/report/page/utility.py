@@ -42,9 +42,8 @@ def section(report: RunReport) -> Section:
     """Return possible uses of the table, in short."""
     evaluation = report.measured
     said = (*_studies(report), *_prediction(evaluation))
-    nothing = Sentence("Usefulness is measured on real records. This page shows no such number.")
     found = _findings(report)
-    blocks: list[Block] = [paragraph(*(said or (nothing,)))]
+    blocks: list[Block] = [paragraph(*(said or (_unmeasured(evaluation),)))]
     blocks += [Items(found[:_WORST])] if found else []
     return Section("utility", "Is it useful?", tuple(blocks), FOLDS)
 
@@ -95,6 +94,15 @@ def _prediction(evaluation: Evaluation) -> list[Sentence]:
         internal = synthetic.internal or (real is not None and real.internal)
         sentences.append(Sentence(text, internal))
     return sentences
+
+
+def _unmeasured(evaluation: Evaluation) -> Sentence:
+    """Why the page says nothing about models, if the evaluation does."""
+    for measure in evaluation.measures:
+        if measure.name in ("auc_mean", "r2_mean") and measure.value is None:
+            why = measure.detail.partition(": ")[2]
+            return Sentence(f"Usefulness could not be measured ({why}).", measure.internal)
+    return Sentence("Usefulness is measured on real records. This page shows no such number.")
 
 
 def _effects(evaluation: Evaluation) -> list[Sentence]:

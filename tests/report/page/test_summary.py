@@ -202,6 +202,16 @@ def test_no_numbers_are_said_to_be_absent():
     assert "shows no such number" in text_of(utility.section(RunReport()))
 
 
+def test_a_number_that_is_not_there_has_its_reason():
+    """Catches two events of which none was drawn for the test, and a page that says no more than that."""
+    why = "AUC, mean of 3 models: every test record has the same ae: not defined"
+    measured = Evaluation((Measure("Utility: predicting ae", "auc_mean", None, True, why),))
+    (said, *_), *_ = (block.sentences for block in utility.section(RunReport(evaluation=measured)).blocks)
+    assert said.internal and said.text == (
+        "Usefulness could not be measured (every test record has the same ae: not defined)."
+    )
+
+
 def test_pre_specified_regressions_are_told_first_and_only_as_far_as_they_may():
     """Catches a page that is silent about what can be quoted, or that lets it be where it cannot."""
     report = RunReport(sources.ledger_of(), sources.DELTA, studies=(sources.study_of(),))
