@@ -36,13 +36,20 @@ _MAYBE_ABSENT = frozenset(("na", "n/a", "#n/a", "nan", "null", "none", "<na>", "
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)  # digits behind a leading zero are a code: 010 is not ten
 _SHAPES = {
+    "times of day": re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"),
+    "dates with years of two digits": re.compile(
+        r"(?:\d{1,2}[-/.]\d{1,2}[-/.]|\d{1,2}[- ]?[A-Za-z]{3,9}[- ]?)\d{2}(?: .*)?"
+    ),
     "dates": re.compile(
         r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[ T]\d{1,2}:\d{2}.*)?"
         r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{2}|\d{4})(?: .*)?"
         r"|\d{1,2}[- ]?[A-Za-z]{3,9}[- ]?\d{2,4}(?: .*)?|\d{1,2}:\d{2}(?::\d{2})?"
     ),
     "hexadecimal numbers": re.compile(r"0[xX][0-9A-Fa-f]+"),
-    "numbers with commas": re.compile(r"[+-]?\d*,\d+"),
+    # 3,5 and 1.200,50 and 1,200.50, the last two also with other marks between thousands
+    "numbers with commas": re.compile(
+        r"[+-]?(?:\d*|\d{1,3}(?:[.' \u2019\u00a0\u202f]\d{3})+),\d+|[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"
+    ),
     "limits": re.compile(r"(?:[<>≤≥~]=?)\s*[+-]?\d+\.?\d*"),
     "percentages": re.compile(r"[+-]?\d+\.?\d*\s*%"),
 }
@@ -320,21 +327,29 @@ def likely_codes(distinct: Floats, counts: NDArray[np.int64]) -> Floats:
     [-1.0, 99.0, 999.0]
     """
     coded = np.isin(distinct, [*_NEGATIVE, *_POSITIVE])
+    apart, plain = stand_apart(distinct, counts, coded), distinct[~coded]
+    impossible = (distinct < 0) & bool(len(plain) >= 3 and plain[0] >= 0)
+    return distinct[coded & (apart | impossible)]
+
+
+def stand_apart(distinct: Floats, counts: NDArray[np.int64], coded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which ascending values lie far from those that are not ``coded``, or are far more frequent, shape (n,).
+
+    None is if fewer than three values are not coded.
+    """
+    apart = np.zeros(len(distinct), dtype=bool)
     plain = distinct[~coded]
     if len(plain) < 3:
-        return distinct[:0]
+        return apart
     low, high = plain[0], plain[-1]
     spread = high - low
     near = counts[~coded]
     above = (distinct - high) / spread
     below = (low - distinct) / spread
-    sides = ((above, near[-_NEARBY:].max()), (below, near[:_NEARBY].max()))
-    apart = np.zeros(len(distinct), dtype=bool)
-    for gap, usual in sides:
+    for gap, usual in ((above, near[-_NEARBY:].max()), (below, near[:_NEARBY].max())):
         spike = (gap > _CLOSE) & (counts >= _SPIKE) & (counts >= _SPIKE * usual)
         apart |= (gap > _FAR) | ((gap > _APART) & (counts > usual)) | spike
-    impossible = (distinct < 0) & (low >= 0)
-    return distinct[coded & (apart | impossible)]
+    return apart
 
 
 def codes_of_categories(distinct: Floats) -> Floats:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpsynth.errors import SchemaError
 from dpsynth.table import identifiers
-from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes
+from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes, stand_apart
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.conform import CategoryMatcher
 from dpsynth.table.dates import moment_text, series_moments, text_moments
@@ -36,6 +36,8 @@ _PATTERNS = tuple(day + time for day in _DAYS for time in ("", " %H:%M", " %H:%M
 _TRIED, _MOST_WORDS = 1000, 0.9
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
 _ADVICE = {
+    "times of day": "Write them as numbers, such as minutes after midnight, or together with their date",
+    "dates with years of two digits": "Write years of four digits, such as 2010-01-31",
     "dates": "Write them all alike, such as 2010-01-31",
     "hexadecimal numbers": "Write them as decimal numbers if they are measurements",
     "numbers with commas": "Write decimal points, and nothing between thousands",
@@ -277,7 +279,7 @@ def _number_fields(
                 "dates written as whole numbers, as drafted? If they are numbers, write kind: integer",
                 f"such as {distinct[0]:.0f}",
             )
-            return {**_date_fields(said, moments * 86_400.0), "format": "%Y%m%d"}
+            return {**_date_fields(said, moments * 86_400.0, counts), "format": "%Y%m%d"}
     if whole and written_whole and not kept and identifiers.numbers_identify(said.column, distinct, n):
         raise LeftOut(
             "has a different whole number in nearly every row: identifiers? (keep or --keep takes it)",
@@ -347,8 +349,20 @@ def _number_fields(
     return fields
 
 
-def _date_fields(said: Remarks, seconds: np.ndarray) -> dict[str, Any]:
-    """Kind and bounds of dates, given as seconds."""
+def _date_fields(said: Remarks, seconds: np.ndarray, counts: np.ndarray | None = None) -> dict[str, Any]:
+    """Kind and bounds of dates, given as seconds, each of them in so many cells."""
+    distinct, places = np.unique(seconds, return_inverse=True)
+    times = np.bincount(places, counts).astype(np.int64)
+    placed = stand_apart(distinct, times, coded := _ends_of_years(distinct)) & coded
+    if placed.any():
+        said.question(
+            "dates apart from the others, which may stand for none? As drafted they are dates. If not, write "
+            "them as missing_codes, with missing: true, and lower and upper without them",
+            ", ".join(
+                f"{moment_text(date, 'datetime')[:10]} in {_cells(int(n))}"
+                for date, n in zip(distinct[placed], times[placed], strict=True)
+            ),
+        )
     lower, upper = float(seconds.min()), float(seconds.max())
     if not (seconds % 86_400).any():
         kind, step = "date", 86_400
@@ -359,6 +373,12 @@ def _date_fields(said: Remarks, seconds: np.ndarray) -> dict[str, Any]:
     ends = (np.floor(lower / step) * step, max(np.ceil(upper / step), np.floor(lower / step) + 1) * step)
     texts = (moment_text(end, "datetime")[: 10 if kind == "date" else None] for end in ends)
     return {"kind": kind, **dict(zip(("lower", "upper"), texts, strict=True))}
+
+
+def _ends_of_years(seconds: np.ndarray) -> np.ndarray:
+    """Which dates are a first or last day of a year, as those are that stand for no date (1900, 2099)."""
+    days = seconds.astype("datetime64[s]").astype("datetime64[D]")
+    return (days == days.astype("datetime64[Y]")) | (days + 1 == (days + 1).astype("datetime64[Y]"))
 
 
 def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
@@ -384,7 +404,8 @@ def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
     if most < len(words):
         unread = set(words[np.isnan(moments)])
         _say_slips(said, sum(cells.others[w] for w in unread), cells.rows(unread, _LISTED), "date")
-    fields = _date_fields(said, moments[~np.isnan(moments)])
+    counts = np.array(list(cells.others.values()))
+    fields = _date_fields(said, moments[~np.isnan(moments)], counts[~np.isnan(moments)])
     return fields if pattern is None else {**fields, "format": pattern}
 
 

@@ -83,6 +83,20 @@ def test_constant_column() -> None:
             "left out: x (such as '0x1F'): holds hexadecimal numbers. Write them as decimal",
         ),
         (["3,5", "4,1", "5"], "left out: x (such as '3,5'): holds numbers with commas. Write decimal points"),
+        (["945,31", "1.641,67", "730,71", "12.641,67"], "holds numbers with commas. Write decimal points"),
+        (
+            ["1,200.50", "1,641.67", "12,730", "1,234,567.8"],
+            "numbers with commas. Write decimal points, and no",
+        ),
+        (
+            ["1 200,50", "1\u00a0641,67", "12'730,0", "3,5"],
+            "numbers with commas. Write decimal points, and no",
+        ),
+        (["08:00", "8:30", "23:59"], "holds times of day. Write them as numbers, such as minutes after"),
+        (["8:00 AM", "11:30 pm", "1:05 PM"], "holds times of day. Write them as numbers, such as minutes"),
+        (["11/14/22", "1/2/23", "12/31/21"], "holds dates with years of two digits. Write years of four"),
+        (["14-Nov-22", "02-Jan-23", "31 Dec 21 10:15"], "holds dates with years of two digits. Write years"),
+        (["11/14/22", "1/2/2023", "08:15"], "holds dates. Write them all alike, such as 2010-01-31"),
         (["12 %", "3%"], "holds percentages. Write the numbers without the sign"),
         ([f"patient {i}" for i in range(120)], "x (120 in 120 rows): has many different words"),
         ([f"p{i}" for i in range(20)], "x (20 in 20 rows): has many different words: identifiers"),
@@ -100,6 +114,40 @@ def test_left_out(values: object, words: str) -> None:
     assert words in str(made.remarks[0])
     with pytest.raises(DataError, match="cannot be drafted: no column is left"):
         infer_schema(pd.DataFrame({"x": values}))
+
+
+ADMITTED = pd.date_range("2019-01-07", "2022-11-30", periods=200).normalize()
+
+
+@pytest.mark.parametrize("written", ["datetime", "%Y-%m-%d", "%d.%m.%Y", "%Y%m%d", "time"])
+def test_dates_that_stand_for_none_are_asked_about(written: str) -> None:
+    """Catches 2099-12-31 in one of nine rows as an upper bound without a question, as 999 has one."""
+    dates = pd.Series([*ADMITTED, *pd.to_datetime(["2099-12-31"] * 25 + ["1900-01-01"])])
+    if written == "time":
+        dates = dates + pd.to_timedelta(np.r_[np.arange(200), np.zeros(26)], unit="h")
+    elif written == "%Y%m%d":
+        dates = dates.dt.strftime(written).astype(int)
+    elif written != "datetime":
+        dates = dates.dt.strftime(written)
+    made = infer_schema(pd.DataFrame({"x": dates, "y": 0}))
+    (asked,) = [remark for remark in made.questions if "may stand for none" in remark.text]
+    assert asked.column == "x" and "missing_codes" in asked.text
+    assert asked.detail == "1900-01-01 in 1 cell, 2099-12-31 in 25 cells"
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ADMITTED,
+        [*ADMITTED, pd.Timestamp("2022-12-31"), *pd.to_datetime(["2019-01-01"] * 3)],
+        pd.to_datetime([f"{year}-01-01" for year in range(1900, 2000)]),
+        pd.to_datetime(["2019-01-01"] * 9 + ["2099-12-31"]),
+    ],
+)
+def test_usual_dates_are_not_asked_about(dates) -> None:
+    """Catches a question about the first day of a year in which patients were admitted."""
+    made = infer_schema(pd.DataFrame({"x": dates}))
+    assert not any("may stand for none" in remark.text for remark in made.questions)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"a": []}), pd.DataFrame(index=range(3))])

@@ -6,7 +6,7 @@ table alone gives no verdict. A verdict is internal if one measure it rests on i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.evaluation.records import Evaluation
@@ -33,14 +33,16 @@ def judge(evaluation: Evaluation, guarantee: Guarantee | None = None) -> tuple[V
     >>> [(v.code, v.severity) for v in judge(Evaluation((copies, *p_values)))]
     [('memorises', 'bad')]
     """
-    people = smallest(evaluation)
     verdicts = [verdict for rule in _RULES for verdict in rule(evaluation)]
-    return tuple(within_few(privacy.beside(guarantee, verdict, evaluation), people) for verdict in verdicts)
+    return tuple(
+        within_few(privacy.beside(guarantee, verdict, evaluation), smallest(evaluation, verdict.tables))
+        for verdict in verdicts
+    )
 
 
-def smallest(evaluation: Evaluation) -> int | None:
-    """The number of records of the smallest table. None if nothing says it."""
-    records = [get(evaluation, f"{table}_records") for table in ("synthetic", "train", "test")]
+def smallest(evaluation: Evaluation, tables: Sequence[str] = ("synthetic", "train", "test")) -> int | None:
+    """The number of records of the smallest of some tables. None if nothing says it."""
+    records = [get(evaluation, f"{table}_records") for table in tables]
     return min((int(number_of(measure)) for measure in records if measure is not None), default=None)
 
 

@@ -187,7 +187,7 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
                 f"The schema's bounds cut the real table. {_first(named)}. They were clipped before fitting "
                 "and before any comparison. Widen the bounds if such values are possible."
             )
-            yield Verdict("clipped", "caution", sentence, (detail.name,), detail.internal)
+            yield Verdict("clipped", "caution", sentence, (detail.name,), detail.internal, tables=("train",))
 
 
 def _bound(value: float, unit: str | None) -> str:

@@ -120,7 +120,7 @@ def given_away(evaluation: Evaluation) -> Iterator[Verdict]:
             f"One column alone predicts the real outcome: {named}{more}. If it is known only after the "
             "outcome, leave it out. Scores of models say little."
         )
-        yield Verdict("given_away", "caution", sentence, *basis(found))
+        yield Verdict("given_away", "caution", sentence, *basis(found), tables=("train",))
 
 
 def collapse(evaluation: Evaluation) -> Iterator[Verdict]:

@@ -22,7 +22,7 @@ class Verdict:
 
     ``code`` is for programs, ``sentence`` for people. ``rests_on`` names measures or details. One of them is
     internal if the verdict is. ``about`` is ``risk`` for patients, or ``trust`` for analysts. ``people`` is
-    the number of real records that it rests on, if that is smaller than the tables.
+    the number of real records that it rests on, if that is smaller than the ``tables`` that it is about.
     """
 
     code: str
@@ -32,6 +32,7 @@ class Verdict:
     internal: bool = False
     about: Literal["risk", "trust"] = "trust"
     people: int | None = None
+    tables: tuple[str, ...] = ("synthetic", "train", "test")
 
     @property
     def headline(self) -> str:

@@ -228,7 +228,7 @@ def value_at(line, time: float) -> float:
 
 def test_dates_over_any_span_have_a_few_ticks() -> None:
     """Catches sixteen warnings of matplotlib for dates of 2019 to 2022, and an axis full of labels."""
-    figure, (axis,) = style.panels()
+    _, (axis,) = style.panels()
     style.date_ticks(axis.xaxis)
     for days in np.geomspace(0.01, 400 * 365, 150):
         axis.set_xlim(17_897.3, 17_897.3 + days)

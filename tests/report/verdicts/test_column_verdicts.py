@@ -11,7 +11,7 @@ import report_sources as sources
 from compared import conformed
 
 from dpsynth.evaluation.details import Tails
-from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
 from dpsynth.evaluation.similarity.tails import columns_believed
@@ -187,3 +187,17 @@ def test_bounds_that_cut_the_real_table_are_said():
     assert found.code == "clipped" and found.internal
     assert "20 of 100 values of rbc lie outside 1 to 4" in found.sentence
     assert judge(Evaluation((), {}, outside_bounds(raw.clip(upper=4.0), schema, "train").details)) == ()
+
+
+def test_a_finding_about_real_records_rests_on_no_synthetic_one():
+    """Catches bounds that cut 100 real records called a finding on 2, since so many are synthetic."""
+    schema = Schema(columns=(Column(name="rbc", kind="continuous", lower=1, upper=4, decimals=1),))
+    details = outside_bounds(pd.DataFrame({"rbc": [3.0] * 70 + [5.1] * 30}), schema, "train").details
+    for real, severity in ((100, "caution"), (20, "open")):
+        sizes = [
+            Measure("Size", f"{table}_records", n, True) for table, n in (("synthetic", 2), ("train", real))
+        ]
+        found = [
+            verdict for verdict in judge(Evaluation(tuple(sizes), {}, details)) if verdict.code == "clipped"
+        ]
+        assert [verdict.severity for verdict in found] == [severity]
