@@ -76,9 +76,9 @@ def mode_collapse(
 ) -> tuple[bool | None, str]:
     """Say whether outcomes of the real records got lost in the synthetic table, and why, in one sentence.
 
-    Categories of at least FEWEST training records are judged. One is lost if its rate in the synthetic table
-    is below LOST_RATIO of the real rate, and Fisher's exact test says that chance does not explain it. A
-    number is lost if this holds for its standard deviation, by the test of Brown and Forsythe. With a table
+    Categories of at least FEWEST training records are judged. One is lost if its synthetic rate is below
+    LOST_RATIO of the real rate, and Fisher's exact test excludes chance. A number is lost if this holds for
+    its standard deviation, by the test of Brown and Forsythe. With a table
     of fresh records, any outcome is called lost with a probability of at most FALSE_ALARMS. None if nothing
     can be judged.
 
@@ -122,7 +122,7 @@ def _told(what: str, n_made: int, n_real: int, all_made: int, all_real: int) -> 
 
 
 def _collapsed_number(
-    made: NDArray[np.float64], real: NDArray[np.float64], outcome: str
+    made: NDArray[np.int64 | np.float64], real: NDArray[np.int64 | np.float64], outcome: str
 ) -> tuple[bool | None, str]:
     from scipy.stats import levene
 

@@ -144,7 +144,7 @@ def collapse(evaluation: Evaluation) -> Iterator[Verdict]:
 
 
 def _reason(measure: Measure) -> str:
-    """What the words of a measure say of this table, after what it is."""
+    """Return what a measure's words say of this table, after its name."""
     return measure.detail.partition(": ")[2]
 
 

@@ -57,7 +57,9 @@ def test_an_outcome_of_patients_with_several_rows_is_drafted(folder, capsys):
         assert (drafted["unit"], drafted["outcome"]) == ("patient_id", "sex")
     assert main(["schema", "infer", "visits.csv", "--outcome", "grade", "--json"]) == 0
     shown = capsys.readouterr()
-    assert "does a patient have several rows? Not drafted: the outcome 'grade' must have one value" in shown.err
+    assert (
+        "does a patient have several rows? Not drafted: the outcome 'grade' must have one value" in shown.err
+    )
     assert json.loads(shown.out)["schema"]["outcome"] == "grade"
 
 
