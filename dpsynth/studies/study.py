@@ -41,8 +41,7 @@ class Study(Section):
         As text, such as ``"logistic: death ~ age + log(creatinine)"``: see
         :meth:`dpsynth.studies.model.EffectsModel.parse`. Numeric predictors whose column is on the log
         scale enter as logarithms of x, or of 1 + x if it can be 0. ``transforms`` can say otherwise.
-        ``death ~ age where sex == 'F'`` is
-        of a subgroup. ``death ~ 1`` estimates a share, or a mean.
+        ``death ~ age where sex == 'F'`` is of a subgroup. ``death ~ 1`` estimates a share, or a mean.
     name : str, optional
         One line of text. The default is the outcome's name.
     units : mapping of str to float

@@ -78,9 +78,8 @@ def mode_collapse(
 
     Categories of at least FEWEST training records are judged. One is lost if its synthetic rate is below
     LOST_RATIO of the real rate, and Fisher's exact test excludes chance. A number is lost if this holds for
-    its standard deviation, by the test of Brown and Forsythe. With a table
-    of fresh records, any outcome is called lost with a probability of at most FALSE_ALARMS. None if nothing
-    can be judged.
+    its standard deviation, by the test of Brown and Forsythe. A table of fresh records has lost any outcome
+    with a probability of at most FALSE_ALARMS. None if nothing can be judged.
 
     References
     ----------
