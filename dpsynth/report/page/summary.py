@@ -106,9 +106,8 @@ def _attacked(report: RunReport, risks: Iterable[Verdict]) -> str:
     bounded = [attempt for attempt in report.attempts if attempt.proved is not None]
     if not bounded:
         return f"{'No bound is known' if report.attempts else 'No attack is on this page'}.{warned}"
-    above = sum(a.found.value > a.proved for a in bounded if a.proved is not None)
-    chance = f", {above} of {len(bounded)} results lie above it within chance" if above else ""
-    return f"{none_passed(bounded)}{chance}.{warned}"
+    above = any(a.found.value > a.proved for a in bounded if a.proved is not None)
+    return f"{none_passed(bounded)}{' beyond chance' * above}.{warned}"
 
 
 def _quality(found: Iterable[Verdict]) -> str:
