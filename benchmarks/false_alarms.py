@@ -2,6 +2,7 @@
 
     python benchmarks/false_alarms.py [--pages 600] [--copies 10] [--only SHAPE]
     python benchmarks/false_alarms.py --fitted randhie flchain --pages 40
+    python benchmarks/false_alarms.py --quality --pages 600
 
 *Strangers*: training and held-out records are fresh samples of one population. The synthetic table is made of
 a third sample: fresh records, records drawn with replacement, single columns shuffled, or a few prototypes
@@ -14,6 +15,9 @@ fresh records. Counted are pages that open red.
 
 *Fitted*: half of a real table trains the default model, at epsilon 3 and 10, and half is held out. Such a
 table does depend on who trained, within its guarantee. Counted are alarms, and pages that report a trace.
+
+*Quality*: the synthetic table is a fresh sample of the population. Counted are pages on which a finding about
+single columns, of records or of rows, warns of a fault that chance made.
 
 Seeds are 0, 1, 2 and so on. No page is drawn.
 """
@@ -39,6 +43,7 @@ from dpsynth.evaluation.disclosure.evaluator import disclosure
 from dpsynth.evaluation.neighbours.evaluator import neighbours
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Tables
 from dpsynth.report.verdicts.privacy import judge_attempts
 from dpsynth.report.verdicts.rules import judge
@@ -283,6 +288,27 @@ def fitted(name: str, pages: int) -> None:
         print(f"| {name} | {epsilon:g} | {pages} | {traces} | {which or '0'} |", flush=True)
 
 
+def quality(pages: int, only: str) -> None:
+    """Print the warnings about single columns of fresh samples."""
+    print("| shape | pages | with a warning | which |\n|---|---:|---:|---|")
+    every = Counter[str]()
+    for place, (shape, (*_, part)) in enumerate(SHAPES.items()):
+        found, count = Counter[str](), max(round(pages * part), 1) if only in shape else 0
+        for seed in range(count):
+            rng = np.random.default_rng([seed, place, 2])
+            schema, (_, _, m), (train, test, third) = sampled(shape, rng)
+            tables = compared(fresh(third, m, rng), train, test, schema)
+            own = columns_believed(tables, Settings(), rng)
+            said = judge(Evaluation(own.measures, {}, own.details))
+            codes = {verdict.code for verdict in said if verdict.severity in ("caution", "bad")}
+            found.update([*codes, *["any"] * bool(codes)])
+        which = ", ".join(f"{code} {times}" for code, times in sorted(found.items()) if code != "any")
+        if count:
+            print(f"| {shape} | {count} | {found['any']} | {which} |", flush=True)
+        every.update(any=found["any"], pages=count)
+    print(f"| all | {every['pages']} | {every['any']} | |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -291,8 +317,12 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--only", default="")
     parser.add_argument("--fitted", nargs="+", default=[])
+    parser.add_argument("--quality", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.quality:
+        quality(arguments.pages, arguments.only)
+        return
     if arguments.fitted:
         print("| table | epsilon | pages | with a trace | with an alarm |\n|---|---:|---:|---:|---|")
         for name in arguments.fitted:

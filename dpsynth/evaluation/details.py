@@ -13,6 +13,8 @@ from typing import Any, Literal, Self
 from dpsynth.evaluation.estimates import Estimate
 
 Table = Literal["synthetic", "train", "test"]
+#: what is compared: records, or levels of patients with several rows, or these rows
+Tabled = Literal["records", "levels", "rows"]
 #: what a model learned from
 TrainedOn = Literal["synthetic", "train"]
 
@@ -194,29 +196,21 @@ class Percentile:
 
 @dataclass(frozen=True)
 class Means:
-    """The mean of a column without negative values in both tables, with their ratio.
-
-    ``surely`` is how far it surely lies from 1, in multiples of :data:`MEAN_AIM` (see ``TailsRow``).
-    """
+    """The mean of a column without negative values in both tables, with their ratio."""
 
     real: float
     synthetic: float
     ratio: Estimate  # synthetic over real
-    surely: float
 
 
 @dataclass(frozen=True)
 class PointMass:
-    """The share of present values at one value that holds many of them in one table or the other.
+    """The share of present values at one value that holds many of them in one table or the other."""
 
-    ``surely`` is how large the difference surely is, in multiples of :data:`MASS_AIM` (see ``TailsRow``).
-    """
-
-    value: float | int | str | bool  # A number, or a category of an ordinal column
+    value: float | int | str | bool  # A number, a category of an ordinal column, or a time of day: "08:30"
     real: float
     synthetic: float
     difference: Estimate  # synthetic minus real
-    surely: float
 
 
 @dataclass(frozen=True)
@@ -224,10 +218,6 @@ class TailsRow:
     """Differences in spread, tails and point masses of a column. An ordinal column has point masses only.
 
     ``..._baseline`` are those of held-out records.
-
-    ``surely`` is how far spread or percentiles surely differ, in multiples of a difference that a clinician
-    would accept. Ratios count by their logarithms. The level is divided by the number of comparisons
-    (Bonferroni). Chance alone therefore seldom makes one column of a table exceed 1.
     """
 
     column: str
@@ -237,7 +227,6 @@ class TailsRow:
     low: Percentile | None
     high: Percentile | None
     masses: tuple[PointMass, ...]  # the largest difference first
-    surely: float
     unit: str | None
     means: Means | None = None
     spread_baseline: float | None = None
@@ -247,9 +236,10 @@ class TailsRow:
 
 @dataclass(frozen=True)
 class Tails(Data):
-    """One entry a column."""
+    """One entry a column. There are two such tables if patients have several rows."""
 
     rows: Sequence[TailsRow]
+    of: Tabled = "records"
 
 
 @dataclass(frozen=True)
@@ -257,14 +247,12 @@ class SingleColumnRow:
     """How well one column alone separates synthetic from real records. Held-out ones give ``baseline``.
 
     ``last_digits`` is the AUC of the last digits alone. It is near ``auc`` if habits of recording separate
-    the column, and None if the column has too few values. ``beyond_chance`` says whether the AUC lies above
-    1/2 even as the best of all columns (Bonferroni). ``size`` is the number of records of each table.
+    the column, and None if the column has too few values. ``size`` is the number of records of each table.
     """
 
     column: str
     auc: Estimate
     last_digits: float | None
-    beyond_chance: bool
     size: int
     baseline: float | None = None
 

@@ -56,13 +56,60 @@ def sure_end(found: Estimate, level: float, tests: int) -> float:
     return found.value - wider * (found.value - found.lower)
 
 
+@dataclass(frozen=True)
+class Clustered:
+    """Numbers in ascending order, shape (n,), and that of the unit that each belongs to.
+
+    Units are independent, such as patients. Values of one unit, such as its rows, are not.
+
+    References
+    ----------
+    Korn, Graubard (1998), "Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data", Survey Methodology 24: exact intervals with the effective number of values.
+    """
+
+    numbers: Floats
+    unit: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: Floats, unit: NDArray[np.int64] | None = None) -> Clustered:
+        """Sort values without NaN. Each is a unit of its own by default."""
+        order = np.argsort(values, kind="stable")
+        return cls(values[order], np.arange(len(values)) if unit is None else unit[order])
+
+    @property
+    def units(self) -> int:
+        """Number of units that have a value."""
+        return len(np.unique(self.unit))
+
+    def variance(self, influence: Floats) -> float:
+        """Variance of the mean of n numbers of mean 0, one a value: their sums by unit, squared."""
+        return float((np.bincount(self.unit, influence) ** 2).sum()) / len(influence) ** 2
+
+    def effective(self, counted: NDArray[np.bool_]) -> float:
+        """Number of independent values that would say as much about the share that is counted.
+
+        A share of 0 or 1 has no variance that could say how alike a unit's values are. Then they count once.
+        """
+        portion = float(counted.mean())
+        variance = self.variance(counted - portion)
+        return min(portion * (1.0 - portion) / variance, len(counted)) if variance > 0.0 else self.units
+
+    def share(self, counted: NDArray[np.bool_], level: float = 0.95) -> Estimate:
+        """Share of the values that are counted, with its interval."""
+        trials = self.effective(counted)
+        return share(float(counted.mean()) * trials, trials, level)
+
+
 def share(
-    successes: int, trials: int, level: float = 0.95, *, method: Literal["exact", "wilson"] = "exact"
+    successes: float, trials: float, level: float = 0.95, *, method: Literal["exact", "wilson"] = "exact"
 ) -> Estimate:
     """Share with its confidence interval: independent trials of equal probability.
 
     Parameters
     ----------
+    successes, trials : float
+        Whole numbers. The exact method also takes effective numbers, see :class:`Clustered`.
     method : {"exact", "wilson"}
         Clopper and Pearson's interval, which covers every probability at least so often, or Wilson's, which
         is shorter and covers it so often on average.
@@ -75,7 +122,7 @@ def share(
     if method == "wilson":
         from scipy.stats import binomtest
 
-        low, high = binomtest(successes, trials).proportion_ci(level, method)
+        low, high = binomtest(int(successes), int(trials)).proportion_ci(level, method)
     else:  # the ends are quantiles of beta distributions; scipy's test finds the same by a search
         low = betaincinv(successes, failures + 1, tail) if successes else 0.0
         high = betaincinv(successes + 1, failures, 1 - tail) if failures else 1.0

@@ -229,15 +229,14 @@ def believable_details(columns: tuple[str, ...], numbers: Numbers) -> Iterator[D
             "high_baseline": numbers(0.1),
             "masses": [
                 {"value": "<u>none</u>", "real": numbers(0.7), "synthetic": numbers(0.36),
-                 "difference": estimate(-0.34), "surely": numbers(4.8)}
+                 "difference": estimate(-0.34)}
             ],
-            "surely": numbers(5.0 + place),
         }
         for place, name in enumerate(columns)
     ]  # fmt: skip
     yield detail("tails", "tails", True, {"rows": tails})
     single = [
-        {"column": name, "auc": estimate(0.8), "last_digits": numbers(0.75), "beyond_chance": True,
+        {"column": name, "auc": estimate(0.8), "last_digits": numbers(0.75),
          "baseline": numbers(0.5), "size": 7133}
         for name in columns
     ]  # fmt: skip

@@ -201,18 +201,17 @@ def single_columns(
     Columns with fewer present values than folds are left out.
     """
     found = []
-    numeric = [column for column in schema.columns if column.is_numeric]
-    for column in numeric:
+    for column in (column for column in schema.columns if column.is_numeric):
         parts = [numeric_values(column, frame[column.name]) for frame in (real, synthetic)]
         parts = [values[~np.isnan(values)] for values in parts]
         size = min(*map(len, parts), limit)
         if size >= FOLDS:
             a, b = (values[rng.permutation(len(values))[:size]] for values in parts)
-            found.append(_tell(a, b, column, level, len(numeric)))
+            found.append(_tell(a, b, column, level))
     return tuple(found)
 
 
-def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: int) -> SingleColumnRow:
+def _tell(real: Floats, synthetic: Floats, column: Column, level: float) -> SingleColumnRow:
     size = len(real)
     values, place = np.unique(np.concatenate([real, synthetic]), return_inverse=True)
     # Rows are in random order: every fifth row of a table is a random fold.
@@ -226,13 +225,12 @@ def _tell(real: Floats, synthetic: Floats, column: Column, level: float, tried: 
     shape = _shifted(nothing, others, _intervals(counts.sum(axis=(0, 1))))
     scores = _shifted(_shifted(shape, others, digits), others, np.arange(len(values)))
 
-    def told(score: Floats, at: float) -> Estimate:
-        return within_folds(score[fold, place], label, fold, at)
+    def told(score: Floats) -> Estimate:
+        return within_folds(score[fold, place], label, fold, level)
 
-    beyond_chance = told(scores, 1.0 - (1.0 - level) / tried).lower > 0.5
     enough = not column.is_date and (column.n_values is None or column.n_values >= 2 * _MODULUS)
-    last_digits = told(by_digits, level).value if enough else None
-    return SingleColumnRow(column.name, told(scores, level), last_digits, beyond_chance, size)
+    last_digits = told(by_digits).value if enough else None
+    return SingleColumnRow(column.name, told(scores), last_digits, size)
 
 
 def _shifted(parent: Floats, counts: Floats, group: NDArray[np.int64]) -> Floats:

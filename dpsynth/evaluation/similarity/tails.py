@@ -11,17 +11,26 @@ its columns' rates suggest.
 Training records are the reference. Values of held-out records beside them show the size by chance.
 
 All intervals are over independent records of both tables. For a ratio of standard deviations, ``log s`` of
-each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). For a ratio of means, the
-variance of ``log m`` is ``s^2 / (n m^2)``. For a difference of percentiles, the sum of squares joins both
-order-statistic intervals (Zou and Donner 2008, "Construction of confidence limits about effect measures",
-Statistics in Medicine 27). These are valid for any distribution.
-The real standard deviation is held fixed. If a table is too small for an end, there is no interval. For a
-difference of shares it is Newcombe's from two Clopper-Pearson ones.
+each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). The larger kurtosis stands
+for both: a table that lacks a rare extreme value shows a small one. For a ratio of means, the variance of
+``log m`` is ``s^2 / (n m^2)``. For a difference of percentiles, the sum of squares joins both order-statistic
+intervals (Zou and Donner 2008, "Construction of confidence limits about effect measures", Statistics in
+Medicine 27). These are valid for any distribution. The real standard deviation is held fixed. If a table is
+too small for an end, there is no interval. For a difference of shares it is Newcombe's from two
+Clopper-Pearson ones.
+
+If patients have several rows, records are their levels. A second comparison reads the rows. Its intervals are
+over independent patients (:class:`~dpsynth.evaluation.estimates.Clustered`). Influence values are added up by
+patient. Shares and percentiles take the effective number of rows.
+
+A page prints many such intervals. Their level is divided by their number (Bonferroni), so they are for
+all columns together. A column is called wrong if its value lies beyond the aim and its interval excludes no
+difference: what is printed decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,15 +44,19 @@ from dpsynth.evaluation.details import (
     PointMass,
     SingleColumnRow,
     SingleColumns,
+    Tabled,
     Tails,
     TailsRow,
 )
-from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
+from dpsynth.evaluation.estimates import Clustered, Estimate, quantile, share_difference
 from dpsynth.evaluation.records import Detail, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.similarity.discriminator import single_columns
 from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
 from dpsynth.table.column import Column
+from dpsynth.table.dates import SECONDS
+from dpsynth.table.histories import Histories, rows_of
+from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import numeric_values
 
@@ -55,45 +68,48 @@ SPREAD_AIM, PERCENTILE_AIM, MASS_AIM = (0.8, 1.25), 0.5, 0.05
 #: and ratios of means
 MEAN_AIM = (0.9, 1.1)
 
-#: multiple of the aims that stands for a column that does not vary at all
-_MOST = 1e6
-
 #: a value that holds a greater share of a table's present values is a point mass
 POINT_MASS = 0.05
 LOW, HIGH = 0.01, 0.99
 
 
 def column_tails(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, level: float = 0.95
+    real: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    schema: Schema,
+    *,
+    level: float = 0.95,
+    unit: str | None = None,
 ) -> tuple[TailsRow, ...]:
     """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
+
+    ``unit``: a column of both tables that numbers the patient of each row. By default rows are independent.
 
     Columns that have no present value in one of the tables are left out.
     """
     found: list[TailsRow] = []
-    ordered = [column for column in schema.columns if not column.is_categorical]
-    strict = 1.0 - (1.0 - level) / (4 * max(len(ordered), 1))
-    for column in ordered:
-        a, b = (numeric_values(column, frame[column.name]) for frame in (real, synthetic))
-        a, b = (np.sort(values[~np.isnan(values)]) for values in (a, b))
-        if not len(a) or not len(b):
+    for column in schema.columns:
+        if column.is_categorical:
             continue
-        masses = _masses(a, b, column, level, strict)
+        a, b = (_present(frame, column, unit) for frame in (real, synthetic))
+        if not len(a.numbers) or not len(b.numbers):
+            continue
+        masses, shown = _masses(a, b, column, level), column.shown_unit
         if column.is_ordinal:  # differences of ranks mean nothing
-            found.append(TailsRow(column.name, None, None, None, None, None, masses, 0.0, column.shown_unit))
+            found.append(TailsRow(column.name, None, None, None, None, None, masses, shown))
             continue
         spread = spread_ratio(a, b, level)
         low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
-        surely = 0.0
-        if spread is not None:
-            sure = spread_ratio(a, b, strict)
-            errors = [_percentile(a, b, q, column, strict).error for q in (LOW, HIGH)]
-            surely = max(_ratio_beyond(sure), *(_beyond(error) / PERCENTILE_AIM for error in errors))
-        deviations = float(a.std()), float(b.std())
-        means = _means(a, b, column, level, strict)
-        unit = column.shown_unit
-        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, surely, unit, means))
+        deviations = float(a.numbers.std()), float(b.numbers.std())
+        means = _means(a, b, column, level)
+        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, shown, means))
     return tuple(found)
+
+
+def _present(frame: pd.DataFrame, column: Column, unit: str | None) -> Clustered:
+    values = numeric_values(column, frame[column.name])
+    known = ~np.isnan(values)
+    return Clustered.of(values[known], None if unit is None else frame[unit].to_numpy()[known])
 
 
 def missing_cells(
@@ -106,77 +122,66 @@ def missing_cells(
     names = [column.name for column in schema.columns if column.missing]
     if len(names) < 2:
         return None
-    first, second = (frame[names].isna().to_numpy().sum(axis=1) * 1.0 for frame in (real, synthetic))
-    return float(first.std()), float(second.std()), spread_ratio(first, second, level)
+    first, second = (
+        Clustered.of(frame[names].isna().to_numpy().sum(axis=1) * 1.0) for frame in (real, synthetic)
+    )
+    return float(first.numbers.std()), float(second.numbers.std()), spread_ratio(first, second, level)
 
 
-def spread_ratio(real: Floats, synthetic: Floats, level: float = 0.95) -> Estimate | None:
+def spread_ratio(real: Clustered, synthetic: Clustered, level: float = 0.95) -> Estimate | None:
     """Ratio of two standard deviations, synthetic over real, None if real values are constant."""
     from scipy.stats import norm
 
     (a, var_a), (b, var_b) = (_deviation(values) for values in (real, synthetic))
     if not a:
         return None
-    reach = float(np.exp(norm.isf((1.0 - level) / 2) * np.sqrt(var_a + var_b)))
+    n, m = real.units, synthetic.units
+    spread = max(var_a * n, var_b * m) * (1 / n + 1 / m)
+    reach = float(np.exp(norm.isf((1.0 - level) / 2) * np.sqrt(spread)))
     return Estimate(b / a, b / a / reach, b / a * reach)
 
 
-def _deviation(values: Floats) -> tuple[float, float]:
+def _deviation(of: Clustered) -> tuple[float, float]:
     """Standard deviation, and the variance of its logarithm, zeros for values that do not vary."""
-    moved = values - values.mean()
+    moved = of.numbers - of.numbers.mean()
     variance = float((moved**2).mean())
     # rounding leaves a constant column with a deviation of a few ulp
-    if variance <= (1e-12 * float(np.abs(values).max())) ** 2:
+    if variance <= (1e-12 * float(np.abs(of.numbers).max())) ** 2:
         return 0.0, 0.0
-    kurtosis = float((moved**4).mean()) / variance**2
-    return float(np.sqrt(variance)), max(kurtosis - 1.0, 0.0) / (4.0 * len(values))
+    return float(np.sqrt(variance)), of.variance((moved**2 / variance - 1.0) / 2.0)
 
 
-def mean_ratio(real: Floats, synthetic: Floats, level: float = 0.95) -> Estimate | None:
+def mean_ratio(real: Clustered, synthetic: Clustered, level: float = 0.95) -> Estimate | None:
     """Ratio of two means of numbers that are not negative, synthetic over real, None if all real ones are 0.
 
     If all synthetic numbers are 0, the real standard deviation stands in for theirs.
     """
     from scipy.stats import norm
 
-    a, b = float(real.mean()), float(synthetic.mean())
+    a, b = float(real.numbers.mean()), float(synthetic.numbers.mean())
     if not a > 0:
         return None
     z = float(norm.isf((1.0 - level) / 2))
     if not b > 0:
-        return Estimate(0.0, 0.0, z * float(real.std()) / a / np.sqrt(len(synthetic)))
-    errors = (values.std() / values.mean() / np.sqrt(len(values)) for values in (real, synthetic))
+        return Estimate(0.0, 0.0, z * float(real.numbers.std()) / a / np.sqrt(synthetic.units))
+    errors = (np.sqrt(of.variance(of.numbers / of.numbers.mean() - 1.0)) for of in (real, synthetic))
     reach = float(np.exp(z * np.hypot(*errors)))
     return Estimate(b / a, b / a / reach, b / a * reach)
 
 
-def _means(real: Floats, synthetic: Floats, column: Column, level: float, strict: float) -> Means | None:
+def _means(real: Clustered, synthetic: Clustered, column: Column, level: float) -> Means | None:
     """The means of a column whose zero means none: numbers that cannot be negative, no dates."""
     if column.is_date or column.lower is None or column.lower < 0:
         return None
-    ratio, sure = (mean_ratio(real, synthetic, at) for at in (level, strict))
+    ratio = mean_ratio(real, synthetic, level)
     if ratio is None:
         return None
-    return Means(float(real.mean()), float(synthetic.mean()), ratio, _ratio_beyond(sure, MEAN_AIM))
+    means = float(real.numbers.mean()), float(synthetic.numbers.mean())
+    return Means(*means, ratio)
 
 
-def _beyond(difference: Estimate | None) -> float:
-    """The least size that the interval of a difference allows."""
-    return 0.0 if difference is None else max(difference.lower, -difference.upper, 0.0)
-
-
-def _ratio_beyond(ratio: Estimate | None, aim: tuple[float, float] = SPREAD_AIM) -> float:
-    """The least that the interval of a ratio allows, its logarithm as a multiple of that of the aim."""
-    if ratio is None:
-        return 0.0
-    nearest = min(max(1.0, ratio.lower), ratio.upper)
-    if nearest <= 0.0:
-        return _MOST
-    return float(np.log(nearest) / np.log(aim[1] if nearest > 1.0 else aim[0]))
-
-
-def _percentile(real: Floats, synthetic: Floats, q: float, column: Column, level: float) -> Percentile:
-    a, b = (_quantile(values, q, column, level) for values in (real, synthetic))
+def _percentile(real: Clustered, synthetic: Clustered, q: float, column: Column, level: float) -> Percentile:
+    (a, n), (b, m) = (_quantile(of, q, column, level) for of in (real, synthetic))
     deviation = _deviation(real)[0]
     if not deviation:
         return Percentile(a.value, b.value, None)
@@ -186,8 +191,7 @@ def _percentile(real: Floats, synthetic: Floats, q: float, column: Column, level
     below = np.hypot(max(b.value - b.lower, 0.0), max(a.upper - a.value, 0.0))
     above = np.hypot(max(b.upper - b.value, 0.0), max(a.value - a.lower, 0.0))
     error = Estimate(*(float(end) / deviation for end in (value, value - below, value + above)))
-    few = min(len(real), len(synthetic)) < _fewest(level)
-    return Percentile(a.value, b.value, error, few)
+    return Percentile(a.value, b.value, error, min(n, m) < _fewest(level))
 
 
 def _fewest(level: float) -> int:
@@ -195,48 +199,54 @@ def _fewest(level: float) -> int:
     return int(np.ceil(np.log((1.0 - level) / 2) / np.log(HIGH)))
 
 
-def _quantile(values: Floats, q: float, column: Column, level: float) -> Estimate:
-    """Quantile with its interval, whose end is the public bound where no order statistic is one."""
-    found, tail, n = quantile(values, q, level), (1.0 - level) / 2, len(values)
+def _quantile(of: Clustered, q: float, column: Column, level: float) -> tuple[Estimate, int]:
+    """Quantile with its interval, whose end is the public bound where no order statistic is one.
+
+    Also how many independent values would say as much. As many order statistics stand for all.
+    """
+    value = float(np.quantile(of.numbers, q))
+    n = round(of.effective(of.numbers <= value))
+    kept = of.numbers[((np.arange(n) + 0.5) * len(of.numbers) / n).astype(np.int64)]
+    found, tail = quantile(kept, q, level), (1.0 - level) / 2
     assert column.lower is not None and column.upper is not None
     # all of n values lie below the quantile with probability q^n
     lower = column.lower if (1.0 - q) ** n > tail else found.lower
     upper = column.upper if q**n > tail else found.upper
-    return Estimate(found.value, lower, upper)
+    return Estimate(value, lower, upper), n
 
 
-def _masses(
-    real: Floats, synthetic: Floats, column: Column, level: float, strict: float
-) -> tuple[PointMass, ...]:
-    values, place = np.unique(np.concatenate([real, synthetic]), return_inverse=True)
-    counts = [np.bincount(part, minlength=len(values)) for part in (place[: len(real)], place[len(real) :])]
-    many = (counts[0] > POINT_MASS * len(real)) | (counts[1] > POINT_MASS * len(synthetic))
+def _masses(real: Clustered, synthetic: Clustered, column: Column, level: float) -> tuple[PointMass, ...]:
+    """Values that hold many of one table or the other, and such times of day of a column that has times."""
 
-    def difference(k: int, at: float) -> Estimate:
-        made, truth = (share(int(c[k]), int(c.sum()), at) for c in reversed(counts))
-        return share_difference(made, truth)
+    def named(number: float) -> float | int | str:
+        if column.is_ordinal:
+            return column.categories[int(number)]
+        if column.is_date:
+            return column.shown(number)
+        return int(number) if number.is_integer() else number
 
-    found = [
-        PointMass(
-            column.categories[int(values[k])] if column.is_ordinal else _plain(column, float(values[k])),
-            float(counts[0][k] / len(real)),
-            float(counts[1][k] / len(synthetic)),
-            difference(k, level),
-            _beyond(difference(k, strict)) / MASS_AIM,
-        )
-        for k in np.flatnonzero(many)
-    ]
+    found = [*_frequent(real, synthetic, named, level)]
+    if column.kind == "datetime":
+        a, b = (Clustered(of.numbers % SECONDS["date"], of.unit) for of in (real, synthetic))
+        found += _frequent(a, b, lambda number: column.shown(number).split()[1], level)
     return tuple(sorted(found, key=lambda mass: -abs(mass.difference.value)))
 
 
-def _plain(column: Column, number: float) -> float | int | str:
-    if column.is_date:
-        return column.shown(number)
-    return int(number) if number.is_integer() else number
+def _frequent(
+    real: Clustered, synthetic: Clustered, named: Callable[[float], float | int | str], level: float
+) -> Iterator[PointMass]:
+    values, place = np.unique(np.concatenate([real.numbers, synthetic.numbers]), return_inverse=True)
+    places = place[: len(real.numbers)], place[len(real.numbers) :]
+    shares = [np.bincount(part, minlength=len(values)) / len(part) for part in places]
+    for k in np.flatnonzero(np.maximum(*shares) > POINT_MASS):
+        truth, made = (of.share(at == k, level) for of, at in zip((real, synthetic), places, strict=True))
+        difference = share_difference(made, truth)
+        yield PointMass(named(float(values[k])), truth.value, made.value, difference)
 
 
 TAILS, SINGLE = "Tails and point masses", "Single columns"
 _HELD_OUT = "the same between training and held-out records"
+_INTERVAL = "Interval for all columns together"
 
 
 def columns_believed(
@@ -246,20 +256,23 @@ def columns_believed(
 
     Single columns are compared with held-out records if given: a table whose counts were fitted to the
     training records is a little closer to these. ``records`` limits these alone. Everything else reads whole
-    tables.
+    tables. The rows of patients are compared as well, but for single columns.
     """
-    schema, level = tables.schema, settings.level
+    schema, patients = tables.schema, tables.patients
     limit = settings.most(schema, SORTED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
-    found = column_tails(train, synthetic, schema, level=level)
-    fresh = () if test is None else column_tails(train, test, schema, level=level)
+    columns = [*schema.columns, *(patients.rows.columns if patients is not None else ())]
+    strict = _together(settings.level, _COMPARISONS * sum(not column.is_categorical for column in columns))
+    of: Tabled = "records" if patients is None else "levels"
+    compared = [_compared(train, synthetic, test, schema, strict, of)]
+    if patients is not None:
+        rows = {name: _rows_of(own, patients) for name, own in tables.histories.items()}
+        frames = rows["train"], rows["synthetic"], rows.get("test")
+        compared.append(_compared(*frames, patients.rows, strict, "rows", patients.unit))
     progress(0.4)
-    measures = [*_of_tails(found, fresh, level)]
-    held_out = {row.column: row for row in fresh}
-    rows = [_beside(row, held_out[row.column]) if row.column in held_out else row for row in found]
-    details = [Detail("tails", "tails", True, Tails(rows))]
-    together = _missing_cells(synthetic, train, test, schema, level)
+    compared.append(_missing_cells(synthetic, train, test, schema, settings.level))
     progress(0.5)
+    level = _together(settings.level, sum(column.is_numeric for column in schema.columns))
     single = single_columns(
         train if test is None else test, synthetic, schema, rng=rng, limit=limit, level=level
     )
@@ -271,10 +284,49 @@ def columns_believed(
     total = min(len(synthetic), len(train if test is None else test))
     told = on_part(alone.measures, "single columns", min(limit, total), total, level)
     return Findings(
-        (*measures, *together.measures, *told.measures),
-        (*details, *together.details, *alone.details),
+        tuple(measure for part in (*compared, told) for measure in part.measures),
+        tuple(detail for part in (*compared, alone) for detail in part.details),
         told.parts if alone.measures else (),
     )
+
+
+#: of a column: its standard deviation, its mean, and two percentiles or frequent values
+_COMPARISONS = 4
+
+
+def _together(level: float, comparisons: int) -> float:
+    """Level of each of several intervals that hold together at a level (Bonferroni)."""
+    return 1.0 - (1.0 - level) / max(comparisons, 1)
+
+
+def _rows_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
+    """The rows that are used, with the number of their patient."""
+    rows, patient = rows_of(histories.to_frame(schema), schema)
+    return rows.assign(**{schema.unit: patient})
+
+
+def _compared(
+    train: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    test: pd.DataFrame | None,
+    schema: Schema,
+    level: float,
+    of: Tabled,
+    unit: str | None = None,
+) -> Findings:
+    """Tails and point masses of records, levels, or rows of ``unit``."""
+    found = column_tails(train, synthetic, schema, level=level, unit=unit)
+    fresh = () if test is None else column_tails(train, test, schema, level=level, unit=unit)
+    held_out = {row.column: row for row in fresh}
+    data = Tails([_beside(r, held_out[r.column]) if r.column in held_out else r for r in found], of)
+    measures = tuple(_of_tails(found, fresh, level))
+    name = "tails"
+    if of == "rows":
+        name = "tails_of_rows"
+        measures = tuple(
+            replace(m, name=f"rows_{m.name}", detail=m.detail.replace("records", "rows")) for m in measures
+        )
+    return Findings(measures, (Detail("tails", name, True, data),))
 
 
 #: what is measured of each column
@@ -308,7 +360,9 @@ _OF_WORST = {
 
 def _of_tails(found: Sequence[TailsRow], fresh: Sequence[TailsRow], level: float) -> Iterator[Measure]:
     def measure(name: str, estimate: Estimate, text: str) -> Measure:
-        if not np.isfinite(estimate.upper - estimate.lower):
+        if np.isfinite(estimate.upper - estimate.lower):
+            text += f". {_INTERVAL}"
+        else:
             text += f". Interval n/a: both tables need {_fewest(level)} present values"
         return Measure.estimated(TAILS, name, estimate, text)
 
@@ -397,14 +451,15 @@ def _of_single_columns(
         return Findings()
     what = f"AUC of separating synthetic from {reference} records by one column alone, 0.5 is best"
     worst = max(found, key=lambda entry: entry.auc.value)
-    text = f"{what}, of the worst column, {worst.column}"
+    text = f"{what}, of the worst column, {worst.column}. {_INTERVAL}"
     measures = [Measure.estimated(SINGLE, "single_column_auc_worst", worst.auc, text)]
     chance = {entry.column: entry.auc.value for entry in baseline or ()}
     if chance:
         value = max(chance.values())
         measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
     for entry in found:
-        measures.append(Measure.estimated(SINGLE, f"single_column_auc[{entry.column}]", entry.auc, what))
+        name = f"single_column_auc[{entry.column}]"
+        measures.append(Measure.estimated(SINGLE, name, entry.auc, f"{what}. {_INTERVAL}"))
     rows = [replace(entry, baseline=chance.get(entry.column)) for entry in found]
     detail = Detail("single_columns", "single_columns", True, SingleColumns(reference, rows))
     return Findings(tuple(measures), (detail,))

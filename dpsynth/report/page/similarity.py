@@ -19,7 +19,7 @@ from dpsynth.evaluation.details import (
     TailsRow,
 )
 from dpsynth.evaluation.records import Detail, Evaluation, Measure, any_internal
-from dpsynth.evaluation.similarity.tails import Percentile
+from dpsynth.evaluation.similarity.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM, Percentile
 from dpsynth.report.drawing.curves import plot_intervals
 from dpsynth.report.drawing.distributions import MOST_NAMES, plot_distances, plot_marginals, plot_matrix
 from dpsynth.report.drawing.style import Plot
@@ -283,23 +283,30 @@ Rule = Callable[[Evaluation], Iterable[Verdict]]
 def column_blocks(evaluation: Evaluation) -> list[Block]:
     """Return the tables of single columns under a heading. Empty where nothing was measured."""
     plain = [m for m in measures_of(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
-    tails = [row for detail in evaluation.of(Tails) for row in detail.data.rows]
     single = [row for detail in evaluation.of(SingleColumns) for row in detail.data.rows]
+    numbers_well = _well(evaluation, rules.tails) and _well(evaluation, rules.means)
+    masses_well = _well(evaluation, rules.point_masses)
     grids = [
-        _tails(tails, _well(evaluation, rules.tails) and _well(evaluation, rules.means)),
-        _masses(tails, _well(evaluation, rules.point_masses)),
-        _single(single, _well(evaluation, rules.single_columns)),
+        grid
+        for detail in evaluation.of(Tails)
+        for grid in (_tails(detail, folded=numbers_well), _masses(detail, folded=masses_well))
     ]
+    grids.append(_single(single, _well(evaluation, rules.single_columns)))
     blocks = [part for grid in grids if grid.rows for part in _cut(grid)]
     if plain:
         blocks.append(measure_grid("Tails, point masses, single columns: measures", plain, folded=True))
     if not blocks:
         return []
+    (low, high), (narrow, wide) = MEAN_AIM, SPREAD_AIM
     intro = paragraph(
         Sentence(
             "Averages can hide implausible values in one record in a hundred. They can also hide zeros that "
             "became other small numbers, or unusual last digits. Here they are, column by column. “Held out” "
-            "has the values by chance, from real records that had no part in the table.",
+            "has the values by chance, from real records that had no part in the table. "
+            "A column is called wrong if a value lies beyond its aim and its interval excludes no "
+            "difference. Intervals are for all columns together. Aims are ratios of means from "
+            f"{low:g} to {high:g}, and of standard deviations from {narrow:g} to {wide:g}. "
+            f"Errors should be at most {PERCENTILE_AIM:g} for percentiles and {MASS_AIM:g} for shares.",
         )
     )
     return [Heading("Tails, point masses and habits of recording"), intro, *blocks]
@@ -320,9 +327,9 @@ def _well(evaluation: Evaluation, rule: Rule) -> bool:
     return all(verdict.severity == "good" for verdict in rule(evaluation))
 
 
-def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
+def _tails(detail: Detail[Tails], folded: bool) -> Grid:
     told = []
-    for row in sorted(rows, key=lambda row: -max(row.surely, 0.0 if row.means is None else row.means.surely)):
+    for row in sorted(detail.data.rows, key=_least_fault):
         if row.spread is None:
             continue
         held_out = (row.spread_baseline, row.low_baseline, row.high_baseline)
@@ -340,19 +347,28 @@ def _tails(rows: Sequence[TailsRow], folded: bool) -> Grid:
     header = ("column", "mean", "mean_ratio", "standard deviation", "spread_ratio",
               "1st percentile", "percentile_1_error", "99th percentile", "percentile_99_error",
               "held out: ratio, errors")  # fmt: skip
-    caption = "Means, spread and tails, real → synthetic, errors in standard deviations of the real column"
+    caption = (
+        f"Means, spread and tails{rules.whose_tails(detail)}, real → synthetic, errors in standard "
+        "deviations of the real column"
+    )
     return table(caption, header, told, folded=folded)
 
 
-def _masses(rows: Sequence[TailsRow], folded: bool) -> Grid:
-    masses = [(row.column, mass) for row in rows for mass in row.masses]
+def _least_fault(row: TailsRow) -> float:
+    """The surely largest fault of a column, below 0: a key that sorts the worst first."""
+    return -max((f.least for f in (*rules.faults_of_tails(row), *rules.faults_of_means(row))), default=0.0)
+
+
+def _masses(detail: Detail[Tails], folded: bool) -> Grid:
+    masses = [(row.column, mass) for row in detail.data.rows for mass in row.masses]
     masses.sort(key=lambda entry: -abs(entry[1].difference.value))
     told = [
         (name, Cell(str(m.value)), decimals(m.real), decimals(m.synthetic), estimate_text(m.difference, 3))
         for name, m in masses
     ]
     header = ("column", "value", "share, real", "synthetic", "point_mass_error")
-    caption = "Values that hold more than 5 % of a column, errors as differences of shares"
+    whose = rules.whose_tails(detail)
+    caption = f"Values and times of day of more than 5 % of a column{whose}, errors as differences of shares"
     return table(caption, header, told, folded=folded)
 
 

@@ -6,8 +6,10 @@ cells that are missing together, habits of recording, and digits beyond the decl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpsynth.checks import few, together
 from dpsynth.evaluation.details import (
@@ -21,7 +23,7 @@ from dpsynth.evaluation.details import (
 )
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.evaluation.similarity.tails import PERCENTILE_AIM, SPREAD_AIM
+from dpsynth.evaluation.similarity.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
 from dpsynth.report.formats import (
     column_value,
     column_width,
@@ -74,7 +76,7 @@ def told_apart(evaluation: Evaluation) -> Iterator[Verdict]:
             f"{reasons}"
         )
         yield Verdict("uncertain", "open", sentence, *basis(known))
-    else:
+    elif not any(_alone(detail) for detail in evaluation.of(SingleColumns)):
         sentence = f"Synthetic records are hard to separate from real ones. {reasons}"
         yield Verdict("resembles", "good", sentence, *basis(known))
 
@@ -194,92 +196,126 @@ def _bound(value: float, unit: str | None) -> str:
     return column_value(value, unit) if unit in SECONDS else plain(value)
 
 
+class Fault(NamedTuple):
+    """A difference of a column, with its size in multiples of the aim.
+
+    ``least`` is the end of its interval that lies nearest to no difference, or 0 if that lies inside.
+    """
+
+    column: str
+    what: str
+    size: float
+    least: float
+
+    @classmethod
+    def of(cls, column: str, what: str, found: Estimate, aim: float | tuple[float, float]) -> Fault:
+        """The fault of a difference that should stay within ``aim``, or of a ratio between two ends."""
+        ends = (found.value, found.lower, found.upper)
+        value, lower, upper = ends if isinstance(aim, float) else (_in_logs(end, *aim) for end in ends)
+        scale = aim if isinstance(aim, float) else 1.0
+        return cls(column, what, abs(value) / scale, max(lower, -upper, 0.0) / scale)
+
+
+#: in multiples of the aim, for a column that does not vary at all
+_MOST = 1e6
+
+
+def _in_logs(ratio: float, low: float, high: float) -> float:
+    """A ratio on a scale where 1 is 0, ``low`` is -1 and ``high`` is 1."""
+    if ratio <= 0.0:
+        return -_MOST
+    return math.log(ratio) / math.log(high) if ratio > 1.0 else -math.log(ratio) / math.log(low)
+
+
+def _wrong(faults: Iterable[Fault]) -> list[Fault]:
+    """The worst fault of each column beyond its aim, if its interval excludes no difference, worst first."""
+    worst: dict[str, Fault] = {}
+    for fault in sorted(faults, key=lambda fault: -fault.least):
+        if fault.size > 1.0 and fault.least > 0.0:
+            worst.setdefault(fault.column, fault)
+    return [*worst.values()]
+
+
+def _said(
+    start: str, wrong: Sequence[Fault], detail: Detail[Tails]
+) -> tuple[Severity, str, tuple[str, ...], bool]:
+    """The verdict but for its code: faults of the worst columns, and the names of all others."""
+    said = [start, *(f"In {fault.column}, {fault.what}" for fault in wrong[:_NAMED])]
+    said += [f"Also in {', '.join(fault.column for fault in wrong[_NAMED:])}"] * (len(wrong) > _NAMED)
+    severity: Severity = "bad" if wrong[0].least > _FAR else "caution"
+    return severity, f"{'. '.join(said)}.", (detail.name,), detail.internal
+
+
+def whose_tails(detail: Detail[Tails]) -> str:
+    """Words after a noun where patients have several rows."""
+    return {"levels": " of patients' levels", "rows": " of rows"}.get(detail.data.of, "")
+
+
+def _each(detail: Detail[Tails]) -> str:
+    return "rows" if detail.data.of == "rows" else "records"
+
+
 def tails(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the standard deviations and the extreme values of numbers those of the real table?"""
     for detail in evaluation.of(Tails):
-        numeric = [(row, spread) for row in detail.data.rows if (spread := row.spread) is not None]
-        beyond = sorted((row for row, _ in numeric if row.surely > 1.0), key=lambda row: -row.surely)
-        if beyond:
-            sentence = (
-                f"Extreme values are not reliable in {len(beyond)} of {len(numeric)} numeric columns. "
-                f"{_first([_worst_error(row) for row in beyond])}."
-            )
-            yield Verdict("tails", _severity(beyond[0].surely), sentence, (detail.name,), detail.internal)
-        elif numeric and all(_within(row, spread) for row, spread in numeric):
-            sentence = "Standard deviations and extreme values of numbers are nearly those of the real table."
+        numeric = [row for row in detail.data.rows if row.spread is not None]
+        faults = [fault for row in numeric for fault in faults_of_tails(row, _each(detail))]
+        if wrong := _wrong(faults):
+            start = f"Extreme values are not reliable in {len(wrong)} of {len(numeric)} numeric columns"
+            yield Verdict("tails", *_said(f"{start}{whose_tails(detail)}", wrong, detail))
+        elif numeric and all(fault.size <= 1.0 for fault in faults):
+            numbers = whose_tails(detail) or " of numbers"
+            sentence = f"Standard deviations and extreme values{numbers} are nearly those of the real table."
             yield Verdict("tails_hold", "good", sentence, (detail.name,), detail.internal)
+
+
+def faults_of_tails(row: TailsRow, each: str = "records") -> Iterator[Fault]:
+    """Percentiles and the standard deviation of a column."""
+    unit = f" {row.unit}" if row.unit and row.unit not in SECONDS else ""
+    for where, end in (("below", row.low), ("above", row.high)):
+        if end is not None and end.error is not None:
+            made, real = (column_value(percentile, row.unit) for percentile in (end.synthetic, end.real))
+            what = f"1 in 100 {each} lies {where} {made}{unit}, and {where} {real} in the real table"
+            yield Fault.of(row.column, what, end.error, PERCENTILE_AIM)
+    if row.spread is not None:
+        made, real = (column_width(d, row.unit) for d in (row.deviation_synthetic, row.deviation_real))
+        what = f"the standard deviation is {made}, and {real} in the real table"
+        yield Fault.of(row.column, what, row.spread, SPREAD_AIM)
 
 
 def means(evaluation: Evaluation) -> Iterator[Verdict]:
     """Are the means of counts, costs and other numbers without negative values those of the real table?"""
     for detail in evaluation.of(Tails):
-        known = [(row, row.means) for row in detail.data.rows if row.means is not None]
-        wrong = sorted(
-            (entry for entry in known if entry[1].surely > 1.0), key=lambda entry: -entry[1].surely
+        known = [fault for row in detail.data.rows for fault in faults_of_means(row)]
+        if wrong := _wrong(known):
+            start = f"Means are wrong in {len(wrong)} of {len(known)} numeric columns{whose_tails(detail)}"
+            yield Verdict("means", *_said(start, wrong, detail))
+
+
+def faults_of_means(row: TailsRow) -> Iterator[Fault]:
+    """The mean of a column that has one."""
+    if row.means is not None:
+        made, real = (column_value(mean, row.unit) for mean in (row.means.synthetic, row.means.real))
+        yield Fault.of(
+            row.column, f"the mean is {made}, and {real} in the real table", row.means.ratio, MEAN_AIM
         )
-        if wrong:
-            said = [
-                f"In {row.column}, the mean is {column_value(of.synthetic, row.unit)}, and "
-                f"{column_value(of.real, row.unit)} in the real table"
-                for row, of in wrong
-            ]
-            sentence = f"Means are wrong in {len(wrong)} of {len(known)} numeric columns. {_first(said)}."
-            yield Verdict("means", _severity(wrong[0][1].surely), sentence, (detail.name,), detail.internal)
-
-
-def _severity(surely: float) -> Severity:
-    return "bad" if surely > _FAR else "caution"
-
-
-def _worst_error(row: TailsRow) -> str:
-    """The worst error of a column: a percentile, which says more, or its standard deviation."""
-    unit = f" {row.unit}" if row.unit and row.unit not in SECONDS else ""
-    ends = (("below", row.low), ("above", row.high))
-    size, where, worst = max(
-        (
-            (abs(end.error.value), where, end)
-            for where, end in ends
-            if end is not None and end.error is not None
-        ),
-        key=lambda found: found[0],
-    )
-    if size > PERCENTILE_AIM:
-        synthetic, real = (column_value(end, row.unit) for end in (worst.synthetic, worst.real))
-        return (
-            f"In {row.column}, 1 in 100 records lies {where} {synthetic}{unit}, and {where} {real} in the "
-            "real table"
-        )
-    synthetic, real = (column_width(d, row.unit) for d in (row.deviation_synthetic, row.deviation_real))
-    return f"In {row.column}, the standard deviation is {synthetic}, and {real} in the real table"
-
-
-def _within(row: TailsRow, spread: Estimate) -> bool:
-    errors = [end.error for end in (row.low, row.high) if end is not None and end.error is not None]
-    close = SPREAD_AIM[0] <= spread.value <= SPREAD_AIM[1]
-    return close and all(abs(error.value) < PERCENTILE_AIM for error in errors)
 
 
 def point_masses(evaluation: Evaluation) -> Iterator[Verdict]:
     """Do values that hold many records hold as many in the synthetic table?"""
     for detail in evaluation.of(Tails):
-        # of a column only the worst is reported
-        worst = [
-            (row.column, max(row.masses, key=lambda mass: mass.surely))
-            for row in detail.data.rows
-            if row.masses
-        ]
-        beyond = sorted(
-            (entry for entry in worst if entry[1].surely > 1.0), key=lambda entry: -entry[1].surely
-        )
-        if beyond:
-            said = [
-                f"In {name}, {hundredths(mass.synthetic)} of 100 records are exactly {mass.value}, and "
-                f"{hundredths(mass.real)} in the real table"
-                for name, mass in beyond
-            ]
-            sentence = f"Frequent values have a wrong share. {_first(said)}."
-            severity = _severity(beyond[0][1].surely)
-            yield Verdict("point_masses", severity, sentence, (detail.name,), detail.internal)
+        faults = [fault for row in detail.data.rows for fault in _faults_of_masses(row, _each(detail))]
+        if wrong := _wrong(faults):
+            start = f"Frequent values{whose_tails(detail)} have a wrong share"
+            yield Verdict("point_masses", *_said(start, wrong, detail))
+
+
+def _faults_of_masses(row: TailsRow, each: str) -> Iterator[Fault]:
+    for mass in row.masses:
+        made, real = hundredths(mass.synthetic), hundredths(mass.real)
+        value = plain(mass.value) if isinstance(mass.value, float) else mass.value
+        what = f"{made} of 100 {each} are exactly {value}, and {real} in the real table"
+        yield Fault.of(row.column, what, mass.difference, MASS_AIM)
 
 
 def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
@@ -304,10 +340,9 @@ def missing_together(evaluation: Evaluation) -> Iterator[Verdict]:
 def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
     """Which columns separate synthetic from real records by themselves?"""
     for detail in evaluation.of(SingleColumns):
-        rows = [row for row in detail.data.rows if row.beyond_chance and row.auc.value > ALONE]
+        rows = _alone(detail)
         if not rows:
             continue
-        rows.sort(key=lambda row: -row.auc.value)
         digits = [row.column for row in rows if _by_digits(row)]
         named = [f"{row.column} ({decimals(row.auc.value, 2)})" for row in rows]
         some = (
@@ -323,6 +358,12 @@ def single_columns(evaluation: Evaluation) -> Iterator[Verdict]:
         yield Verdict(
             "single_columns", severity, f"{sentence}.", (detail.name,), detail.internal, people=people
         )
+
+
+def _alone(detail: Detail[SingleColumns]) -> list[SingleColumnRow]:
+    """The columns that surely separate synthetic from real records by themselves, the clearest first."""
+    rows = [row for row in detail.data.rows if row.auc.value > ALONE and row.auc.lower > 0.5]
+    return sorted(rows, key=lambda row: -row.auc.value)
 
 
 def _by_digits(row: SingleColumnRow) -> bool:

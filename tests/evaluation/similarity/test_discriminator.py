@@ -207,7 +207,7 @@ def test_heaping_is_found_as_well_as_can_be(n: int, heaped: float) -> None:
     best = 0.5 + 0.45 * heaped
     assert np.mean([f.auc.value for f in found]) == pytest.approx(best, abs=0.02)
     assert np.mean([f.last_digits for f in found]) == pytest.approx(best, abs=0.02)
-    assert all(f.beyond_chance and f.auc.lower > 0.5 for f in found)
+    assert all(f.auc.lower > 0.5 for f in found)
 
 
 def test_a_shift_is_found_as_well_as_can_be_and_not_by_digits() -> None:
@@ -228,7 +228,6 @@ def test_two_samples_of_one_distribution_are_a_coin(n: int) -> None:
     ]
     assert np.mean([f.auc.value for f in found]) == pytest.approx(0.5, abs=0.025)
     assert np.mean([f.auc.lower <= 0.5 <= f.auc.upper for f in found]) > 0.9
-    assert np.mean([f.beyond_chance for f in found]) < 0.1
 
 
 def test_decimals_that_only_one_table_has_are_found() -> None:
