@@ -145,8 +145,8 @@ def file_name(name: str) -> str:
     if wrong:
         raise InputError(
             f"{name[:100]!r} is not the name of a file on every computer: it must name no folder and no "
-            'drive, have none of < > : " / \\ | ? *, no invisible sign, no space or full stop at the end, no '
-            f"name of a device (NUL, CON, AUX, PRN, COM1) and at most {_LONGEST_NAME} bytes"
+            'drive, have none of < > : " / \\ | ? *, no invisible sign, no space or full stop at the end. '
+            f"Nor may it be a device (NUL, CON, AUX, PRN, COM1) or longer than {_LONGEST_NAME} bytes"
         )
     return name
 

@@ -71,7 +71,7 @@ def test_codes_are_confirmed_as_lists_are() -> None:
         drafted = infer_schema(given)
         assert drafted.schema["lab"].special == (-999,)
         asked = {remark.column: remark.detail for remark in drafted.questions if "list public" in remark.text}
-        assert asked == {"lab": "1 codes, 1 of them in fewer than 10 rows"}
+        assert asked == {"lab": "1 code, 1 of them in fewer than 10 rows"}
         plain = drafted.schema.mark_reviewed()
         assert plain.unconfirmed == plain.undecided == ("lab",) and not plain.unreviewed
         (found,) = rare_categories(Tables.of(frame.head(20), train=frame, test=None, schema=plain))
