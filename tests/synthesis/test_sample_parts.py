@@ -25,8 +25,8 @@ SCHEMA = Schema(
     columns=(
         Column(name="age", kind="integer", lower=18, upper=90),
         Column(name="crea", kind="continuous", lower=0.1, upper=20, scale="log", missing=True),
-        Column(name="sex", kind="binary", categories=("F", "M")),
-        Column(name="stage", kind="categorical", categories=("I", "II", "III"), missing=True),
+        Column(name="sex", kind="binary", categories=("F", "M"), reviewed=True),
+        Column(name="stage", kind="categorical", categories=("I", "II", "III"), missing=True, reviewed=True),
     ),
     outcome="sex",
     n_public=500,
