@@ -84,12 +84,12 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         return
     signs = remembered(evaluation)
     differ, coincide = get(evaluation, "nn_train_test_p"), get(evaluation, "copies_expected_share")
-    same_people = coincide is not None and least(coincide) > COINCIDE
+    coincide = coincide if coincide is not None and least(coincide) > COINCIDE else None
     matched, by_chance = get(evaluation, "matched_train"), get(evaluation, "matched_test")
     same = matched is not None and number_of(matched) > SAME_TABLE
     same = same and by_chance is not None and number_of(by_chance) < SAME_TABLE
     trace = bool(signs) and not same and all(_is_trace(m, evaluation) for m in signs)
-    if number_of(together) <= REMEMBERS and not (trace and same_people):
+    if number_of(together) <= REMEMBERS and not (trace and coincide is not None):
         reasons = " ".join(
             [*_told(signs), f"Chance explains so much in at most 1 in {1 / REMEMBERS:.0f} tables."]
         )
@@ -120,7 +120,7 @@ def memory(evaluation: Evaluation) -> Iterator[Verdict]:
         start = "Training records are memorised" if large else "There are signs of memorised training records"
         severity: Severity = "bad" if large else "caution"
         yield Verdict("memorises", severity, f"{start}. {reasons}", *basis([together, *signs]), "risk")
-    elif coincide is not None and same_people:
+    elif coincide is not None:
         yield Verdict(
             "no_baseline",
             "open",
