@@ -195,9 +195,10 @@ class Job:
         if cards.is_dir():
             (self.folder / cards.name).symlink_to(cards)
         if self.mutant is not None:
-            path = copied / self.mutant.file
+            file, text = self.mutant.mutate(package)
+            path = copied / file
             path.unlink()
-            path.write_text(self.mutant.mutate(package), encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
             for stale in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
                 stale.unlink()
         os.chdir(root)
@@ -309,13 +310,14 @@ def _short(nodeid: str) -> str:
     return nodeid.removeprefix("tests/")
 
 
-def touched(mutants: Sequence[Mutant], files: Sequence[str]) -> list[Mutant]:
+def touched(mutants: Sequence[Mutant], files: Sequence[str], package: Path) -> list[Mutant]:
     """Mutants that a change of these files may concern: of the rooms, lists and tests that it touches.
 
     Parameters
     ----------
     files : sequence of str
         Relative to the repository.
+    package : Path
     """
     paths = [Path(file) for file in files]
     shared = ("tests/helpers", "tests/mutants", "dpsynth")  # Python files there serve every room
@@ -329,7 +331,7 @@ def touched(mutants: Sequence[Mutant], files: Sequence[str]) -> list[Mutant]:
     return [
         mutant
         for mutant in mutants
-        if Path(mutant.file).parts[0] in rooms
+        if Path(mutant.file(package)).parts[0] in rooms
         or mutant.room in lists
         or {test.split("::")[0] for test in mutant.tests} & {path.as_posix() for path in paths}
     ]
@@ -419,7 +421,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--package", default="dpsynth")
     parser.add_argument("--rooms", type=Path, default=HERE, help="folder of the lists")
     options = parser.parse_args(argv)
-    mutants = read_rooms(options.rooms)
+    mutants = read_rooms(options.rooms, options.root / "tests")
     known = {name for mutant in mutants for name in (mutant.room, mutant.name)}
     if unknown := sorted(set(options.names) - known):
         parser.error(f"there is no room or mutant {', '.join(unknown)}")
@@ -427,7 +429,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         mutants = [m for m in mutants if {m.room, m.name} & set(options.names)]
     files = changed_files(options.root) if options.changed else None
     if files is not None:
-        mutants = touched(mutants, files)
+        mutants = touched(mutants, files, options.root / options.package)
     start = time.perf_counter()
     if options.package == "dpsynth":
         preload()
