@@ -67,20 +67,6 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure that can be drawn: the stem of its file's name, and what the figure and its axes show."""
-
-    name: str
-    caption: str
-    draw: Callable[[], Figure]
-
-    def figure(self) -> Figure:
-        """Draw the figure in the style of this module, whatever the user's own settings are."""
-        with styled():
-            return self.draw()
-
-
 def line(number: int) -> Look:
     """Colour and dash of the curve with this number, counted from 0, as keywords of ``Axes.plot``."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}

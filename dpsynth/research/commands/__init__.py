@@ -6,7 +6,6 @@ from dpsynth.research.commands import attacks, published
 
 #: Group and name of each command, and the function that runs it.
 COMMANDS = {
-    ("account", "figures"): published.draw_figures,
     ("account", "verify"): published.verify_golden,
     ("attack", "adversary"): attacks.attack_training,
     ("attack", "ltu"): attacks.attack_classifier,

@@ -1,4 +1,4 @@
-"""``dpsynth replication``: published studies repeated. ``dpsynth account figures`` and ``verify``: papers."""
+"""``dpsynth replication``: published studies repeated. ``dpsynth account verify``: golden values of papers."""
 
 from __future__ import annotations
 
@@ -96,19 +96,6 @@ def run_protocol(
         "These results are confidential.",
     ]
     console.emit(result, "\n".join(lines), as_json=as_json)
-
-
-def draw_figures(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write into.")],
-    names: Annotated[list[str] | None, typer.Option("--only", help="Beginning of a figure's name.")] = None,
-    as_json: console.JsonFlag = False,
-) -> None:
-    """Draw the figures of the papers behind the accounting, as SVG, from this package's own functions."""
-    from dpsynth.research.papers import figures as drawings
-
-    written = drawings.write(out, names or (), progress=console.say)
-    record = {"out": str(out), "files": [path.name for path in written]}
-    console.emit(record, f"{len(written)} files in {out}", as_json=as_json)
 
 
 def verify_golden(as_json: console.JsonFlag = False) -> None:

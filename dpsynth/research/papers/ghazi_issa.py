@@ -1,8 +1,7 @@
 """Compose (epsilon, delta)-DP exactly, together with the total variation (TV) of the mechanism.
 
 Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
-(subsampling), Theorem 3 (Gaussian limit), section VI-D (noisy gradient descent) and the six analyses of
-figure 5. Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the
+(subsampling), Theorem 3 (Gaussian limit) and section VI-D (noisy gradient descent). Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the
 largest TV, is :func:`dpsynth.accounting.conversions.largest_tv`. The staircase mechanism (section VI-C,
 appendix K) is in :mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition
 theorem for differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever
@@ -18,23 +17,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpsynth.accounting.conversions import amplified, largest_tv
-from dpsynth.accounting.events import training_event
 from dpsynth.accounting.gaussian import GaussianLoss
-from dpsynth.accounting.profile import Profile
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
-from dpsynth.research.papers.trade_off import COARSENESS, Pair, fnr, gaussian_fnr, strongest
+from dpsynth.research.papers.trade_off import Pair, strongest
 
-Array = NDArray[np.float64]
-
-DELTA = 1e-5  # at which Abadi et al. state their epsilon
 #: A tv computed in another way may exceed the largest by rounding.
 _SLACK = 1e-9
 
@@ -231,6 +224,7 @@ def noisy_sgd(
 
     Examples
     --------
+    >>> from dpsynth.research.papers.trade_off import fnr
     >>> pairs = noisy_sgd(1 / 1.3, 3516, 256 / 60000)
     >>> round(fnr(pairs, 0.1), 2)
     0.75
@@ -260,85 +254,3 @@ def _spread(loss: GaussianLoss, expected_batches: float) -> list[float]:
     most = loss.delta(0.0) / 2
     per_step = {min(float(total) / expected_batches, most) for total in np.geomspace(1e-12, 1.0, 25)}
     return [loss.epsilon(delta) for delta in sorted(per_step)]
-
-
-@dataclass(frozen=True)
-class Training:
-    """The run of figure 5: noise multiplier, share of the table in a batch, steps."""
-
-    noise_multiplier: float = 1.3
-    sampling_prob: float = 256 / 60_000
-    steps: int = 3516
-
-
-def log_moments(run: Training) -> tuple[Array, Array]:
-    """Orders 1..200 and the log-moments of all steps at them (Abadi et al. 2016, section 3.2).
-
-    The log-moment of integer order l of one step is that of the sampled Gaussian, ``log sum_j C(l + 1, j) (1
-    - q)^(l + 1 - j) q^j e^(j (j - 1) / (2 z^2))`` (Mironov, Talwar and Zhang 2019, section 3.3).
-    """
-    from scipy.special import gammaln, logsumexp
-
-    z, q = run.noise_multiplier, run.sampling_prob
-    orders = np.arange(1, 201)
-    moments = []
-    for order in orders:
-        j = np.arange(order + 2)
-        ways = gammaln(order + 2) - gammaln(j + 1) - gammaln(order + 2 - j)
-        terms = ways + (order + 1 - j) * math.log1p(-q) + j * math.log(q) + j * (j - 1) / (2 * z**2)
-        moments.append(run.steps * float(logsumexp(terms)))
-    return orders.astype(float), np.array(moments)
-
-
-def moments_epsilon(run: Training, delta: float) -> float:
-    """Epsilon of the run at ``delta`` after Abadi et al. 2016, Theorem 2."""
-    orders, moments = log_moments(run)
-    return float(np.min((moments - math.log(delta)) / orders))
-
-
-def moments_deltas(run: Training, epsilons: Array) -> Array:
-    """Delta of the run at each epsilon after Abadi et al. 2016, Theorem 2."""
-    orders, moments = log_moments(run)
-    return np.exp(np.minimum(0.0, np.min(moments - np.outer(epsilons, orders), axis=1)))
-
-
-def clt_mu(run: Training) -> float:
-    """Mu of the Gaussian DP to which the run tends (Dong, Roth and Su 2019, Corollary 5.4). Not a bound."""
-    from scipy.special import ndtr
-
-    s = 1 / run.noise_multiplier
-    inner = math.exp(s**2) * float(ndtr(1.5 * s)) + 3 * float(ndtr(-0.5 * s)) - 2
-    return run.sampling_prob * math.sqrt(2 * run.steps * inner)
-
-
-def kairouz_descent(run: Training) -> tuple[Pair, ...]:
-    """Pairs of the run by Kairouz et al., from 19 epsilons of a step, whose deltas sum to 1e-6 ... 1."""
-    loss = GaussianLoss(1 / run.noise_multiplier)
-    pairs: list[Pair] = []
-    for total in np.geomspace(1e-6, 1.0, 19).tolist():
-        delta = total / (run.steps * run.sampling_prob)
-        part = subsampled(loss.epsilon(delta), delta, loss.delta(0.0), run.sampling_prob)
-        pairs += kairouz(part.epsilon, part.delta, run.steps)
-    return strongest(pairs)
-
-
-def analyses(run: Training, fpr: Array) -> dict[str, Array]:
-    """Smallest false negative rates of a training run, by the name of the analysis. The last is no bound.
-
-    Abadi et al. 2016, "Deep learning with differential privacy". Dong, Roth and Su 2019, "Gaussian
-    differential privacy".
-    """
-    at_delta = [Pair(moments_epsilon(run, DELTA), DELTA)]
-    grid = np.linspace(0.0, 10.0, 401)
-    every_delta = list(map(Pair, grid.tolist(), moments_deltas(run, grid).tolist()))
-    event = training_event(run.noise_multiplier, run.sampling_prob, run.steps)
-    with_tv = noisy_sgd(1 / run.noise_multiplier, run.steps, run.sampling_prob)
-    curves = {
-        "privacy-loss distribution": Profile([event], coarseness=COARSENESS).fnr(fpr),
-        "Theorem 2, with TV": fnr(with_tv, fpr),
-        "Kairouz et al.": fnr(kairouz_descent(run), fpr),
-        "Abadi et al., δ = 1e-5": fnr(at_delta, fpr),
-        "Abadi et al., every δ": fnr(every_delta, fpr),
-        "Dong et al., limit": gaussian_fnr(fpr, clt_mu(run)),
-    }
-    return {name: np.asarray(curve) for name, curve in curves.items()}

@@ -1,23 +1,18 @@
-"""Trade-off curves, FNR over FPR of the best test: of several (epsilon, delta) pairs at once, and exact ones.
+"""The trade-off curve, FNR over FPR of the best test, that several (epsilon, delta) pairs allow at once.
 
 Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy", Theorem 2.1: a pair is two
 lines that the trade-off curve does not go below. Ghazi and Issa 2024, "Total variation meets differential
-privacy", Theorem 1 and Corollary 1: a total variation is the pair (0, tv). Dong, Roth and Su 2019, "Gaussian
-differential privacy", Definition 2.6 and equation 6, for the exact curves.
+privacy", Theorem 1 and Corollary 1: a total variation is the pair (0, tv).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.accounting.events import event_class
-from dpsynth.accounting.gaussian import GaussianLoss
-from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError
 
 _BLOCK = 2_000_000
@@ -72,28 +67,3 @@ def fnr(pairs: Sequence[tuple[float, float]], fpr: ArrayLike) -> float | NDArray
         flatter = np.exp(-epsilon) * (1 - delta - flat[block, None])
         lowest[block] = np.maximum(lowest[block], np.maximum(steep, flatter).max(axis=1))
     return lowest.reshape(rates.shape) if rates.ndim else float(lowest[0])
-
-
-Curve = NDArray[np.float64]
-
-#: Grid coarser than for reported results: quicker, pessimistic, and off by less than a line's width.
-COARSENESS = 4.0
-
-
-def gaussian_fnr(fpr: Curve, mu: float) -> Curve:
-    """Trade-off curve of Gaussian noise, with sensitivity ``mu`` times its std."""
-    return np.asarray(GaussianLoss(mu).fnr(fpr))
-
-
-def laplace_fnr(fpr: Curve, epsilon: float) -> Curve:
-    """Trade-off curve of Laplace noise, with sensitivity ``epsilon`` times its scale."""
-    # F(F^-1(1 - fpr) - epsilon) with the Laplace distribution function F, piece by piece
-    shrink = math.exp(-epsilon)
-    middle = shrink / (4 * np.maximum(fpr, shrink / 2))
-    return np.select([fpr < shrink / 2, fpr <= 0.5], [1 - fpr / shrink, middle], shrink * (1 - fpr))
-
-
-def composed_laplace_fnr(fpr: Curve, epsilon: float, count: int) -> Curve:
-    """Trade-off curve of ``count`` releases with Laplace noise, from their privacy-loss distribution."""
-    releases = event_class("SelfComposedDpEvent")(event_class("LaplaceDpEvent")(1 / epsilon), count)
-    return np.asarray(Profile([releases], coarseness=COARSENESS).fnr(fpr))

@@ -1,9 +1,8 @@
-"""``dpsynth account figures`` and ``verify``, and the papers' theory beside what ``account`` prints."""
+"""``dpsynth account verify``, and the papers' theory beside what ``account`` prints."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,16 +14,6 @@ from dpsynth.research.papers.ghazi_issa import compose
 def printed(command: str, capsys: pytest.CaptureFixture[str]) -> dict:
     assert main([*command.split(), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(("command", "said"), [("taken", "taken"), ("drawn --only cat", "cat")])
-def test_figures_that_cannot_be_drawn(command, said, tmp_path, monkeypatch, capsys) -> None:
-    """Would catch a folder half written, or a traceback."""
-    monkeypatch.chdir(tmp_path)
-    Path("taken").write_text("a file")
-    assert main(["account", "figures", "--out", *command.split()]) == 2
-    assert said in capsys.readouterr().err
-    assert [path.name for path in Path().iterdir()] == ["taken"]
 
 
 def test_composed_staircase_is_theorem_2(capsys: pytest.CaptureFixture[str]) -> None:

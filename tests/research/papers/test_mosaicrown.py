@@ -1,4 +1,4 @@
-"""Belief, advantage, the noise of formula (2.1), Renyi bounds and the figures of MOSAICrOWN D5.3."""
+"""Belief, advantage, the noise of formula (2.1) and Renyi bounds of MOSAICrOWN D5.3."""
 
 import math
 
@@ -12,20 +12,13 @@ from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief, 
 from dpsynth.accounting.gaussian import GaussianLoss, analytic_sigma
 from dpsynth.errors import InputError
 from dpsynth.research.papers.mosaicrown import (
-    DELTAS,
-    EPSILONS,
     OutOfRangeWarning,
     advantage,
     advantage_rdp,
-    belief_in_d,
     belief_rdp,
-    beliefs_exceeded,
     classical_sigma,
-    density,
     epsilon_of_advantage,
-    error_rate,
     exact_advantage,
-    noise,
     noise_for_belief_rdp,
     rdp_guarantee,
 )
@@ -166,47 +159,19 @@ def test_rdp_at_the_ends():
     assert advantage_rdp(math.inf, 2.0) == 1.0
 
 
-POINTS = np.linspace(-60.0, 61.0, 20_001)
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_release(epsilon):
-    """Densities that are none, or a belief that is not Bayes' rule on them."""
-    sigma = noise(epsilon)
-    with_d, without = density(POINTS, 0.0, sigma), density(POINTS, 1.0, sigma)
-    step = POINTS[1] - POINTS[0]
-    assert with_d.sum() * step == pytest.approx(1.0, rel=1e-6)
-    near = np.abs(POINTS) < 3
-    bayes = with_d[near] / (with_d[near] + without[near])
-    assert belief_in_d(POINTS, sigma)[near] == pytest.approx(bayes, rel=1e-9)
-    assert np.all(np.diff(belief_in_d(POINTS[near], sigma)) < 0)
-    # the hatched areas, and Theorem 3
-    wrong = with_d[POINTS > 0.5].sum() * step
-    assert error_rate(sigma) == pytest.approx(wrong, abs=2e-3)
-    assert 1 - 2 * error_rate(sigma) == pytest.approx(advantage(epsilon, 1e-6), rel=1e-12)
-
-
 def test_bounds_along_epsilon():
     """Curves that start or end at the wrong place, fall, or are in the wrong order of delta."""
     epsilons = np.linspace(0.0, 10.0, 21).tolist()
     for bound in (advantage, exact_advantage):
-        table = np.array([[bound(epsilon, delta) for epsilon in epsilons] for delta in DELTAS])
+        table = np.array(
+            [[bound(epsilon, delta) for epsilon in epsilons] for delta in (1e-1, 1e-2, 1e-4, 1e-6)]
+        )
         assert np.all(np.diff(table, axis=1) > 0)
         assert np.all(np.diff(table, axis=0) <= 0)  # less delta, more noise
         assert np.all((table >= 0) & (table < 1))
     assert advantage(0.0, 1e-6) == 0.0
     # at epsilon 0 all of delta is total variation
     assert exact_advantage(0.0, 0.01) == pytest.approx(0.01)
-
-
-def test_belief_that_is_passed_with_probability_delta():
-    """A quantile of the wrong tail: noise (2.1) keeps the bound for small epsilon and not for large ones."""
-    epsilons = np.linspace(0.1, 12.0, 25).tolist()
-    passed = beliefs_exceeded(epsilons, 1e-6)
-    bound = [posterior_belief(epsilon) for epsilon in epsilons]
-    assert np.all(np.diff(passed) > 0)
-    assert np.all(passed[:10] < bound[:10])
-    assert passed[-1] > bound[-1]
 
 
 @pytest.mark.parametrize(
