@@ -1,7 +1,7 @@
 """Faults put into the commands: kills, a full disk, a folder that becomes read-only, and damaged bytes.
 
     python benchmarks/faults.py [--times 30] [--bytes 100] [--campaigns kill interrupt full readonly bytes]
-                                [--commands run fit "study fit" sample evaluate] [--seed 0]
+                                [--commands run fit sample evaluate] [--seed 0]
 
 kill, interrupt   a command gets SIGKILL or SIGINT at a moment uniform over the time it takes
 full              the command writes to a file system of memory that is full after a random number of bytes
@@ -53,7 +53,6 @@ from dpsynth.errors import DpsynthError
 from dpsynth.releases.records import Records
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import _check_checkpoint
-from dpsynth.runs.private_estimates import read_estimates
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
@@ -85,7 +84,6 @@ TABLE = ["--data", "ward.csv", "--schema", "ward.yaml", "--epsilon", "3", "--del
 COMMANDS = {
     "run": ["run", "run.yaml", "--out", "out"],
     "fit": ["fit", *TABLE, "--out", "out"],
-    "study fit": ["study", "fit", *TABLE, "--study", "logistic: died ~ age", "--out", "out"],
     "sample": ["sample", "made/model", "-n", str(DRAWN), "--out", "out.csv"],
     "evaluate": ["evaluate", "made"],
 }
@@ -186,8 +184,6 @@ def _read(path: Path) -> None:
         checkpoint_ledger(path.parent)
     elif path.name in ("report.json", "evaluation.json"):
         RunFolder(path.parent).read_report()
-    elif path.name == "estimates.json":
-        read_estimates(path.parent)
     elif path.suffix == ".json":
         json.loads(path.read_text(encoding="utf-8"))
     elif path.suffix == ".csv":
@@ -264,7 +260,7 @@ class Bench:
                         with contextlib.suppress(Exception):
                             importlib.import_module(name)
         self.bytes[command] = _size(folder) - before
-        if command in ("run", "fit", "study fit"):
+        if command in ("run", "fit"):
             self.whole[command] = entries(final_ledger(folder))
             assert readings(log) == len(self.whole[command]), "the witness counts other readings"
 
@@ -432,9 +428,6 @@ def _readers(bench: Bench) -> Iterator[Reader]:
     yield "model", [run.model / "model.json", run.model / "model.npz"], model
     yield "ledger", [run.ledger], lambda: Ledger.load(run.ledger).to_dict()
     yield "report", [run.report_json], lambda: run.read_report().to_dict()
-    assert end(start(COMMANDS["study fit"], folder, log)) == 0
-    yield "estimates", [folder / "out" / "estimates.json"], lambda: str(read_estimates(folder / "out"))
-    shutil.rmtree(folder / "out")
 
     for _ in range(50):  # until an interrupt meets the training
         process = start(COMMANDS["run"], folder, log)
@@ -501,7 +494,7 @@ def main() -> None:
         prepare(folder, "run", None)
         assert end(start(QUICK, folder, log)) == 0, said(log)
         bench.whole["quick"] = entries(final_ledger(folder))
-        needed = set(given.commands) | ({"run", "study fit"} if "bytes" in given.campaigns else set())
+        needed = set(given.commands) | ({"run"} if "bytes" in given.campaigns else set())
         for command in [name for name in COMMANDS if name in needed]:
             bench.undisturbed(command)
             print(f"{command}: {bench.seconds[command]:.2f} s, {bench.bytes[command]:,} bytes", flush=True)

@@ -35,7 +35,7 @@ from dpsynth.files.atomic import (
 )
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
-_KEPT = ("model.json", "model/model.json", "estimates.json", "checkpoint.json")
+_KEPT = ("model.json", "model/model.json", "checkpoint.json")
 
 
 def write_folder(

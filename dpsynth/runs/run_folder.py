@@ -1,9 +1,8 @@
 """The layout of a run's folder, known here alone: where its files are, how they are read and written.
 
-`dpsynth evaluate --out` writes some of these files, `dpsynth study fit` others. Both are read here as well. A
-run is opened again with its configuration and with both parts of the real table. The guarantee is never read
-from a report. It is computed from ``ledger.json``, as anybody can. A ledger that is not the report's is
-refused.
+`dpsynth evaluate --out` writes some of these files, which are read here as well. A run is opened again with
+its configuration and with both parts of the real table. The guarantee is never read from a report. It is
+computed from ``ledger.json``, as anybody can. A ledger that is not the report's is refused.
 """
 
 from __future__ import annotations
@@ -63,8 +62,6 @@ class RunFolder:
     report_md = _Place("report.md")
     evaluation_json = _Place("evaluation.json")  # marks the folder of an evaluation
     evaluation_md = _Place("evaluation.md")
-    estimates_json = _Place("estimates.json")  # private estimates alone: marks that of `dpsynth study fit`
-    estimates_md = _Place("estimates.md")
 
     @property
     def model_home(self) -> Path:

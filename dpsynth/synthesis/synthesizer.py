@@ -44,7 +44,6 @@ from dpsynth.synthesis.check_inputs import (
     warn_of_flattened,
     warn_of_outcome,
 )
-from dpsynth.synthesis.coverage import Coverage, simulate_coverage
 from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
@@ -698,40 +697,6 @@ class DPWGANGP(BaseEstimator):
         """
         self._check_fitted()
         return self.model_.study(name).estimates
-
-    def coverage(self, name: str, *, repetitions: int = 100, random_state: int | None = None) -> Coverage:
-        """Check a study's intervals by simulation: post-processing, free of cost.
-
-        The released coefficients are taken as the truth. Tables of ``n_`` records are simulated. Each is read
-        and estimated as the records were, with fresh noise (:mod:`dpsynth.synthesis.coverage`). The result
-        is the coverage of the 95 % intervals for a table such as this with this budget. Errors of the
-        released numbers themselves, such as a regression that does not hold, are not detected.
-
-        Parameters
-        ----------
-        name : str
-            Name of the pre-specified regression.
-        repetitions : int
-            Number of tables, at least 1. With 100, chance moves a term's share by about 4 percentage points.
-        random_state : int, optional
-            Seed of the simulation only. Table k is the same whatever ``repetitions`` is.
-
-        Returns
-        -------
-        Coverage
-            Printed, it is a table.
-
-        Raises
-        ------
-        InputError
-            If no study of this name was declared before the fit, or ``repetitions`` is no positive integer.
-            If the version that fitted the study did not save the noise of its readings. If the regression is
-            of patients' rows.
-        """
-        self._check_fitted()
-        whole("repetitions", repetitions)
-        seed = self._sampling_seed(random_state)
-        return simulate_coverage(self.model_, self.model_.study(name), self.n_, repetitions, seed)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""

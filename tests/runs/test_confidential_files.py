@@ -90,8 +90,7 @@ def test_values_that_nobody_confirmed_are_for_the_owner(
         "sample out -n 9 --out drawn.parquet",
         "sample out -n 9 --tables 2 --out tables",
         f"fit {given} --base-model none --steps 0 --out m",
-        f"study fit {given} --study died~age --out s",
-        "plan run.yaml --records 80 --tables 1 --out planned",
+        "plan run.yaml --records 80 --out planned",
     )
     seen = {name for name in open_to_others(folder) if name.split("/")[0] not in before}
     holding = {
@@ -101,7 +100,7 @@ def test_values_that_nobody_confirmed_are_for_the_owner(
     }
     assert {"out/model/model.json", "m/model.json", "drawn.csv", "drawn.parquet"} <= holding
     if open_files is None:
-        assert {"out/model/model.json", "m/model.json", "s/estimates.json", "planned/plan.json"} <= seen
+        assert {"out/model/model.json", "m/model.json", "planned/plan.json"} <= seen
         assert {"drawn.csv", "out/release.html", "out/croissant.json", "registry.json"} <= seen
         assert yaml == 0o644
     else:
@@ -130,9 +129,9 @@ def test_all_that_is_made_of_a_run(folder: Path) -> None:
         "evaluate --synthetic drawn.csv --train cohort.csv --schema cohort.yaml --ledger out --out judged",
         "attack synthetic out --out attacked",
         "attack audit run.yaml --trials 100 --out audited",
-        "plan cohort.yaml --tables 1 --out planned",
+        "plan cohort.yaml --out planned",
         "schema infer cohort.csv --out draft.yaml",
-        "plan unreviewed.yaml --records 80 --tables 1 --out privately",
+        "plan unreviewed.yaml --records 80 --out privately",
     )
     made = {name for name in open_to_others(folder) if name.split("/")[0] not in before | {"out"}}
     assert made == {
@@ -154,16 +153,14 @@ def test_all_that_is_made_of_a_run(folder: Path) -> None:
     assert {mode(name) for name in closed} == {0o700} and open_to_others(Path("privately")) == set()
 
 
-def test_models_and_estimates(folder: Path) -> None:
+def test_a_model(folder: Path) -> None:
     """Catches a model that nobody else can read although it may be shared."""
     SCHEMA.with_n_public(80).to_yaml("cohort.yaml")
     data = "--data cohort.csv --schema cohort.yaml --epsilon 2"
-    call(f"fit {data} --base-model none --steps 0 --out m", f"study fit {data} --study died~age --out s")
+    call(f"fit {data} --base-model none --steps 0 --out m")
     Budget("budget.db", "clinic").set(3.0, 0.01)
     shared = open_to_others(folder) - {"cohort.csv", "cohort.yaml"}
-    assert shared == {"m", "m/model.json", "m/model.npz", "s"} | {
-        f"s/{name}" for name in ("estimates.json", "estimates.md", "ledger.json")
-    }
+    assert shared == {"m", "m/model.json", "m/model.npz"}
 
 
 def test_what_has_no_guarantee_is_for_its_owner(folder: Path) -> None:
@@ -176,7 +173,6 @@ def test_what_has_no_guarantee_is_for_its_owner(folder: Path) -> None:
         "sample out -n 9 --out drawn.csv",
         "sample out -n 9 --tables 2 --out tables",
         f"fit {data} --base-model none --steps 0 --out m",
-        f"study fit {data} --study died~age --out s",
     )
     shared = open_to_others(folder) - {"cohort.csv", "cohort.yaml", "run.yaml"}
     assert {name.split("/")[-1] for name in shared} == {

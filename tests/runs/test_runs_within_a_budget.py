@@ -1,4 +1,4 @@
-"""Runs, fits and private estimates whose data set has a budget over all of them."""
+"""Runs and fits whose data set has a budget over all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ DATA = "--data cohort.csv --schema cohort.yaml --epsilon 2"
 COMMANDS = {
     "run": f"run {DATA} --base-model none --steps 0 --no-evaluate --out out --budget clinic",
     "fit": f"fit {DATA} --base-model none --steps 0 --out out --budget clinic",
-    "study fit": f"study fit {DATA} --study died~age --out out --budget clinic",
 }
 QUICK: dict[str, Any] = {"evaluate": {"enabled": False}, "budget": {"path": "b.db", "name": "clinic"}}
 

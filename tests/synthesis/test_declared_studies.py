@@ -17,7 +17,6 @@ import dpsynth
 from dpsynth import DPWGANGP, Column, Schema, Shares, Study, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError
-from dpsynth.runs.private_estimates import study_schema
 from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import widening_lines
@@ -329,5 +328,3 @@ def test_a_derived_predictor_without_a_value_is_no_error():
     schema = Schema(columns=(*SCHEMA.columns[:3], ratio, SCHEMA.columns[4]), outcome="died", n_public=600)
     model = estimator(studies=["died ~ ratio"], random_state=0).fit(table(), schema=schema)
     assert np.isfinite(model.estimates_[0].std_errors).all()
-    part = study_schema(schema, [Study(model="died ~ ratio")])
-    assert part.names == ("age", "crea", "ratio", "died") and part.column("ratio").derived is not None

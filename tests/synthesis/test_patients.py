@@ -49,13 +49,6 @@ def test_regressions_of_rows_and_of_levels(model, tmp_path):
     assert [str(each) for each in dpsynth.load(tmp_path / "model").estimates_] == [str(rows), str(levels)]
 
 
-def test_intervals_of_levels_are_simulated_and_those_of_rows_are_not(model):
-    """Catches tables of rows in place of levels, and of one row for each patient."""
-    assert model.coverage("sex", repetitions=1, random_state=0).repetitions == 1
-    with pytest.raises(InputError, match="coverage needs a study with one row per patient, and 'weight'"):
-        model.coverage("weight", repetitions=1)
-
-
 def test_rows_without_rules_stand_for_those_that_cannot_obey_them(model, monkeypatch):
     """Catches a fit that fails when its budget is spent, since synthetic rows break a rule."""
     monkeypatch.setattr("dpsynth.synthesis.studies.DRAWS", 50)

@@ -94,20 +94,6 @@ _APART = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class Correction:
-    """Predictors ``x`` (k, p), weighted by ``exp(tilt' (1, x))`` and mapped to ``shift + x @ matrix``."""
-
-    tilt: Floats
-    matrix: Floats
-    shift: Floats
-
-    def __call__(self, x: Floats) -> Floats:
-        """As many predictors of corrected draws."""
-        weights = np.exp(x @ self.tilt[1:])
-        return np.asarray(self.shift + x[resampled(weights)] @ self.matrix)
-
-
-@dataclass(frozen=True, eq=False)
 class Corrected:
     """Samples that were compared with the records.
 
@@ -115,7 +101,6 @@ class Corrected:
     ``hidden``: terms whose information the noise hides.
     ``apart``: others, of which the samples could not be brought to the records' information.
     ``blind``: whether noise hides if there are any.
-    ``correction``: correction of the samples of ``stand_in``.
     """
 
     stand_in: StandIn
@@ -123,7 +108,6 @@ class Corrected:
     hidden: tuple[str, ...]
     apart: tuple[str, ...]
     blind: bool
-    correction: Correction
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -178,18 +162,17 @@ def corrected(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float
     ``noise_std``: of the noise on its diagonal, over the cap.
     """
     noise_std = max(noise_std, NO_NOISE) * point.cap
-    tilt = _tilt(draws, point, noisy, noise_std)
-    weighted = _weighted(draws, tilt)
+    weighted = _weighted(draws, _tilt(draws, point, noisy, noise_std))
     found = compared(weighted.information(point), noisy, noise_std)
     free = replace(point, cap=np.inf)
     ratio = _transport(weighted.information(point), found.estimate)
     most = ratio @ weighted.information(free) @ ratio
     for bounded in (False, True):
-        moved, correction = weighted, Correction(tilt, np.eye(len(tilt) - 1), np.zeros(len(tilt) - 1))
+        moved = weighted
         for _ in range(_MOVES):
-            moved, correction = _moved(moved, correction, point, found.estimate)
+            moved = _moved(moved, point, found.estimate)
             if bounded:
-                moved, correction = _moved(moved, correction, free, _at_most(moved.information(free), most))
+                moved = _moved(moved, free, _at_most(moved.information(free), most))
         if _ratios(moved.information(point), found.estimate)[0].min() > _REACHED:
             break
 
@@ -200,7 +183,7 @@ def corrected(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float
     hidden = _terms(moved, point, found.hidden)
     left = _terms(moved, point, _apart(moved.information(point), found.estimate)) if len(moved.x) else ()
     apart = tuple(name for name in left if name not in hidden)
-    return Corrected(moved, cautious, hidden, apart, found.blind, correction)
+    return Corrected(moved, cautious, hidden, apart, found.blind)
 
 
 def _tilt(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float) -> Floats:
@@ -236,19 +219,14 @@ def _weighted(draws: StandIn, tilt: Floats) -> StandIn:
     return replace(draws, x=draws.x[kept], y=draws.y[kept], share=draws.share * float(weights.mean()))
 
 
-def _moved(
-    draws: StandIn, correction: Correction, point: ScorePoint, wanted: Floats
-) -> tuple[StandIn, Correction]:
+def _moved(draws: StandIn, point: ScorePoint, wanted: Floats) -> StandIn:
     """The draws, mapped to the mean and covariance of an information, as a distribution of weights ``v``."""
     if not len(draws.x):
-        return draws, correction
+        return draws
     mass, centre, spread = draws.moments(point, draws.information(point))
     whole, mean, goal = draws.moments(point, wanted)
     step = _transport(spread, goal).T
-    x, share = mean + (draws.x - centre) @ step, draws.share * whole / mass
-    shift = mean + (correction.shift - centre) @ step
-    done = replace(correction, matrix=correction.matrix @ step, shift=shift)
-    return replace(draws, x=x, share=share), done
+    return replace(draws, x=mean + (draws.x - centre) @ step, share=draws.share * whole / mass)
 
 
 def _ratios(found: Floats, wanted: Floats) -> tuple[Floats, Floats]:

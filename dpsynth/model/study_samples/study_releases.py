@@ -26,7 +26,7 @@ from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.model.study_samples.bounded_influence import clipped, far_out
-from dpsynth.model.study_samples.calibration import Corrected, Correction, corrected
+from dpsynth.model.study_samples.calibration import Corrected, corrected
 from dpsynth.model.study_samples.clusters import Clusters
 from dpsynth.model.study_samples.expectations import StandIn
 from dpsynth.releases.life_table import LifeTable, LifeTableRelease
@@ -66,8 +66,6 @@ class FittedStudy:
 
     ``beta``, shape (d,): of standardised terms, intercepts first.
     ``covariance``, shape (d, d).
-    ``noise_multipliers``: of the information, the first and the second score, None if one was exact.
-    ``correction``: the map of samples to the records' noisy information.
     """
 
     declared: Study
@@ -75,8 +73,6 @@ class FittedStudy:
     beta: Floats
     covariance: Floats
     estimates: Estimates
-    noise_multipliers: tuple[float | None, ...]
-    correction: Correction
 
     def check_records(self, use: str) -> None:
         """Raise InputError for a regression of patients' rows, which ``use`` cannot draw."""
@@ -88,21 +84,18 @@ class FittedStudy:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record, without the schema, which is stored elsewhere."""
-        correction = {name: array.tolist() for name, array in vars(self.correction).items()}
         return {
             "declared": self.declared.model_dump(mode="json"),
             "design": self.design.to_dict(),
             "beta": self.beta.tolist(),
             "covariance": self.covariance.tolist(),
             "estimates": self.estimates.to_dict(),
-            "readings": {"noise_multipliers": list(self.noise_multipliers), **correction},
         }
 
     @classmethod
     def from_dict(cls, schema: TableSchema, record: dict[str, Any]) -> FittedStudy:
         """Inverse of `to_dict`."""
-        declared, read = Study.read(record["declared"]), record["readings"]
-        arrays = (np.array(read[name], dtype=np.float64) for name in ("tilt", "matrix", "shift"))
+        declared = Study.read(record["declared"])
         return cls(
             declared,
             StudyDesign.from_dict(
@@ -111,8 +104,6 @@ class FittedStudy:
             np.array(record["beta"], dtype=np.float64),
             np.array(record["covariance"], dtype=np.float64),
             Estimates.from_dict(record["estimates"]),
-            tuple(None if z is None else float(z) for z in read["noise_multipliers"]),
-            Correction(*arrays),
         )
 
 
@@ -139,26 +130,12 @@ class StudyReleases:
         """
         parts = SURVIVAL_SPLIT if survival else SPLIT
         each = [None if noise_multiplier is None else noise_multiplier / np.sqrt(part) for part in parts]
-        table = LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None
-        releases = cls.again(study, each[:3], stage)
-        return replace(releases, multiplier=noise_multiplier, life_table=table)
-
-    @property
-    def noise_multipliers(self) -> tuple[float | None, ...]:
-        """Noise multipliers of the information and of the two scores."""
-        return tuple(each.noise_multiplier for each in (self.information, self.first, self.second))
-
-    @classmethod
-    def again(
-        cls, study: str, noise_multipliers: Sequence[float | None], stage: Stage | None = None
-    ) -> StudyReleases:
-        """The information and the scores with these :attr:`noise_multipliers`."""
-        information, first, second = noise_multipliers
         return cls(
-            InformationRelease(study=study, noise_multiplier=information, stage=stage),
-            ScoreRelease(study=study, noise_multiplier=first, stage=stage),
-            ScoreRelease(study=study, noise_multiplier=second, stage=stage),
-            None,
+            InformationRelease(study=study, noise_multiplier=each[0], stage=stage),
+            ScoreRelease(study=study, noise_multiplier=each[1], stage=stage),
+            ScoreRelease(study=study, noise_multiplier=each[2], stage=stage),
+            noise_multiplier,
+            LifeTableRelease(study=study, noise_multiplier=each[3], stage=stage) if survival else None,
         )
 
     @property
@@ -208,8 +185,7 @@ class StudyReleases:
                 *far_out(*design.read(draws), last, mean, found.opened(covariance)),
             ),
         )
-        read = self.noise_multipliers, found.correction
-        return FittedStudy(declared, design, mean, covariance, estimates, *read)
+        return FittedStudy(declared, design, mean, covariance, estimates)
 
     def read(
         self, ledger: Ledger, records: Records, stand_in: StandIn, start: Floats, rng: np.random.Generator

@@ -1,4 +1,4 @@
-"""``dpsynth replication``: published studies repeated. ``dpsynth account verify``: golden values of papers."""
+"""``dpsynth replication``: published studies. ``dpsynth account verify``: golden values of papers."""
 
 from __future__ import annotations
 

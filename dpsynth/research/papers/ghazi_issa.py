@@ -1,11 +1,12 @@
 """Compose (epsilon, delta)-DP exactly, together with the total variation (TV) of the mechanism.
 
 Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
-(subsampling), Theorem 3 (Gaussian limit) and section VI-D (noisy gradient descent). Section VII on local privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the
-largest TV, is :func:`dpsynth.accounting.conversions.largest_tv`. The staircase mechanism (section VI-C,
-appendix K) is in :mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition
-theorem for differential privacy", is the case of the largest TV. Neighbouring tables are those of whatever
-symmetric relation the parameters were stated for. Arguments out of range or NaN raise InputError by name.
+(subsampling), Theorem 3 (Gaussian limit) and section VI-D (noisy gradient descent). Section VII on local
+privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the largest TV, is
+:func:`dpsynth.accounting.conversions.largest_tv`. The staircase mechanism (section VI-C, appendix K) is in
+:mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
+privacy", is the case of the largest TV. Neighbouring tables are those of whatever symmetric relation the
+parameters were stated for. Arguments out of range or NaN raise InputError by name.
 
 One mechanism is the worst. With probability ``delta`` it gives the table away. Otherwise it erases its output
 with the probability of :func:`erasure_probability`. Else it answers by randomised response with odds

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
@@ -86,34 +86,6 @@ def print_cost(
     else:
         raise InputError("give --noise-multiplier, --mechanism or --ledger")
     console.emit(cost, costs.to_text(cost), as_json=as_json)
-
-
-@app.command("compare")
-def compare(
-    plans: Annotated[
-        list[str], Argument(help="Plans such as z=1.1,q=0.01,steps=1000, or ledger files or folders.")
-    ],
-    delta: DeltaOption = None,
-    adjacency: AdjacencyOption = "add/remove",
-    prior: PriorOption = 0.5,
-    fpr: FprOption = 0.01,
-    as_json: console.JsonFlag = False,
-) -> None:
-    """Print a table of measures, one line for each plan.
-
-    A plan is a list of z (noise multiplier), q (sampling probability, also a fraction such as 256/60000) and
-    steps, or a ledger.
-    """
-    from dpsynth.runs.commands import costs
-
-    rows = [
-        costs.of_plan(plan, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr)
-        if "=" in plan
-        else costs.of_ledger(*_ledger_at(Path(plan), delta), prior=prior, fpr=fpr)
-        for plan in plans
-    ]
-    record: list[costs.Cost] = [{"plan": plan, **row} for plan, row in zip(plans, rows, strict=True)]
-    console.emit({"plans": record}, costs.to_table(record), as_json=as_json)
 
 
 def _given(delta: float | None) -> float:

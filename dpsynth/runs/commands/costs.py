@@ -1,4 +1,4 @@
-"""Privacy cost of a run, a mechanism, a plan or a ledger: exact numbers, with the papers' closed forms.
+"""Privacy cost of a run, a mechanism or a ledger: exact numbers, with the papers' closed forms.
 
 These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print, and their words.
 """
@@ -6,8 +6,7 @@ These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting import membership_bounds, tv_bounds
@@ -107,25 +106,6 @@ def of_mechanism(
     return {"event": describe_event(event), **cost, "closed_forms": _closed_forms(cost, cost["tv"])}
 
 
-def of_plan(plan: str, delta: float, **asked: Any) -> Cost:
-    """Measures of a plan such as ``z=1.1,q=256/60000,steps=3525``. ``q`` and ``steps`` are 1 if left out."""
-    given: dict[str, Any] = {}
-    for part in plan.split(","):
-        key, _, number = part.partition("=")
-        key = key.strip()
-        if key not in ("z", "q", "steps"):
-            raise InputError(f"plan {plan!r}: {key!r} is not one of z, q, steps")
-        if key in given:
-            raise InputError(f"plan {plan!r} gives {key} twice")
-        try:
-            given[key] = int(number) if key == "steps" else float(Fraction(number.strip()))
-        except (ValueError, ZeroDivisionError, OverflowError):
-            raise InputError(f"plan {plan!r}: {key} must be a number, not {number!r}") from None
-    if "z" not in given:
-        raise InputError(f"plan {plan!r} lacks z, the noise multiplier")
-    return of_training(given["z"], given.get("q", 1.0), given.get("steps", 1), delta, **asked)
-
-
 def of_ledger(ledger: Ledger, delta: float | None = None, *, prior: float = 0.5, fpr: float = 0.01) -> Cost:
     """Measures of everything in a ledger, at its own delta by default, with its :meth:`Ledger.summary`."""
     summary = ledger.summary(delta)
@@ -193,19 +173,6 @@ def _closed_forms(cost: Measures, tv: float) -> dict[str, Any]:
     }
 
 
-#: measures of the table, and their heads
-_COLUMNS = {
-    "epsilon": "epsilon",
-    "tv": "TV",
-    "attack_accuracy_bound": "accuracy",
-    "tpr_at_fpr": "TPR at FPR",
-    "ppv_at_fpr": "precision",
-    "belief_bound": "belief",
-    "belief_exceedance": "exceeded",
-    "mu": "mu",
-}
-
-
 def to_text(cost: Cost) -> str:
     """A readable list of a cost, with a sentence on what each number means for one patient."""
     lines = [cost["guarantee"], ""] if "guarantee" in cost else []
@@ -231,24 +198,6 @@ def to_text(cost: Cost) -> str:
             f"epsilon {round_up(entry['epsilon_alone'])} alone, "
             f"{round_up(entry['epsilon_cumulative'])} so far"
         )
-    return "\n".join(lines)
-
-
-def to_table(rows: Sequence[Cost]) -> str:
-    """A table of costs, one line for each plan. Values are rounded up."""
-    width = max(4, *(len(row["plan"]) for row in rows))
-    first = rows[0]
-    deltas = dict.fromkeys(round_up(row["delta"]) for row in rows)
-    lines = [
-        f"delta {', '.join(deltas)}, FPR {first['fpr']:g}, prior probability {first['prior']:g}",
-        "plan".ljust(width) + "".join(label.rjust(12) for label in _COLUMNS.values()) + "  neighbours",
-    ]
-    for row in rows:
-        cells = "".join(round_up(row[key]).rjust(12) for key in _COLUMNS)
-        at = f" at delta {round_up(row['delta'])}" if len(deltas) > 1 else ""
-        lines.append(row["plan"].ljust(width) + cells + f"  {row['adjacency']}{at}")
-    for row in rows:
-        lines += [f"{row['plan']}: {caveat}" for caveat in row.get("caveats", ())]
     return "\n".join(lines)
 
 

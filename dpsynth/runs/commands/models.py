@@ -1,4 +1,4 @@
-"""``dpsynth fit``, ``sample`` and ``study``: a table to a model, a model to a table or to estimates."""
+"""``dpsynth fit``, ``sample`` and ``study show``: a table to a model, a model to a table or its estimates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.releases.partitioned import PartitionedRecords
-    from dpsynth.studies.study import Study
     from dpsynth.synthesis.options import FitOptions
     from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.patients import TableSchema
@@ -254,134 +253,23 @@ def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, e
 study_app = typer.Typer(help="Private estimates of regressions that were specified before the fit.")
 
 
-@study_app.command("fit")
-@reads_tables
-def fit_studies(
-    data: console.DataOption,
-    schema: console.SchemaOption,
-    out: Annotated[Path, Option(help="Folder to write.")],
-    study: console.StudyOption = None,
-    studies: Annotated[Path | None, Option(help="YAML file, such as a run's, with a list `studies`.")] = None,
-    epsilon: console.EpsilonOption = None,
-    delta: console.DeltaOption = None,
-    share: Annotated[
-        float | None, Option(help="Share of the privacy budget for the regressions. Default: 0.5.")
-    ] = None,
-    not_private: Annotated[bool, Option("--not-private", help="Estimate without any noise.")] = False,
-    accept_unreviewed: console.UnreviewedFlag = False,
-    ledger: console.LedgerOption = None,
-    budget: console.BudgetOption = None,
-    forget_earlier: console.ForgetFlag = False,
-    accept_n_public: console.AcceptNFlag = False,
-    scheduler: console.SchedulerOption = None,
-    workers: console.WorkersOption = None,
-    force: console.ForceFlag = False,
-    as_json: console.JsonFlag = False,
-    *,
-    csv_format: CsvFormat,
-) -> None:
-    """Estimate regressions privately, without making a table.
-
-    Only the studies' columns are modelled. Writes estimates.json, estimates.md and ledger.json, which may be
-    shared under the guarantee.
-    """
-    if (epsilon is None) != not_private:
-        raise InputError("give either --epsilon, or --not-private for estimates without any guarantee")
-    from dpsynth.accounting.budget_file import Budget, spending
-    from dpsynth.accounting.journal import journalled
-    from dpsynth.files import storage
-    from dpsynth.runs import private_estimates as alone
-    from dpsynth.runs.run_folder import RunFolder, read_ledger
-    from dpsynth.synthesis.planning import cost_of
-    from dpsynth.table.schema import Schema
-
-    chosen = Budget.chosen(budget)
-    try:
-        model = alone.study_estimator(
-            _declared(study, studies),
-            epsilon,
-            delta,
-            share=alone.SHARE if share is None else share,
-            accept_unreviewed=accept_unreviewed,
-        )
-    except InputError as problem:
-        # the only share that can be given here
-        raise InputError(str(problem).replace("shares.studies", "--share")) from None
-    options = model.validate()
-    with claimed(out, force=force, mark=RunFolder(out).estimates_json.name):
-        part = alone.study_schema(Schema.from_yaml(schema), options.studies)
-        earlier = None if ledger is None else read_ledger(ledger)
-        _announce(data, options, part)
-        with (
-            journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            spending(chosen, cost_of(part, options), book, str(out.absolute())),
-            opened(data, part, schema, csv_format, scheduler, workers) as table,
-        ):
-            model.fit(table, schema=part, ledger=book, budget=None, accept_n_public=accept_n_public)
-            storage.write_folder(
-                out,
-                lambda folder: alone.write_estimates(model, folder),
-                replace=force,
-                shared=model.may_share,
-            )
-    files = RunFolder(out).files
-    result = {"out": str(out), "files": list(files), **alone.estimates_record(model)}
-    lines = [*console.told(model.estimates_), str(model.guarantee()), f"wrote {', '.join(files)} to {out}"]
-    console.emit(result, "\n".join(lines), as_json=as_json)
-
-
 @study_app.command("show")
 def show_studies(
-    folder: Annotated[Path, Argument(help="Folder of `dpsynth study fit`, of a model or of a run.")],
+    folder: Annotated[Path, Argument(help="Folder of a model or of a run.")],
     name: Annotated[str | None, Option(help="Name of one regression. Default: all.")] = None,
-    coverage: Annotated[
-        int | None,
-        Option(
-            help="Also simulate this many tables from the model, and count how often the intervals cover.",
-            min=1,
-        ),
-    ] = None,
-    seed: Annotated[int | None, Option(help="Seed of --coverage.", min=0)] = None,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Print private estimates of an earlier fit. It reads no table and costs nothing.
+    """Print private estimates of an earlier fit. It reads no table and costs nothing."""
+    from dpsynth.runs.run_folder import RunFolder
 
-    With --coverage, check by simulation how often the intervals of a model or a run cover the true value.
-    """
-    from dpsynth.runs.private_estimates import read_estimates, read_model
-
-    model = None if coverage is None else read_model(folder)
-    found, guarantee = read_estimates(folder) if model is None else (model.estimates_, model.guarantee())
-    if name is not None:
-        declared = ", ".join(estimates.study for estimates in found)
-        found = tuple(estimates for estimates in found if estimates.study == name)
-        if not found:
-            raise InputError(
-                f"study {name!r} was not pre-specified in the fit of {folder}. It has: {declared}"
-            )
-    result: dict[str, object] = {
+    model = RunFolder(folder).load_model()
+    found = model.estimates_ if name is None else (model.study(name),)
+    if not found:
+        raise InputError(f"the model of {folder} holds no study: none was pre-specified before its fit")
+    guarantee = model.guarantee()
+    result = {
         "estimates": [estimates.to_dict() for estimates in found],
         "effects": {estimates.study: estimates.effects() for estimates in found},
         "guarantee": guarantee.to_dict(),
     }
-    lines = [*console.told(found), str(guarantee)]
-    if model is not None and coverage is not None:
-        done = [model.coverage(each.study, repetitions=coverage, random_state=seed) for each in found]
-        result["coverage"] = [each.to_dict() for each in done]
-        lines += ["", "coverage:", *map(str, done)]
-    console.emit(result, "\n".join(lines), as_json=as_json)
-
-
-def _declared(texts: list[str] | None, file: Path | None) -> tuple[Study, ...]:
-    """The studies of ``--studies`` and ``--study``, in this order."""
-    from dpsynth.runs.private_estimates import studies_of
-    from dpsynth.studies.study import read_studies
-
-    written = () if file is None else studies_of(file)
-    if not written and not texts:
-        raise InputError("give a --study such as 'logistic: death ~ age + sex', or --studies FILE")
-    try:
-        read_studies(texts or [])
-        return read_studies([*written, *(texts or [])])
-    except InputError as problem:
-        raise InputError(f"--study: {problem}") from None
+    console.emit(result, "\n".join([*console.told(found), str(guarantee)]), as_json=as_json)

@@ -481,10 +481,8 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out == listed
     for name in (
-        "plan", "run", "fit", "sample", "evaluate", "report", "registry", "account", "account compare",
-        "account figures",
-        "account verify", "calibrate", "schema", "schema infer", "schema check",
-        "study", "study fit", "study show",
+        "plan", "run", "fit", "sample", "evaluate", "report", "registry", "account",
+        "account verify", "calibrate", "schema", "schema infer", "schema check", "study", "study show",
     ):  # fmt: skip
         assert main([*name.split(), "--help"]) == 0
     capsys.readouterr()
