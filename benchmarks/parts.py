@@ -32,12 +32,14 @@ from benchmarks.peers.tables import split
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.evaluation.similarity.association_errors import correlation_errors
+from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
+from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
+from dpsynth.evaluation.utility.scores import scorer
 from dpsynth.files.atomic import read_json, write_text
 from dpsynth.files.rounds import ROUNDS, carry_out
 from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.releases.records import FrameRecords
-from dpsynth.runs.plan_simulation import mean_auc
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.fit import plan_fit, release_statistics
 from dpsynth.synthesis.options import FitOptions
@@ -142,6 +144,21 @@ def figures(
         "correlation error": correlation_errors(test, [made], schema)[0].value,
         "discriminator": discriminator(test, made, schema, _APART, rng),
     }
+
+
+def mean_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, seed: int) -> float:
+    """Mean AUC of logistic regression and gradient boosting. A model that fails has 0.5."""
+    outcome = str(schema.outcome)
+    known, y = known_outcomes(test, schema, outcome)
+    models = {name: CLASSIFIERS[name] for name in ("logistic_regression", "hist_gradient_boosting")}
+    rng = np.random.default_rng([34, seed])
+    learned = learn_and_predict(train, known, schema, outcome, models=models, rng=rng)
+    kind, weights = outcome_kind(schema.column(outcome)), np.ones((len(y), 1))
+    scores = [
+        0.5 if each.predicted is None else float(scorer(kind, y, each)(weights)["auc"][0])
+        for each in learned.predictions.values()
+    ]
+    return float(np.mean(scores))
 
 
 def cells(records: Iterable[dict[str, Any]]) -> pd.DataFrame:

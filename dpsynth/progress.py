@@ -61,11 +61,6 @@ def column_bar() -> AbstractContextManager[Callable[[int, int], None]]:
     return _one_bar(lambda bar: _counted(bar, "reading", "drafting", "columns"))
 
 
-def simulation_bar() -> AbstractContextManager[Callable[[int, int], None]]:
-    """Give a callback that shows how many simulated tables have been fitted, in the same way."""
-    return _one_bar(lambda bar: _counted(bar, "planning", "simulating", "fits"))
-
-
 def stage_bar() -> AbstractContextManager[Callable[[str, float], None]]:
     """Give a callback that shows the stages of an evaluation, in the same way."""
     return _one_bar(_stages)

@@ -1,16 +1,15 @@
-"""Plan a fit before privacy budget is used: its noise, and what simulated tables lose.
+"""Plan a fit before privacy budget is used: its noise, and the smallest groups that survive it.
 
 Everything follows from the schema, the number of records, (epsilon, delta) and the pre-specified regressions.
 They are public if the schema is reviewed. If it is not, the plan is confidential. No data file is opened.
-Noise is exact. AUC loss and interval widths come from fits of simulated tables
-(`dpsynth.runs.simulated_tables`), and real tables may differ from these.
+Noise and groups are exact. Interval widths are estimates (`dpsynth.synthesis.studies.expected_widening`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from scipy import stats
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.progress import shown, simulation_bar
 from dpsynth.releases.tables import OUTCOME_SHARE
 from dpsynth.runs.plan_record import (
     CERTAINTY,
@@ -28,18 +26,16 @@ from dpsynth.runs.plan_record import (
     BudgetPlan,
     Forecast,
     PlannedStatistic,
-    Spread,
 )
-from dpsynth.runs.plan_simulation import MOST_SIMULATED, simulated_fits
 from dpsynth.studies.study import Study
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import STEPS, Releases, Shares, divided
+from dpsynth.synthesis.budget import STEPS, Releases, divided
 from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
-from dpsynth.synthesis.studies import cautions, check_widening, smallest_subgroup
+from dpsynth.synthesis.studies import cautions, check_widening, expected_widening, smallest_subgroup
 from dpsynth.table.marginals import default_cells
-from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema, require_reviewed
 from dpsynth.table.schema_inference import check_described
 
@@ -59,17 +55,12 @@ def plan(
     epsilon: float = 3.0,
     delta: float | None = None,
     studies: Sequence[Study | str | dict[str, Any]] = (),
-    auc: float | None = None,
-    tables: int = 5,
-    progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> BudgetPlan:
-    """Plan a fit from public numbers: noise, smallest group, AUC loss and interval widths.
+    """Plan a fit from public numbers: noise, smallest groups and interval widths.
 
-    No data file is opened and no privacy budget is used. AUC loss and interval widths are estimates from
-    simulated tables of the schema's shape. They are drawn with fixed seeds: a plan is the same each time.
-    Raises InputError if a number is out of range, or a study or an option is wrong, PrivacyError if the
-    schema has unreviewed fields.
+    No data file is opened and no privacy budget is used. Raises InputError if a number is out of range, or a
+    study or an option is wrong, PrivacyError if the schema has unreviewed fields.
 
     Parameters
     ----------
@@ -81,13 +72,6 @@ def plan(
         is the schema's ``n_public``. If the table is split, give the number of the training part.
     epsilon, delta, studies, **options
         Arguments of :class:`dpsynth.DPWGANGP` for the fit.
-    auc : float, optional
-        AUC of the best model of the outcome, in (0.5, 1), if it is known from the literature. Without it,
-        simulated tables go from weak (0.66) to strong dependence (0.9). Models of few records reach less.
-    tables : int
-        Simulated tables at each epsilon.
-    progress : callable, optional
-        Called with the number of fits done and of all fits.
 
     Examples
     --------
@@ -111,33 +95,11 @@ def plan(
     schema = schema.with_n_public(n)
     check_options(schema, given)
     levels = schema.levels
-    of_levels = 1.0
-    if isinstance(schema, PatientSchema):
-        of_levels -= (given.shares or Shares()).visits
-        if given.studies:
-            raise InputError(
-                "studies are planned from simulated tables of one row per patient: leave them out. A fit "
-                "says beforehand how wide their intervals will be"
-            )
-    if auc is not None and not 0.5 < auc < 1:
-        raise InputError(f"auc must be greater than 0.5 and less than 1, got {auc:g}")
-    if tables < 1:
-        raise InputError(f"tables must be at least 1, got {tables}")
     if given.epsilon is None:
         raise InputError("epsilon is null. A fit without noise needs no plan: give a number")
 
     own = float(given.epsilon)
     planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
-    fitted = [each for each, found in planned.items() if not isinstance(found, str)]
-    with shown(progress, simulation_bar) as draw:
-        simulated = simulated_fits(levels, n, given, fitted, auc, tables, draw, of_levels)
-    forecasts = [
-        dataclasses.replace(
-            _forecast(each, found, simulated.get(each, [])),
-            subgroups=_subgroups(found, given.studies, levels),
-        )
-        for each, found in planned.items()
-    ]
     at = planned[own]
     return BudgetPlan(
         n,
@@ -145,17 +107,14 @@ def plan(
         own,
         total_delta(schema.levels, given),
         () if isinstance(at, str) else tuple(_statistics(*at)),
-        tuple(forecasts),
+        tuple(_forecast(each, found, given.studies, schema) for each, found in planned.items()),
         () if isinstance(at, str) else tuple(_advice(levels.modelled, n, *at)),
-        tables,
-        min(n, MOST_SIMULATED),
-        auc,
         tuple(unreviewed),
         schema.unconfirmed,
         tuple(
             f"Study {study.label}: {caution}"
             for study in given.studies
-            for caution in cautions(study, levels)
+            for caution in cautions(study, schema)
         ),
         schema.counted,
     )
@@ -191,7 +150,7 @@ def _planned(schema: TableSchema, n: int, options: FitOptions, epsilon: float) -
     blueprint = draw_up(schema, float(n), options)
     try:
         releases = choose_noise(blueprint, options, (0.0, 0.0))
-        check_widening(options.studies, releases.studies, schema.levels, float(n))
+        check_widening(options.studies, releases.studies, schema, float(n))
     except PrivacyError as problem:
         return str(problem)
     return blueprint, releases
@@ -231,40 +190,33 @@ def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatist
 
 
 def _pair_std(releases: Releases) -> float | None:
-    """Noise in a cell of the outcome and one column. None if there are no such tables."""
-    if releases.base_model is None or not releases.base_model.tables.with_outcome:
+    """Noise in a cell of two columns: of the outcome and another, or of two that the base model joins."""
+    tables = None if releases.base_model is None else releases.base_model.tables
+    if tables is None or not tables.count:
         return None
-    return releases.base_model.tables.noise_std / math.sqrt(OUTCOME_SHARE)
+    return tables.noise_std / (math.sqrt(OUTCOME_SHARE) if tables.with_outcome else 1.0)
 
 
-def _forecast(epsilon: float, found: _Planned | str, simulated: Sequence[dict[str, Any]]) -> Forecast:
+def _forecast(
+    epsilon: float, found: _Planned | str, studies: Sequence[Study], schema: TableSchema
+) -> Forecast:
     if isinstance(found, str):
         return Forecast(epsilon, refused=found)
-    releases, pair = found[1], _pair_std(found[1])
+    blueprint, releases = found
     noise = None if releases.marginals is None else releases.marginals.noise_std
-    real = [each["real"] for each in simulated if "real" in each]
-    names = list(dict.fromkeys(name for each in simulated for name in each["widening"]))
+    pair = _pair_std(releases)
+    planned = [(study, each.multiplier) for study, each in zip(studies, releases.studies, strict=True)]
+    n = blueprint.needs.n
     return Forecast(
         epsilon,
         noise,
         None if noise is None else smallest_group(noise),
         None if pair is None else smallest_group(pair),
         Profile(releases.events).attack_accuracy(),
-        Spread.of(real) if real else None,
-        Spread.of([each["real"] - each["synthetic"] for each in simulated]) if real else None,
-        {name: Spread.of([each["widening"][name] for each in simulated]) for name in names},
+        # the size of a subgroup is not public
+        {s.label: expected_widening(s, schema, n, z) for s, z in planned if s.where is None},
+        {s.label: smallest_subgroup(s, schema, z, WIDEST) for s, z in planned if s.where is not None},
     )
-
-
-def _subgroups(found: _Planned | str, studies: Sequence[Study], schema: Schema) -> dict[str, int]:
-    """Fewest records in each subgroup, by study, for intervals as wide as a plan allows."""
-    if isinstance(found, str):
-        return {}
-    return {
-        study.label: smallest_subgroup(study, schema, releases.multiplier, WIDEST)
-        for study, releases in zip(studies, found[1].studies, strict=True)
-        if study.where is not None
-    }
 
 
 def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) -> list[Advice]:
@@ -274,7 +226,9 @@ def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) ->
     """
     if releases.marginals is None:
         return []
-    noise, pair = releases.marginals.noise_std, _pair_std(releases)
+    noise, pair = releases.marginals.noise_std, None
+    if releases.base_model is not None and releases.base_model.tables.with_outcome:
+        pair = _pair_std(releases)
     group = smallest_group(noise)
     classes = 1 if schema.outcome is None else len(schema.column(schema.outcome).categories)
     found: list[tuple[int, Advice]] = []

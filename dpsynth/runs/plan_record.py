@@ -1,7 +1,4 @@
-"""The record of a plan: its forecasts, the verdict that follows from them, and the text that is printed.
-
-A verdict uses the less favourable end of what the simulated tables gave, not the mean.
-"""
+"""The record of a plan: its forecasts, the verdict that follows from them, and the text that is printed."""
 
 from __future__ import annotations
 
@@ -10,13 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpsynth.accounting.measures import percent
 from dpsynth.checks import about_patients, few, together
 from dpsynth.errors import CONFIDENTIAL
 from dpsynth.report.formats import plain
-from dpsynth.report.verdicts.utility import USEFUL_WITHIN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,29 +39,15 @@ class PlannedStatistic:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A number over simulated tables: mean, smallest and largest."""
-
-    mean: float
-    smallest: float
-    largest: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """The spread of at least one value."""
-        return cls(float(np.mean(values)), float(min(values)), float(max(values)))
-
-
-@dataclass(frozen=True)
 class Forecast:
-    """Expected results at one epsilon.
+    """What a fit gives at one epsilon.
 
     ``noise_std``: of a single-column count, in records. None without such counts.
     ``smallest_group``: fewest records in a value of one column whose count survives the noise.
-    ``smallest_pair``: the same in a cell of the outcome and one column. None if there are no such tables.
+    ``smallest_pair``: the same in a cell of two columns that are counted together: of the outcome and
+    another, or without an outcome of two that the base model joins. None if there are no such tables.
     ``attack_accuracy``: largest share of right guesses about membership, from even odds.
-    ``real_auc``, ``auc_loss``: over simulated tables. None without an outcome. Loss is real minus synthetic.
-    ``widening``: width of each regression's intervals over their width without noise.
+    ``widening``: expected width of each regression's intervals over their width without noise.
     ``subgroups``: of each regression in a subgroup, the fewest records that keep the width below twice that.
     ``refused``: why a fit would be refused. Empty if it would not.
     """
@@ -77,9 +57,7 @@ class Forecast:
     smallest_group: int | None = None
     smallest_pair: int | None = None
     attack_accuracy: float | None = None
-    real_auc: Spread | None = None
-    auc_loss: Spread | None = None
-    widening: dict[str, Spread] = dataclasses.field(default_factory=dict)
+    widening: dict[str, float] = dataclasses.field(default_factory=dict)
     subgroups: dict[str, int] = dataclasses.field(default_factory=dict)
     refused: str = ""
 
@@ -107,11 +85,6 @@ class BudgetPlan:
         One for each of the epsilons that every plan compares and the plan's own epsilon, ascending.
     advice : tuple of Advice
         Columns whose values have too few records for the noise.
-    tables, simulated_records : int
-        Simulated tables at each epsilon, and their records. If they have fewer records than the table, their
-        noise is reduced in proportion.
-    auc : float or None
-        Declared AUC of the true risk. None: from 0.66 to 0.9 over the tables.
     unreviewed : tuple of str
         Columns with fields that were read off the records. If there are any, the plan is confidential.
     unconfirmed : tuple of str
@@ -129,9 +102,6 @@ class BudgetPlan:
     statistics: tuple[PlannedStatistic, ...]
     forecasts: tuple[Forecast, ...]
     advice: tuple[Advice, ...]
-    tables: int
-    simulated_records: int
-    auc: float | None = None
     unreviewed: tuple[str, ...] = ()
     unconfirmed: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
@@ -164,42 +134,19 @@ class BudgetPlan:
         given = f"{n:,} {self.counted} at epsilon {plain(at.epsilon)}"
         if at.refused:
             return f"No: a fit of {given} would be refused, for the reason below."
-        lacking = _lacking(at, n)
-        group = (
-            "" if at.smallest_group is None else f"groups of {at.smallest_group:,} or more records survive"
-        )
-        loss = (
-            ""
-            if at.auc_loss is None
-            else f"the AUC loss of simulated tables is at most {at.auc_loss.largest:.2f}"
-        )
-        facts = " and ".join(fact for fact in (loss, group) if fact)
-        partly = at.auc_loss is not None and "AUC" not in lacking and (at.smallest_group or 0) < n / 2
-        verdict = "Yes" if not lacking else "Partly" if partly else "No"
-        return f"{verdict}: with {given}, {facts}."
+        group = ""
+        if at.smallest_group is not None:
+            group = f", groups of {at.smallest_group:,} or more records survive"
+        return f"{'Yes' if _enough(at, n) else 'No'}: with {given}{group}."
 
     @property
     def which_epsilon(self) -> str:
         """The smallest epsilon that is enough, in one sentence."""
         tried = together([plain(each.epsilon) for each in self.forecasts])
-        enough = [each for each in self.forecasts if not each.refused and not _lacking(each, self.records)]
+        enough = [each for each in self.forecasts if _enough(each, self.records)]
         if not enough:
             return f"None of {tried} is enough: use more records or fewer columns."
         return f"{plain(enough[0].epsilon)} is the smallest of {tried} that is enough."
-
-    @property
-    def _enough(self) -> list[str]:
-        lines = [f"Enough means: groups of {100 * _LARGEST_LOST:.0f} % of the records survive."]
-        if any(each.auc_loss is not None for each in self.forecasts):
-            lines.append(
-                f"The AUC of real records is at least {0.5 + USEFUL_WITHIN:g}. The loss is at most "
-                f"{USEFUL_WITHIN:g} and at most half of the AUC above 0.5."
-            )
-        if self._studies:
-            lines.append(f"Intervals are at most {WIDEST:g} times as wide as without noise.")
-        if len(lines) > 1:
-            lines.append("The worst of the simulated tables decides.")
-        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able record."""
@@ -212,17 +159,11 @@ class BudgetPlan:
         }
 
     def plot(self) -> Figure:
-        """Draw AUC loss and smallest group against epsilon."""
-        from dpsynth.report.drawing.budget import draw_plan
+        """Draw the smallest group against epsilon."""
+        from dpsynth.report.drawing.budget import draw_groups
 
-        known = [each for each in self.forecasts if not each.refused]
-        losses = [
-            (each.epsilon, each.auc_loss.mean, each.auc_loss.smallest, each.auc_loss.largest)
-            for each in known
-            if each.auc_loss is not None
-        ]
-        groups = [(each.epsilon, each.smallest_group) for each in known if each.smallest_group is not None]
-        figure = draw_plan(losses, groups, records=self.records, tables=self.tables, limit=USEFUL_WITHIN)
+        groups = [(each.epsilon, each.smallest_group) for each in self.forecasts if each.smallest_group]
+        figure = draw_groups(groups, records=self.records)
         if self.confidential:
             figure.suptitle(f"{CONFIDENTIAL.capitalize()}: do not share", fontsize=9)
         return figure
@@ -242,7 +183,7 @@ class BudgetPlan:
                 ]
             ),
             "",
-            f"At each epsilon (of {self.tables} simulated tables: mean, and smallest to largest):",
+            "At each epsilon:",
             *_aligned([self._heads, *map(self._row, self.forecasts)]),
             *(
                 f"A fit at epsilon {plain(f.epsilon)} would be refused: {f.refused}."
@@ -272,31 +213,23 @@ class BudgetPlan:
     def _heads(self) -> tuple[str, ...]:
         studies = [f"width {name}" for name in self._studies]
         studies += [f"subgroup {name}" for name in self._subgroups]
-        return ("epsilon", "guesses right", "noise", "smallest group", "with outcome", "AUC loss", *studies)
+        return ("epsilon", "guesses right", "noise", "smallest group", "smallest pair", *studies)
 
     def _row(self, at: Forecast) -> tuple[str, ...]:
         def whole(value: float | None) -> str:
             return "-" if value is None else f"{value:,.0f}"
 
         guess = "-" if at.attack_accuracy is None else f"{percent(at.attack_accuracy)} %"
-        widths = [_spread(at.widening.get(name), 1) for name in self._studies]
+        widths = [f"{at.widening[name]:.1f}" if name in at.widening else "-" for name in self._studies]
         widths += [whole(at.subgroups.get(name)) for name in self._subgroups]
         groups = (whole(at.smallest_group), whole(at.smallest_pair))
-        return (plain(at.epsilon), guess, _noise(at.noise_std), *groups, _spread(at.auc_loss, 3), *widths)
+        return (plain(at.epsilon), guess, _noise(at.noise_std), *groups, *widths)
 
 
-def _lacking(at: Forecast, n: int) -> list[str]:
-    """The results that are not good enough at an epsilon, judged by the worst of the simulated tables."""
-    lacking = []
-    if at.auc_loss is not None and at.real_auc is not None:
-        learned = at.real_auc.smallest - 0.5
-        if learned < USEFUL_WITHIN or at.auc_loss.largest > min(USEFUL_WITHIN, learned / 2):
-            lacking.append("AUC")
-    if at.smallest_group is not None and at.smallest_group > _LARGEST_LOST * n:
-        lacking.append("groups")
-    if any(width.largest > WIDEST for width in at.widening.values()):
-        lacking.append("intervals")
-    return lacking
+def _enough(at: Forecast, n: int) -> bool:
+    """Whether groups of a tenth of the records survive and intervals stay narrow enough."""
+    lost = at.smallest_group is not None and at.smallest_group > _LARGEST_LOST * n
+    return not (at.refused or lost or any(width > WIDEST for width in at.widening.values()))
 
 
 def _statistic(each: PlannedStatistic) -> tuple[str, ...]:
@@ -305,13 +238,6 @@ def _statistic(each: PlannedStatistic) -> tuple[str, ...]:
 
 def _noise(std: float | None) -> str:
     return "-" if std is None else f"{std:,.1f}"
-
-
-def _spread(found: Spread | None, places: int) -> str:
-    if found is None:
-        return "-"
-    mean, low, high = (f"{value:.{places}f}" for value in (found.mean, found.smallest, found.largest))
-    return f"{mean} ({low} to {high})"
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -331,31 +257,22 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def _scope(found: BudgetPlan) -> list[str]:
     """The meaning of the words and of the estimates."""
     lines = [
-        *found._enough,
+        f"Enough means: groups of {100 * _LARGEST_LOST:.0f} % of the records survive.",
         "Guesses right: most right guesses about who is in the data, where half of the people are.",
         "Noise: standard deviation of the noise in a single-column count, in records.",
         f"Smallest group: fewest records with one value of a column whose count is within "
         f"{100 * RELATIVE_ERROR:.0f} % in {100 * CERTAINTY:.0f} of 100 repeats.",
     ]
-    real = next((each.real_auc for each in found.forecasts if each.real_auc is not None), None)
     if any(each.smallest_pair is not None for each in found.forecasts):
-        lines.append("With outcome: the same for records that share the outcome as well.")
-    if real is not None:
-        lines += [
-            "AUC loss: models trained on real records minus models trained on synthetic records.",
-            f"Models of the simulated real records reach an AUC of {_spread(real, 2)}.",
-        ]
+        lines.append("Smallest pair: the same for records that share the values of two columns.")
     if any(each.widening for each in found.forecasts):
-        lines.append("Width: width of the intervals of a regression over their width without noise.")
+        lines[0] += f" Intervals are at most {WIDEST:g} times as wide as without noise."
+        lines.append(
+            "Width: expected width of the intervals of a regression over their width without noise. "
+            "Rare outcomes and correlated predictors increase it."
+        )
     if any(each.subgroups for each in found.forecasts):
         lines.append(
             f"Subgroup: about the fewest {found.counted} in it for intervals of {WIDEST:g} times that width."
-        )
-    lines.append("AUC loss and widths are estimates from simulated tables only. Yours may lose more or less.")
-    if real is not None:  # benchmarks/results/plan.md
-        lines.append("In a test on seven real tables, the expected AUC loss was off by 0.03 on average.")
-    if found.simulated_records < found.records:
-        lines.append(
-            f"Simulated tables have {found.simulated_records:,} records and noise reduced in proportion."
         )
     return lines

@@ -9,7 +9,6 @@ from typer import Argument, Option
 
 from dpsynth.errors import InputError
 from dpsynth.files.storage import claimed, write_folder
-from dpsynth.progress import simulation_bar
 from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
@@ -28,21 +27,16 @@ def plan_fit(
     epsilon: Annotated[float | None, Option(help="Total budget (3 by default).")] = None,
     delta: console.DeltaOption = None,
     study: console.StudyOption = None,
-    auc: Annotated[
-        float | None, Option(help="AUC of the best model of the outcome, if known: above 0.5, below 1.")
-    ] = None,
-    tables: Annotated[int, Option(help="Simulated tables at each epsilon.", min=1)] = 5,
     out: Annotated[Path | None, Option(help="Folder for plan.json, plan.svg and plan.txt.")] = None,
     force: console.ForceFlag = False,
     as_json: console.JsonFlag = False,
 ) -> None:
-    """Plan a run from public numbers: noise, smallest group, AUC loss and interval widths.
+    """Plan a run from public numbers: noise, smallest groups and interval widths.
 
     If the schema has unreviewed fields, the plan is confidential and says so.
 
-    Opens no data file and uses no privacy budget. Half of the records train, as in `dpsynth run`, unless the
-    YAML file of a run says otherwise. AUC loss and interval widths are estimates from simulated tables at
-    epsilon 0.5, 1, 3 and 10.
+    Opens no data file and uses no privacy budget. Compares epsilon 0.5, 1, 3 and 10. Half of the records
+    train, as in `dpsynth run`, unless the YAML file of a run says otherwise.
     """
     from dpsynth.runs.budget_plan import plan
 
@@ -51,14 +45,9 @@ def plan_fit(
     if records is not None:
         options["n"] = round(records * train)
         console.say(f"planning for {options['n']:,} training {schema.counted} of {records:,}")
-    settings = {**options, "auc": auc, "tables": tables}
-    if out is None:
-        with simulation_bar() as draw:
-            found = plan(schema, progress=draw, **settings)
-    else:
+    found = plan(schema, **options)
+    if out is not None:
         with claimed(out, force=force, mark=RECORD):
-            with simulation_bar() as draw:
-                found = plan(schema, progress=draw, **settings)
             shared = not found.confidential
             write_folder(out, lambda folder: _write(found, folder), replace=force, shared=shared)
             console.say(f"wrote {RECORD}, {PICTURE} and {TEXT} to {out}")
