@@ -40,12 +40,12 @@ class PlannedStatistic:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a fit gives at one epsilon.
+    """Expected results at one epsilon.
 
     ``noise_std``: of a single-column count, in records. None without such counts.
     ``smallest_group``: fewest records in a value of one column whose count survives the noise.
-    ``smallest_pair``: the same in a cell of two columns that are counted together: of the outcome and
-    another, or without an outcome of two that the base model joins. None if there are no such tables.
+    ``smallest_pair``: the same in a cell of two columns that are counted together. These are the outcome and
+    another column. Without an outcome, they are two that the base model joins. None without such tables.
     ``attack_accuracy``: largest share of right guesses about membership, from even odds.
     ``widening``: expected width of each regression's intervals over their width without noise.
     ``subgroups``: of each regression in a subgroup, the fewest records that keep the width below twice that.

@@ -169,23 +169,20 @@ def test_a_folder_about_rows_does_not_go_on_with_patients(folder: Path) -> None:
 def test_a_plan_is_that_of_the_fit() -> None:
     """Catches a plan without the tables of rows, whose noise is less than the fit's, or about records."""
     schema = VISITS.with_n_public(160)
-    found = plan(schema, epsilon=3.0, delta=1e-5, tables=1)
+    found = plan(schema, epsilon=3.0, delta=1e-5)
     model = DPWGANGP(epsilon=3.0, delta=1e-5).fit(FRAME, schema=schema)
     assert found.statistics[-1].name == "tables of rows" and found.counted == "patients"
     alone = [entry["epsilon_alone"] for entry in model.ledger_.summary()["entries"]]
     assert [each.epsilon for each in found.statistics] == pytest.approx(alone, rel=1e-6)
     assert "160 patients (taken as public), 5 columns" in str(found) and "record" not in str(found)
-    with pytest.raises(InputError, match="leave them out"):
-        plan(schema, studies=["sex ~ rows"])
 
 
-def test_a_plan_of_an_outcome_has_the_noise_of_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches an AUC loss with the noise of a fit that spends nothing on rows."""
-    schema = VISITS.model_copy(update={"n_public": 160, "outcome": "sex"})
-    seen = []
-    monkeypatch.setattr("dpsynth.runs.budget_plan.simulated_fits", lambda *given: seen.append(given) or {})
-    plan(schema, epsilon=3.0, delta=1e-5, tables=1)
-    assert seen[0][0].names == schema.levels.names and seen[0][-1] == pytest.approx(0.7)
+def test_a_regression_of_patients_is_planned() -> None:
+    """Catches a width of another fit, and a refusal of what a fit takes."""
+    schema, studies = VISITS.with_n_public(400), ["linear: weight ~ day"]
+    found = plan(schema, epsilon=3.0, delta=1e-5, studies=studies)
+    expected = DPWGANGP(epsilon=3.0, delta=1e-5, studies=studies).expected_widening(schema)
+    assert found.forecast.widening == expected and expected["weight"] > 1.0
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
