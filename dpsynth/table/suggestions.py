@@ -3,7 +3,7 @@
 A suggestion follows from the names, units and kinds of a schema's columns alone: ``weight``, ``height`` and
 ``bmi`` stand together, ``admitted`` comes before ``discharged``. It reads no record. So whether records
 obey it never decides what is asked. Names are English. A name is split into words (``DiasABP_first`` gives
-*dias*, *abp*, *first*), which :mod:`dpsynth.table.lexicon` explains.
+*dias*, *abp*, *first*), and ``suggestions.yaml`` beside this module says what words stand for.
 """
 
 from __future__ import annotations
@@ -11,14 +11,78 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
-from dpsynth.table import lexicon
+from dpsynth.files.yaml_text import load_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.identifiers import tokens
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
+
+
+class _Formula(NamedTuple):
+    """How a quantity is computed of others, in which units, and what speaks against it."""
+
+    of: str
+    formula: str
+    units: Mapping[str, str] = {}
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What words of names stand for: the content of ``suggestions.yaml``, whose comments say what each is.
+
+    Mappings are from a word to what it stands for, and sets are of words.
+    """
+
+    quantities: Mapping[str, str]
+    formulas: tuple[_Formula, ...]
+    conversions: Mapping[str, Mapping[str, str]]
+    ages: Mapping[str, str]
+    metric: frozenset[str]
+    likely: Mapping[str, tuple[str, ...]]
+    units: Mapping[str, str]
+    fillers: frozenset[str]
+    written: frozenset[str]
+    statistics: Mapping[str, str]
+    low_is_bad: frozenset[str]
+    beside: frozenset[str]
+    events: Mapping[str, str]
+    later: Mapping[str, tuple[str, ...]]
+    seen: tuple[str, ...]
+    female: re.Pattern[str]
+    male: re.Pattern[str]
+    others: frozenset[str]
+    women: frozenset[str]
+    men: frozenset[str]
+    yes: frozenset[str]
+    no: frozenset[str]
+
+    @classmethod
+    def read(cls) -> _Words:
+        name = "suggestions.yaml"
+        text = resources.files("dpsynth.table").joinpath(name).read_text(encoding="utf-8")
+        held: dict[str, Any] = load_yaml(text, origin=name)
+        sets = ("metric", "fillers", "written", "low_is_bad", "beside", "others", "women", "men", "yes", "no")
+        made: dict[str, Any] = {key: frozenset(held[key].split()) for key in sets}
+        for key in ("quantities", "units", "statistics", "events"):
+            made[key] = {word: what for what, words in held[key].items() for word in words.split()}
+        for key in ("likely", "later"):
+            made[key] = {what: tuple(words.split()) for what, words in held[key].items()}
+        for key in ("female", "male"):
+            made[key] = re.compile("|".join(held[key].split()))
+        made["written"] |= made["units"].keys()
+        made["beside"] |= made["statistics"].keys()
+        formulas = tuple(_Formula(**one) for one in held["formulas"])
+        return cls(**{**held, **made, "formulas": formulas, "seen": tuple(held["seen"].split())})
+
+
+WORDS = _Words.read()
+#: What ends a word such as ``admittime``.
+_CLOCK = re.compile(r"(?:date|time|datetime|day)$")
 
 
 @dataclass(frozen=True)
@@ -83,8 +147,8 @@ def suggested(schema: TableSchema) -> tuple[Suggestion, ...]:
     declared = [rule.columns for rule in table.rules]
     computed = (*table.formulas, *table.readings)
     declared += [frozenset({column.name, *formula.inputs}) for column, formula in computed]
-    found = [*_formulas(named), *_sums(named), *_ages(named), *_stays(named), *_pressures(named)]
-    found += [*_statistics(named), *_orders(named), *_sexes(named)]
+    found = [*_formulas(named), *_ages(named), *_pressures(named), *_statistics(named), *_orders(named)]
+    found += _sexes(named)
     return tuple(
         one
         for one in sorted(dict.fromkeys(found), key=lambda one: one.column is None)
@@ -104,7 +168,7 @@ class _Named:
     def of(cls, column: Column) -> _Named:
         name = re.sub(r"(?i)kg\W*_?m(?:2|²|\^2)", "", column.name)
         name = re.sub(r"(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
-        return cls(column, tuple(word for word in tokens(name) if word not in lexicon.FILLERS))
+        return cls(column, tuple(word for word in tokens(name) if word not in WORDS.fillers))
 
     @property
     def number(self) -> bool:
@@ -127,11 +191,11 @@ class _Named:
     def unit(self) -> str | None:
         """The declared unit by its usual name."""
         unit = (self.column.unit or "").lower()
-        return lexicon.CALLED.get(unit, unit) or None
+        return WORDS.units.get(unit, unit) or None
 
     def unit_among(self, units: Collection[str]) -> str | None:
         """The declared unit, or the one in the name."""
-        written = [lexicon.CALLED[word] for word in self.words[1:] if lexicon.CALLED.get(word) in units]
+        written = [WORDS.units[word] for word in self.words[1:] if WORDS.units.get(word) in units]
         likely = [unit for unit in written if unit != "in"] or written  # height_in_cm
         return self.unit if self.unit in units else likely[-1] if likely else None
 
@@ -163,10 +227,10 @@ def _quantities(named: Sequence[_Named]) -> Found:
     found = []
     for one in named:
         for quantity, words in (
-            one.found(lexicon.QUANTITY) if one.added and one.column.kind != "binary" else ()
+            one.found(WORDS.quantities) if one.added and one.column.kind != "binary" else ()
         ):
-            beside = words - lexicon.WRITTEN
-            if all(word in lexicon.BESIDE or word.isdigit() for word in beside):
+            beside = words - WORDS.written
+            if all(word in WORDS.beside or word.isdigit() for word in beside):
                 found.append(((quantity, beside), one))
     return _single(found)
 
@@ -190,49 +254,33 @@ def _formulas(named: Sequence[_Named]) -> Iterator[Suggestion]:
         texts: list[str] = []
         inputs: list[_Named] = []
         # the first, or the largest, of two quantities may be of different times
-        if not column.number or beside & {*lexicon.STATISTIC, "first", "last", "initial", "final"}:
+        if not column.number or beside & {*WORDS.statistics, "first", "last", "initial", "final"}:
             continue
-        for name, template, units in lexicon.FORMULAS:
-            parts = {part: found.get((part, beside)) for part in re.findall(r"{(.+?)}", template)}
+        doubts: list[str] = []
+        for one in WORDS.formulas:
+            parts = {part: found.get((part, beside)) for part in re.findall(r"{(.+?)}", one.formula)}
             known = {part: one for part, one in parts.items() if one is not None}
-            alike = _alike(one for part, one in known.items() if part not in units)
-            if name == quantity and len(known) == len(parts) and alike:
-                texts += _in_units(template, known, units)
+            alike = _alike(each for part, each in known.items() if part not in one.units)
+            if one.of == quantity and len(known) == len(parts) and alike:
+                texts += _in_units(one.formula, known, one.units)
                 inputs += known.values()
+                doubts += [one.doubt] if one.doubt else []
         if texts:
-            yield _computed(column, texts, inputs, lexicon.DOUBTS.get(quantity, ""))
+            yield _computed(column, texts, inputs, *doubts)
 
 
 def _in_units(template: str, parts: Mapping[str, _Named], units: Mapping[str, str]) -> Iterator[str]:
     """The formula for each choice of units that is possible: all metric, or none where no name says more."""
-    known = {part: parts[part].unit_among(lexicon.CONVERSIONS[unit]) for part, unit in units.items()}
-    choices = [(known[part],) if known[part] else lexicon.LIKELY[unit] for part, unit in units.items()]
+    known = {part: parts[part].unit_among(WORDS.conversions[unit]) for part, unit in units.items()}
+    choices = [(known[part],) if known[part] else WORDS.likely[unit] for part, unit in units.items()]
     for chosen in product(*choices):
-        if None in known.values() and len({unit in lexicon.METRIC for unit in chosen}) > 1:
+        if None in known.values() and len({unit in WORDS.metric for unit in chosen}) > 1:
             continue
         shown = {part: one.shown for part, one in parts.items()}
         for (part, wanted), unit in zip(units.items(), chosen, strict=True):
-            conversion = lexicon.CONVERSIONS[wanted][str(unit)]
+            conversion = WORDS.conversions[wanted][str(unit)]
             shown[part] = f"({shown[part]}{conversion})" if conversion else shown[part]
         yield re.sub(r"{(.+?)}", lambda match, shown=shown: shown[match[1]], template)  # type: ignore[misc]
-
-
-def _sums(named: Sequence[_Named]) -> Iterator[Suggestion]:
-    """Totals of visits, costs and other things that are counted, with two parts or more."""
-    words = {one: {*one.words} - {"number", "num", "n", "no", "count"} for one in named if one.number}
-    for total, own in words.items():
-        counted = own - lexicon.TOTALS
-        if not own & lexicon.TOTALS or not counted or not counted <= lexicon.COUNTED:
-            continue
-        parts = [
-            one
-            for one, has in words.items()
-            if counted < has
-            and not (has - counted) & {*lexicon.NO_PARTS, *lexicon.TOTALS}
-            and _alike((one, total))
-        ]
-        if len(parts) > 1:
-            yield _computed(total, [" + ".join(one.shown for one in parts)], parts)
 
 
 def _events(named: Sequence[_Named]) -> Found:
@@ -240,9 +288,9 @@ def _events(named: Sequence[_Named]) -> Found:
     found = []
     for one in named:
         if one.column.is_date:
-            words = [lexicon.CLOCK.sub("", word) for word in one.words if word not in ("dt", "dttm", "ts")]
+            words = [_CLOCK.sub("", word) for word in one.words if word not in ("dt", "dttm", "ts")]
             stripped = _Named(one.column, tuple(filter(None, words)))
-            events = [*stripped.found(lexicon.EVENT)] if stripped.words else [("visit", frozenset[str]())]
+            events = [*stripped.found(WORDS.events)] if stripped.words else [("visit", frozenset[str]())]
             found += [(event, stripped) for event in events]
     return _single(found)
 
@@ -252,48 +300,30 @@ def _ages(named: Sequence[_Named]) -> Iterator[Suggestion]:
     events, alone = _events(named), frozenset[str]()
     birth = events.get(("birth", alone))
     for one in named if birth else ():
-        words = [word for word in one.words if lexicon.CALLED.get(word) not in lexicon.AGES]
+        words = [word for word in one.words if WORDS.units.get(word) not in WORDS.ages]
         if not (one.number and birth and "age" in words):
             continue
-        event = lexicon.EVENT.get("".join(word for word in words if word != "age"))
-        known = [events.get((name, alone)) for name in (lexicon.SEEN if words == ["age"] else (event or "",))]
+        event = WORDS.events.get("".join(word for word in words if word != "age"))
+        known = [events.get((name, alone)) for name in (WORDS.seen if words == ["age"] else (event or "",))]
         dates = [date for date in known if date is not None and date != birth]
         if len(dates) == 1:
-            age = f"({dates[0].shown} - {birth.shown}){lexicon.AGES[one.unit_among(lexicon.AGES) or 'years']}"
+            age = f"({dates[0].shown} - {birth.shown}){WORDS.ages[one.unit_among(WORDS.ages) or 'years']}"
             text = f"floor({age})" if one.column.kind == "integer" else age
             yield _computed(one, [text], [dates[0], birth])
-
-
-def _stays(named: Sequence[_Named]) -> Iterator[Suggestion]:
-    """The end of a stay, from its start and its length."""
-    events = _events(named)
-    for one in named:
-        kind = "date" if one.column.kind == "integer" else "datetime"
-        unit = one.unit_among(lexicon.LENGTHS)
-        units = [unit] if unit else ["days"] if kind == "date" else ["days", "hours"]
-        words = tuple(word for word in one.words if lexicon.CALLED.get(word) not in lexicon.LENGTHS)
-        for _, beside in (
-            _Named(one.column, words).found(dict.fromkeys(lexicon.STAYS, "stay")) if one.number else ()
-        ):
-            for first, last in lexicon.BOUNDARIES:
-                start, end = events.get((first, beside)), events.get((last, beside))
-                if start and end and {start.column.kind, end.column.kind} == {kind}:
-                    texts = [f"{start.shown} + {one.shown}{lexicon.LENGTHS[unit]}" for unit in units]
-                    yield _computed(end, texts, [start, one])
 
 
 def _statistics(named: Sequence[_Named]) -> Iterator[Suggestion]:
     """The smallest, a middle and the largest value of the same thing."""
     groups: dict[frozenset[str], dict[str, list[_Named]]] = {}
     for one in named:
-        places = [lexicon.STATISTIC[word] for word in one.words if word in lexicon.STATISTIC]
+        places = [WORDS.statistics[word] for word in one.words if word in WORDS.statistics]
         if one.number and len(places) == 1:
-            group = groups.setdefault(frozenset(one.words) - {*lexicon.STATISTIC}, {})
+            group = groups.setdefault(frozenset(one.words) - {*WORDS.statistics}, {})
             group.setdefault(places[0], []).append(one)
     for of, group in groups.items():
         low, mid, high = (group.get(place, []) for place in ("low", "mid", "high"))
         pairs = [*product(low, mid), *product(mid, high)] if mid else [*product(low, high)]
-        if not of & lexicon.LOW_IS_BAD:
+        if not of & WORDS.low_is_bad:
             pairs += product(mid, group.get("worst", []))
         yield from (_not_more(*pair) for pair in pairs if _alike(pair))
 
@@ -303,33 +333,26 @@ def _pressures(named: Sequence[_Named]) -> Iterator[Suggestion]:
     for (quantity, beside), low in found.items():
         high, mean = found.get(("systolic", beside)), found.get(("mean pressure", beside))
         if quantity == "diastolic" and high and "worst" not in beside and _alike((low, high)):
-            if mean and beside & {*lexicon.STATISTIC, "first", "last"}:
+            if mean and beside & {*WORDS.statistics, "first", "last"}:
                 yield from (_not_more(low, mean), _not_more(mean, high))
             else:
                 yield _not_more(low, high)
 
 
 def _orders(named: Sequence[_Named]) -> Iterator[Suggestion]:
-    """Dates of which one cannot be before the other, and ages, years and days of such events."""
-    dated = [(key, one) for one in named if one.number for key in one.found(lexicon.EVENT)]
-    numbers = _single(
-        ((event, beside), one)
-        for (event, beside), one in dated
-        if (beside & {"age", "year"} and event in lexicon.NUMBERED)
-        or ("day" in beside and event in ("start", "end"))
+    """Dates of which one cannot be before the other."""
+    found = _events(named)
+    pairs = {
+        (one, later)
+        for (event, beside), one in found.items()
+        for name in WORDS.later.get(event, ())
+        if (later := found.get((name, beside))) and _alike((one, later))
+    }
+    # birth <= death follows from birth <= admission and admission <= death
+    implied = {(a, c) for (a, b), (same, c) in product(pairs, pairs) if b == same}
+    yield from (
+        _not_more(*pair) for pair in product(found.values(), found.values()) if pair in pairs - implied
     )
-    for found in (_events(named), numbers):
-        pairs = {
-            (one, later)
-            for (event, beside), one in found.items()
-            for name in lexicon.LATER.get(event, ())
-            if (later := found.get((name, beside))) and _alike((one, later))
-        }
-        # birth <= death follows from birth <= admission and admission <= death
-        implied = {(a, c) for (a, b), (same, c) in product(pairs, pairs) if b == same}
-        yield from (
-            _not_more(*pair) for pair in product(found.values(), found.values()) if pair in pairs - implied
-        )
 
 
 def _sexes(named: Sequence[_Named]) -> Iterator[Suggestion]:
@@ -337,9 +360,9 @@ def _sexes(named: Sequence[_Named]) -> Iterator[Suggestion]:
     sexes = [(one, found) for one in named if (found := _sex_texts(one))]
     for one in named if len(sexes) == 1 else ():
         sex, texts = sexes[0]
-        if one is sex or {*one.words} & lexicon.OTHERS:
+        if one is sex or {*one.words} & WORDS.others:
             continue
-        for pattern, text in zip((lexicon.FEMALE, lexicon.MALE), texts, strict=True):
+        for pattern, text in zip((WORDS.female, WORDS.male), texts, strict=True):
             if condition := _condition(one, pattern):
                 yield _rule(f"{condition} implies {text}", one, sex)
 
@@ -348,10 +371,10 @@ def _sex_texts(one: _Named) -> tuple[str, str] | None:
     """Conditions of female and of male, if the column is a sex."""
     categories, words = one.column.categories, {*one.words}
     if words in ({"male"}, {"female"}, {"is", "male"}, {"is", "female"}):
-        yes, no = _one_of(categories, lexicon.YES), _one_of(categories, lexicon.NO)
+        yes, no = _one_of(categories, WORDS.yes), _one_of(categories, WORDS.no)
         texts = tuple(f"{one.shown} = {_written(value)}" for value in (no, yes) if value is not None)
         return None if len(texts) < 2 else (texts[0], texts[1]) if "male" in words else (texts[1], texts[0])
-    women, men = _one_of(categories, lexicon.WOMEN), _one_of(categories, lexicon.MEN)
+    women, men = _one_of(categories, WORDS.women), _one_of(categories, WORDS.men)
     if words not in ({"sex"}, {"gender"}, {"sex", "birth"}) or women is None or men is None:
         return None
     return f"{one.shown} = {_written(women)}", f"{one.shown} = {_written(men)}"
@@ -364,12 +387,12 @@ def _condition(one: _Named, pattern: re.Pattern[str]) -> str | None:
         if one.words[-1] in ("parity", "gravida", "gravidity", "pregnancies"):
             counts = one.number or (one.added and 0 in categories)
             return f"{one.shown} != 0" if counts else None
-        yes = _one_of(categories, lexicon.YES) if _one_of(categories, lexicon.NO) is not None else None
+        yes = _one_of(categories, WORDS.yes) if _one_of(categories, WORDS.no) is not None else None
         return None if yes is None else f"{one.shown} = {_written(yes)}"
     of = [value for value in categories if isinstance(value, str) and not ("'" in value and '"' in value)]
     split = {value: {*tokens(value)} for value in of}
     of_one = {
-        value for value, has in split.items() if any(map(pattern.fullmatch, has)) and not has & lexicon.OTHERS
+        value for value, has in split.items() if any(map(pattern.fullmatch, has)) and not has & WORDS.others
     }
     found = [value for value in of if value in of_one]
     if not found:
