@@ -33,7 +33,7 @@ class _Formula(NamedTuple):
 
 @dataclass(frozen=True)
 class _Words:
-    """What words of names stand for: the content of ``suggestions.yaml``, whose comments say what each is.
+    """The content of ``suggestions.yaml``, whose comments say what each field is.
 
     Mappings are from a word to what it stands for, and sets are of words.
     """
