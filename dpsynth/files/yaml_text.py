@@ -243,6 +243,18 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def shipped_yaml(package: str, name: str) -> Any:
+    """Return the content of a YAML file that is part of a package.
+
+    Examples
+    --------
+    >>> sorted(shipped_yaml("dpsynth.report.page", "risks.yaml"))
+    ['intro', 'risks']
+    """
+    text = resources.files(package).joinpath(name).read_text(encoding="utf-8")
+    return load_yaml(text, origin=name)
+
+
 def shipped_folder(package: str, name: str, checkout: str) -> Traversable:
     """Return a folder of the project: its installed copy in a package, or else the checkout's.
 

@@ -166,11 +166,6 @@ def p_value(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def short_p_value(value: float | None) -> str:
-    """The same without the zero before the point."""
-    return p_value(value).replace("< 0.001", "below .001").removeprefix("0")
-
-
 def seconds_text(seconds: Mapping[str, float]) -> str:
     """How long each stage took."""
     return ", ".join(f"{stage} {value:.1f} s" for stage, value in seconds.items())

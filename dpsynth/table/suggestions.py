@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from functools import cache
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-from dpsynth.files.yaml_text import load_yaml
+from dpsynth.files.yaml_text import shipped_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.identifiers import tokens
 from dpsynth.table.patients import PatientSchema, TableSchema
@@ -61,26 +61,25 @@ class _Words:
     yes: frozenset[str]
     no: frozenset[str]
 
-    @classmethod
-    def read(cls) -> _Words:
-        name = "suggestions.yaml"
-        text = resources.files("dpsynth.table").joinpath(name).read_text(encoding="utf-8")
-        held: dict[str, Any] = load_yaml(text, origin=name)
-        sets = ("metric", "fillers", "written", "low_is_bad", "beside", "others", "women", "men", "yes", "no")
-        made: dict[str, Any] = {key: frozenset(held[key].split()) for key in sets}
-        for key in ("quantities", "units", "statistics", "events"):
-            made[key] = {word: what for what, words in held[key].items() for word in words.split()}
-        for key in ("likely", "later"):
-            made[key] = {what: tuple(words.split()) for what, words in held[key].items()}
-        for key in ("female", "male"):
-            made[key] = re.compile("|".join(held[key].split()))
-        made["written"] |= made["units"].keys()
-        made["beside"] |= made["statistics"].keys()
-        formulas = tuple(_Formula(**one) for one in held["formulas"])
-        return cls(**{**held, **made, "formulas": formulas, "seen": tuple(held["seen"].split())})
+
+@cache
+def _words() -> _Words:
+    """The words, read when they are first needed. Most imports of this module never need them."""
+    held: dict[str, Any] = shipped_yaml("dpsynth.table", "suggestions.yaml")
+    sets = ("metric", "fillers", "written", "low_is_bad", "beside", "others", "women", "men", "yes", "no")
+    made: dict[str, Any] = {key: frozenset(held[key].split()) for key in sets}
+    for key in ("quantities", "units", "statistics", "events"):
+        made[key] = {word: what for what, words in held[key].items() for word in words.split()}
+    for key in ("likely", "later"):
+        made[key] = {what: tuple(words.split()) for what, words in held[key].items()}
+    for key in ("female", "male"):
+        made[key] = re.compile("|".join(held[key].split()))
+    made["written"] |= made["units"].keys()
+    made["beside"] |= made["statistics"].keys()
+    formulas = tuple(_Formula(**one) for one in held["formulas"])
+    return _Words(**{**held, **made, "formulas": formulas, "seen": tuple(held["seen"].split())})
 
 
-WORDS = _Words.read()
 #: What ends a word such as ``admittime``.
 _CLOCK = re.compile(r"(?:date|time|datetime|day)$")
 
@@ -168,7 +167,7 @@ class _Named:
     def of(cls, column: Column) -> _Named:
         name = re.sub(r"(?i)kg\W*_?m(?:2|²|\^2)", "", column.name)
         name = re.sub(r"(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
-        return cls(column, tuple(word for word in tokens(name) if word not in WORDS.fillers))
+        return cls(column, tuple(word for word in tokens(name) if word not in _words().fillers))
 
     @property
     def number(self) -> bool:
@@ -191,11 +190,11 @@ class _Named:
     def unit(self) -> str | None:
         """The declared unit by its usual name."""
         unit = (self.column.unit or "").lower()
-        return WORDS.units.get(unit, unit) or None
+        return _words().units.get(unit, unit) or None
 
     def unit_among(self, units: Collection[str]) -> str | None:
         """The declared unit, or the one in the name."""
-        written = [WORDS.units[word] for word in self.words[1:] if WORDS.units.get(word) in units]
+        written = [_words().units[word] for word in self.words[1:] if _words().units.get(word) in units]
         likely = [unit for unit in written if unit != "in"] or written  # height_in_cm
         return self.unit if self.unit in units else likely[-1] if likely else None
 
@@ -227,10 +226,10 @@ def _quantities(named: Sequence[_Named]) -> Found:
     found = []
     for one in named:
         for quantity, words in (
-            one.found(WORDS.quantities) if one.added and one.column.kind != "binary" else ()
+            one.found(_words().quantities) if one.added and one.column.kind != "binary" else ()
         ):
-            beside = words - WORDS.written
-            if all(word in WORDS.beside or word.isdigit() for word in beside):
+            beside = words - _words().written
+            if all(word in _words().beside or word.isdigit() for word in beside):
                 found.append(((quantity, beside), one))
     return _single(found)
 
@@ -254,31 +253,31 @@ def _formulas(named: Sequence[_Named]) -> Iterator[Suggestion]:
         texts: list[str] = []
         inputs: list[_Named] = []
         # the first, or the largest, of two quantities may be of different times
-        if not column.number or beside & {*WORDS.statistics, "first", "last", "initial", "final"}:
+        if not column.number or beside & {*_words().statistics, "first", "last", "initial", "final"}:
             continue
-        doubts: list[str] = []
-        for one in WORDS.formulas:
+        doubt = ""
+        for one in _words().formulas:
             parts = {part: found.get((part, beside)) for part in re.findall(r"{(.+?)}", one.formula)}
             known = {part: one for part, one in parts.items() if one is not None}
             alike = _alike(each for part, each in known.items() if part not in one.units)
             if one.of == quantity and len(known) == len(parts) and alike:
                 texts += _in_units(one.formula, known, one.units)
                 inputs += known.values()
-                doubts += [one.doubt] if one.doubt else []
+                doubt = doubt or one.doubt
         if texts:
-            yield _computed(column, texts, inputs, *doubts)
+            yield _computed(column, texts, inputs, doubt)
 
 
 def _in_units(template: str, parts: Mapping[str, _Named], units: Mapping[str, str]) -> Iterator[str]:
     """The formula for each choice of units that is possible: all metric, or none where no name says more."""
-    known = {part: parts[part].unit_among(WORDS.conversions[unit]) for part, unit in units.items()}
-    choices = [(known[part],) if known[part] else WORDS.likely[unit] for part, unit in units.items()]
+    known = {part: parts[part].unit_among(_words().conversions[unit]) for part, unit in units.items()}
+    choices = [(known[part],) if known[part] else _words().likely[unit] for part, unit in units.items()]
     for chosen in product(*choices):
-        if None in known.values() and len({unit in WORDS.metric for unit in chosen}) > 1:
+        if None in known.values() and len({unit in _words().metric for unit in chosen}) > 1:
             continue
         shown = {part: one.shown for part, one in parts.items()}
         for (part, wanted), unit in zip(units.items(), chosen, strict=True):
-            conversion = WORDS.conversions[wanted][str(unit)]
+            conversion = _words().conversions[wanted][str(unit)]
             shown[part] = f"({shown[part]}{conversion})" if conversion else shown[part]
         yield re.sub(r"{(.+?)}", lambda match, shown=shown: shown[match[1]], template)  # type: ignore[misc]
 
@@ -290,7 +289,7 @@ def _events(named: Sequence[_Named]) -> Found:
         if one.column.is_date:
             words = [_CLOCK.sub("", word) for word in one.words if word not in ("dt", "dttm", "ts")]
             stripped = _Named(one.column, tuple(filter(None, words)))
-            events = [*stripped.found(WORDS.events)] if stripped.words else [("visit", frozenset[str]())]
+            events = [*stripped.found(_words().events)] if stripped.words else [("visit", frozenset[str]())]
             found += [(event, stripped) for event in events]
     return _single(found)
 
@@ -300,14 +299,18 @@ def _ages(named: Sequence[_Named]) -> Iterator[Suggestion]:
     events, alone = _events(named), frozenset[str]()
     birth = events.get(("birth", alone))
     for one in named if birth else ():
-        words = [word for word in one.words if WORDS.units.get(word) not in WORDS.ages]
+        words = [word for word in one.words if _words().units.get(word) not in _words().ages]
         if not (one.number and birth and "age" in words):
             continue
-        event = WORDS.events.get("".join(word for word in words if word != "age"))
-        known = [events.get((name, alone)) for name in (WORDS.seen if words == ["age"] else (event or "",))]
+        event = _words().events.get("".join(word for word in words if word != "age"))
+        known = [
+            events.get((name, alone)) for name in (_words().seen if words == ["age"] else (event or "",))
+        ]
         dates = [date for date in known if date is not None and date != birth]
         if len(dates) == 1:
-            age = f"({dates[0].shown} - {birth.shown}){WORDS.ages[one.unit_among(WORDS.ages) or 'years']}"
+            age = (
+                f"({dates[0].shown} - {birth.shown}){_words().ages[one.unit_among(_words().ages) or 'years']}"
+            )
             text = f"floor({age})" if one.column.kind == "integer" else age
             yield _computed(one, [text], [dates[0], birth])
 
@@ -316,14 +319,14 @@ def _statistics(named: Sequence[_Named]) -> Iterator[Suggestion]:
     """The smallest, a middle and the largest value of the same thing."""
     groups: dict[frozenset[str], dict[str, list[_Named]]] = {}
     for one in named:
-        places = [WORDS.statistics[word] for word in one.words if word in WORDS.statistics]
+        places = [_words().statistics[word] for word in one.words if word in _words().statistics]
         if one.number and len(places) == 1:
-            group = groups.setdefault(frozenset(one.words) - {*WORDS.statistics}, {})
+            group = groups.setdefault(frozenset(one.words) - {*_words().statistics}, {})
             group.setdefault(places[0], []).append(one)
     for of, group in groups.items():
         low, mid, high = (group.get(place, []) for place in ("low", "mid", "high"))
         pairs = [*product(low, mid), *product(mid, high)] if mid else [*product(low, high)]
-        if not of & WORDS.low_is_bad:
+        if not of & _words().low_is_bad:
             pairs += product(mid, group.get("worst", []))
         yield from (_not_more(*pair) for pair in pairs if _alike(pair))
 
@@ -333,7 +336,7 @@ def _pressures(named: Sequence[_Named]) -> Iterator[Suggestion]:
     for (quantity, beside), low in found.items():
         high, mean = found.get(("systolic", beside)), found.get(("mean pressure", beside))
         if quantity == "diastolic" and high and "worst" not in beside and _alike((low, high)):
-            if mean and beside & {*WORDS.statistics, "first", "last"}:
+            if mean and beside & {*_words().statistics, "first", "last"}:
                 yield from (_not_more(low, mean), _not_more(mean, high))
             else:
                 yield _not_more(low, high)
@@ -345,7 +348,7 @@ def _orders(named: Sequence[_Named]) -> Iterator[Suggestion]:
     pairs = {
         (one, later)
         for (event, beside), one in found.items()
-        for name in WORDS.later.get(event, ())
+        for name in _words().later.get(event, ())
         if (later := found.get((name, beside))) and _alike((one, later))
     }
     # birth <= death follows from birth <= admission and admission <= death
@@ -360,9 +363,9 @@ def _sexes(named: Sequence[_Named]) -> Iterator[Suggestion]:
     sexes = [(one, found) for one in named if (found := _sex_texts(one))]
     for one in named if len(sexes) == 1 else ():
         sex, texts = sexes[0]
-        if one is sex or {*one.words} & WORDS.others:
+        if one is sex or {*one.words} & _words().others:
             continue
-        for pattern, text in zip((WORDS.female, WORDS.male), texts, strict=True):
+        for pattern, text in zip((_words().female, _words().male), texts, strict=True):
             if condition := _condition(one, pattern):
                 yield _rule(f"{condition} implies {text}", one, sex)
 
@@ -371,10 +374,10 @@ def _sex_texts(one: _Named) -> tuple[str, str] | None:
     """Conditions of female and of male, if the column is a sex."""
     categories, words = one.column.categories, {*one.words}
     if words in ({"male"}, {"female"}, {"is", "male"}, {"is", "female"}):
-        yes, no = _one_of(categories, WORDS.yes), _one_of(categories, WORDS.no)
+        yes, no = _one_of(categories, _words().yes), _one_of(categories, _words().no)
         texts = tuple(f"{one.shown} = {_written(value)}" for value in (no, yes) if value is not None)
         return None if len(texts) < 2 else (texts[0], texts[1]) if "male" in words else (texts[1], texts[0])
-    women, men = _one_of(categories, WORDS.women), _one_of(categories, WORDS.men)
+    women, men = _one_of(categories, _words().women), _one_of(categories, _words().men)
     if words not in ({"sex"}, {"gender"}, {"sex", "birth"}) or women is None or men is None:
         return None
     return f"{one.shown} = {_written(women)}", f"{one.shown} = {_written(men)}"
@@ -387,12 +390,14 @@ def _condition(one: _Named, pattern: re.Pattern[str]) -> str | None:
         if one.words[-1] in ("parity", "gravida", "gravidity", "pregnancies"):
             counts = one.number or (one.added and 0 in categories)
             return f"{one.shown} != 0" if counts else None
-        yes = _one_of(categories, WORDS.yes) if _one_of(categories, WORDS.no) is not None else None
+        yes = _one_of(categories, _words().yes) if _one_of(categories, _words().no) is not None else None
         return None if yes is None else f"{one.shown} = {_written(yes)}"
     of = [value for value in categories if isinstance(value, str) and not ("'" in value and '"' in value)]
     split = {value: {*tokens(value)} for value in of}
     of_one = {
-        value for value, has in split.items() if any(map(pattern.fullmatch, has)) and not has & WORDS.others
+        value
+        for value, has in split.items()
+        if any(map(pattern.fullmatch, has)) and not has & _words().others
     }
     found = [value for value in of if value in of_one]
     if not found:

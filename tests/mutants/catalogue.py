@@ -60,7 +60,7 @@ class Mutant:
 
     def file(self, package: Path) -> str:
         """Where its symbols stand, in the package's folder; raise `Stale` unless that is one file."""
-        found = {place for symbol, _, _ in self.edits for place in _standing(package, symbol)}
+        found = {file for symbol, _, _ in self.edits for file in _files(package).get(symbol, ())}
         if len(found) != 1:
             places = ", ".join(sorted(found)) or "no file"
             raise Stale(
@@ -118,35 +118,28 @@ def definitions(body: Sequence[ast.stmt], before: str = "") -> Iterator[tuple[st
             yield from definitions(inner, before + within)
 
 
-def _full_names(file: str, names: Sequence[str]) -> dict[str, set[str]]:
-    """Each qualified name and its forms with more and more of the module before it."""
+def _forms(file: str, name: str) -> list[str]:
+    """A qualified name, with more and more of its module before it."""
     parts = file.removesuffix(".py").removesuffix("/__init__").split("/")
-    return {name: {".".join([*parts[place:], name]) for place in range(len(parts) + 1)} for name in names}
+    return [".".join([*parts[place:], name]) for place in range(len(parts) + 1)]
 
 
 @cache
-def _symbols(package: Path) -> dict[str, dict[str, set[str]]]:
-    """Of every file of a package."""
-    found = {}
+def _files(package: Path) -> dict[str, set[str]]:
+    """Files of a package that define a symbol, by each form of its name."""
+    found: dict[str, set[str]] = {}
     for path in sorted(package.rglob("*.py")):
         file = path.relative_to(package).as_posix()
-        names = [name for name, _ in definitions(ast.parse(path.read_text(encoding="utf-8")).body)]
-        found[file] = _full_names(file, names)
+        for name, _ in definitions(ast.parse(path.read_text(encoding="utf-8")).body):
+            for form in _forms(file, name):
+                found.setdefault(form, set()).add(file)
     return found
-
-
-def _standing(package: Path, symbol: str) -> list[str]:
-    """Files that define a symbol."""
-    return [
-        file for file, names in _symbols(package).items() if any(symbol in forms for forms in names.values())
-    ]
 
 
 def _definition(tree: ast.Module, file: str, symbol: str) -> ast.stmt:
     """The last one of that name, so that overloads do not stand for their function."""
     nodes = dict(definitions(tree.body))
-    name = next(name for name, forms in _full_names(file, list(nodes)).items() if symbol in forms)
-    return nodes[name]
+    return next(node for name, node in nodes.items() if symbol in _forms(file, name))
 
 
 def _patterns(old: str, new: str) -> tuple[list[ast.AST], list[ast.AST]]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from importlib import resources
 from typing import Any, ClassVar
 
 from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.files.yaml_text import load_yaml
+from dpsynth.files.yaml_text import shipped_yaml
 from dpsynth.report.drawing.style import Plot
 from dpsynth.report.formats import shown, shown_interval, shown_with_interval
 
@@ -173,8 +172,7 @@ def reworded(part: Any, say: Callable[[str], str]) -> Any:
 
 def texts(name: str) -> Any:
     """Return the content of a YAML file of this folder, which holds text for pages."""
-    text = resources.files("dpsynth.report.page").joinpath(name).read_text(encoding="utf-8")
-    return load_yaml(text, origin=name)
+    return shipped_yaml("dpsynth.report.page", name)
 
 
 def divided(section: Section | None) -> tuple[Section | None, Section | None]:

@@ -11,14 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import resources
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dpsynth.errors import DataError
 from dpsynth.files.options import Section, listed
-from dpsynth.files.yaml_text import read_yaml
+from dpsynth.files.yaml_text import shipped_yaml
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.results import NOT_PRIVATE, Results, Way, ways
 from dpsynth.research.replications.sheets import (
@@ -90,8 +88,7 @@ class ThesisDataset(Section):
 @cache
 def thesis_numbers() -> dict[str, ThesisDataset]:
     """Published numbers by the name of the cohort."""
-    with resources.as_file(resources.files(__package__).joinpath("thesis.yaml")) as path:
-        told = read_yaml(path, dict, error=DataError)
+    told = shipped_yaml("dpsynth.research.replications", "thesis.yaml")
     return {cohort: ThesisDataset.of(**numbers) for cohort, numbers in told.items()}
 
 
