@@ -1,13 +1,11 @@
-"""WGAN critic steps on a table larger than memory, and steps that two processes share.
+"""WGAN critic steps on a table larger than memory.
 
     python benchmarks/large_critic.py --folder FOLDER [--rows 1000000 10000000] [--steps 2000]
 
 Makes the tables of `large_table.py` in FOLDER and fits them in parts on two Dask workers of 2 GB, with the
 base model alone and critic steps. Tables of at most a million rows are also fitted in one process, whole in
-memory. The weights must be equal in every bit. Then one process, one process without XLA, and two processes
-in the scope of a MultiWorkerMirroredStrategy make critic steps on 20,000 rows. Every fit is a process of its
-own. Peak memory is VmHWM, with pages of files. Held is memory without files after the last step. Writes
-benchmarks/results/large_critic.md.
+memory. The weights must be equal in every bit. Every fit is a process of its own. Peak memory is VmHWM, with
+pages of files. Held is memory without files after the last step. Writes benchmarks/results/large_critic.md.
 """
 
 from __future__ import annotations
@@ -16,12 +14,10 @@ import argparse
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -30,14 +26,12 @@ from large_table import make_table, schema_of
 
 import dpsynth
 from dpsynth.cluster import connected
-from dpsynth.model.wgan import training
-from dpsynth.model.wgan.workers import Workers
 from dpsynth.releases import PartitionedRecords
 from dpsynth.table.parquet import ParquetTable
 
 RESULTS = Path(__file__).parent / "results" / "large_critic.md"
-#: Rows of a table that one process holds as well, at most, and of the one for two processes.
-HELD, SHARED = 1_000_000, 20_000
+#: Rows of a table that one process holds as well, at most.
+HELD = 1_000_000
 
 
 def fit(how: str, n: int, steps: int, folder: Path) -> dict[str, float]:
@@ -58,24 +52,13 @@ def fit(how: str, n: int, steps: int, folder: Path) -> dict[str, float]:
             estimator.fit(records, schema=schema, progress=progress)
             told["workers"] = sum(client.run(time.process_time).values())
             told["worker_peak"] = max(client.run(own_peak).values())
-    elif how == "shared":
-        import tensorflow as tf
-
-        with tf.distribute.MultiWorkerMirroredStrategy().scope():
-            estimator.fit(pd.read_parquet(source), schema=schema, progress=progress)
     else:
-        if how == "plain":
-            import tensorflow as tf
-
-            alone = Workers(tf.distribute.get_strategy(), 0, 1)
-            training.Workers = SimpleNamespace(present=lambda: alone)  # type: ignore[misc,assignment]
         estimator.fit(pd.read_parquet(source), schema=schema, progress=progress)
     told |= {"wall": time.perf_counter() - start, "seconds": time.process_time() - used, "peak": own_peak()}
     # Without the first chunk, which is waited for while the program is compiled.
     told["steps_s"] = first[-1] - first[0]
     weights = np.concatenate([array.ravel() for pair in estimator.model_.weights for array in pair])
-    rank = json.loads(os.environ.get("TF_CONFIG", '{"task": {"index": 0}}'))["task"]["index"]
-    np.save(folder / f"weights-{how}-{n}-{rank}.npy", weights)
+    np.save(folder / f"weights-{how}-{n}.npy", weights)
     return told
 
 
@@ -83,10 +66,8 @@ def own_peak() -> float:
     return peak_of(Path("/proc/self/status").read_text())
 
 
-def started(how: str, n: int, steps: int, folder: Path, config: str | None = None) -> subprocess.Popen:
+def started(how: str, n: int, steps: int, folder: Path) -> subprocess.Popen:
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", OMP_NUM_THREADS="1")
-    if config is not None:
-        environment["TF_CONFIG"] = config
     command = [sys.executable, __file__, "--folder", folder, "--cell", how, str(n), str(steps)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
@@ -96,58 +77,8 @@ def answer(process: subprocess.Popen) -> dict[str, float]:
     return json.loads(text.splitlines()[-1])
 
 
-def weights(how: str, n: int, folder: Path, rank: int = 0) -> np.ndarray:
-    return np.load(folder / f"weights-{how}-{n}-{rank}.npy")
-
-
-def two_processes(steps: int, folder: Path) -> list[dict[str, float]]:
-    places = []
-    for _ in range(2):
-        with socket.socket() as place:
-            place.bind(("127.0.0.1", 0))
-            places.append(f"127.0.0.1:{place.getsockname()[1]}")
-    both = [
-        started(
-            "shared",
-            SHARED,
-            steps,
-            folder,
-            json.dumps({"cluster": {"worker": places}, "task": {"type": "worker", "index": index}}),
-        )
-        for index in range(2)
-    ]
-    return [answer(process) for process in both]
-
-
-def shared_steps(most: int, folder: Path) -> list[str]:
-    """Steps of one process, with and without XLA, and of two that share them."""
-    make_table(folder / f"table-rows-{SHARED}", SHARED, False, 2)
-    lines = [
-        "",
-        "## Steps that two processes share",
-        "",
-        f"On {SHARED:,} rows, on the same two cores. Seconds are of all steps but the first chunk's. The two "
-        "have equal",
-        "weights in every bit. *By XLA* is the largest difference of a weight between one process with and "
-        "without XLA.",
-        "*By two* is that between one process without XLA and two. Rounding grows alike.",
-        "",
-        "| steps | one, s | one without XLA, s | two, s | by XLA | by two |",
-        "|---:|---:|---:|---:|---:|---:|",
-    ]
-    for steps in (40, 200, most):
-        one, plain = (answer(started(how, SHARED, steps, folder)) for how in ("memory", "plain"))
-        two = two_processes(steps, folder)
-        first, second = (weights("shared", SHARED, folder, rank) for rank in range(2))
-        assert np.array_equal(first, second)
-        other = weights("plain", SHARED, folder)
-        gaps = np.abs(other - weights("memory", SHARED, folder)).max(), np.abs(other - first).max()
-        times = one["steps_s"], plain["steps_s"], max(told["steps_s"] for told in two)
-        lines.append(
-            f"| {steps:,} | " + " | ".join(f"{t:.1f}" for t in times) + f" | {gaps[0]:.0e} | {gaps[1]:.0e} |"
-        )
-        print(lines[-1], flush=True)
-    return lines
+def weights(how: str, n: int, folder: Path) -> np.ndarray:
+    return np.load(folder / f"weights-{how}-{n}.npy")
 
 
 def main() -> None:
@@ -187,7 +118,7 @@ def main() -> None:
             one, other = (weights(how, n, given.folder) for how in ("parts", "memory"))
             assert np.array_equal(one, other)
             equal.append(f"{len(one):,} weights of the fits of {n:,} rows are equal in every bit.")
-    lines += ["", *equal, *shared_steps(given.steps, given.folder)]
+    lines += ["", *equal]
     text = "\n".join(lines) + "\n"
     print(text)
     RESULTS.write_text(text, encoding="utf-8")

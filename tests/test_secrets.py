@@ -28,16 +28,6 @@ def salt_of_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> str:
         return recognised(records)["salt"]
 
 
-def key_that_workers_share(monkeypatch: pytest.MonkeyPatch) -> str:
-    import tensorflow as tf
-
-    from dpsynth.model.wgan.workers import Workers, shared_key
-
-    monkeypatch.setattr(tf, "constant", lambda values, dtype: values)
-    monkeypatch.setattr(Workers, "present", lambda: SimpleNamespace(_summed=lambda drawn: drawn))
-    return f"{shared_key():032x}"
-
-
 def key_of_hashed_identifiers(monkeypatch: pytest.MonkeyPatch) -> str:
     keys = []
     monkeypatch.setattr(
@@ -54,7 +44,6 @@ def key_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> str:
 
 SECRETS = {
     "noise": (32, key_of_the_noise),
-    "noise of several workers": (32, key_that_workers_share),
     "salt of a checkpoint": (32, salt_of_a_checkpoint),
     "entry of a ledger": (16, lambda _: ENTRY.with_key().keys[-1]),
     "stage of a ledger": (16, lambda _: Stage.begin().key),
@@ -66,8 +55,8 @@ SECRETS = {
 }
 
 
-#: They wait for TensorFlow.
-SLOW = ("noise of several workers", "salt of a checkpoint")
+#: It waits for TensorFlow.
+SLOW = ("salt of a checkpoint",)
 
 
 @pytest.mark.parametrize(

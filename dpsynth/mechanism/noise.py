@@ -92,13 +92,13 @@ def _noisy(
     return exact * step + noise * math.ldexp(step, -finer)
 
 
-def secure_generator(key: int | None = None) -> np.random.Generator:
-    """AES-128 in counter mode under a key of 128 random bits, by default from the operating system.
+def secure_generator() -> np.random.Generator:
+    """AES-128 in counter mode under a key of 128 random bits from the operating system.
 
     The generator is cryptographic: its output cannot be distinguished from true randomness or predicted. It
     is secret: keep neither the object nor its state with anything that is shared.
     """
-    return np.random.Generator(AESCounter(key=secrets.randbits(128) if key is None else key))
+    return np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
 
 def describe_generator(rng: np.random.Generator) -> str:

@@ -18,7 +18,6 @@ from dpsynth.checks import about_patients, few
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.model.base_model.rule_factors import check_possible
-from dpsynth.model.wgan.workers import Workers
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import IN_MEMORY, PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
@@ -46,15 +45,11 @@ _MOST_NOISE = 0.1
 
 def conformed(schema: Schema, frame: pd.DataFrame | PartitionedRecords) -> Records:
     """The records of a private table, checked. Raises InputError for parts that have another schema."""
-    records: Records
     if isinstance(frame, pd.DataFrame):
-        records = FrameRecords(schema.conform_modelled(frame))
-    else:
-        _check_schema(frame, schema)
-        frame.check()
-        records = frame
-    _check_shared(records)
-    return records
+        return FrameRecords(schema.conform_modelled(frame))
+    _check_schema(frame, schema)
+    frame.check()
+    return frame
 
 
 def _check_schema(records: PartitionedRecords, schema: TableSchema) -> None:
@@ -103,19 +98,7 @@ def records_of(
         if isinstance(frame, PartitionedRecords):
             frame.check()
             _check_room(rows, schema, options)
-    if options.steps:
-        _check_shared(records)
     return records, rows
-
-
-def _check_shared(records: Records) -> None:
-    """Refuse workers that have different tables. A record at two places might be summed twice."""
-    workers = Workers.present()
-    if workers is not None:
-        from dpsynth.model.wgan.checkpoint import table_digest
-
-        with records.opened():
-            workers.check_same("tables", table_digest(records, ""))
 
 
 def _check_room(rows: int, schema: TableSchema, options: FitOptions) -> None:

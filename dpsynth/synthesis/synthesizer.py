@@ -25,7 +25,6 @@ from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.workers import shared_key
 from dpsynth.progress import shown, training_bar
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import Records
@@ -781,7 +780,7 @@ class DPWGANGP(BaseEstimator):
     def _generator(self, *place: int) -> np.random.Generator:
         """Generator of noise and samples. A seed gives each place its own stream: no noise comes twice."""
         if self.random_state is None:
-            return secure_generator(shared_key())
+            return secure_generator()
         return np.random.Generator(np.random.PCG64DXSM([self.random_state, *place]))
 
     def _sampling_seed(self, given: int | None) -> int | None:
@@ -805,7 +804,7 @@ class DPWGANGP(BaseEstimator):
 
     def _public_generator(self) -> np.random.Generator:
         """Generator of the initial weights, which a released model may disclose."""
-        return np.random.default_rng(shared_key() if self.random_state is None else [self.random_state])
+        return np.random.default_rng(None if self.random_state is None else [self.random_state])
 
     def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
         self.model_, self.history_, self._calls = model, history, 0

@@ -28,7 +28,6 @@ from dpsynth.model.wgan.networks import Weights, flatten, generator_pass, unflat
 from dpsynth.model.wgan.randomness import HostDraws
 from dpsynth.model.wgan.sensitivity import NoiseScales, starting_from
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.workers import Workers
 from dpsynth.table.layout import Layout
 
 State = dict[str, Any]
@@ -92,7 +91,6 @@ class Step:
     ``noise_scales``: centre and unit std of the released sum for given critic weights. None adds no noise.
     ``expected_batch``: public B = q * n.
     ``with_base_model``: whether the bank holds draws of a base model that the generator corrects.
-    ``workers``: those that share the sampled records, None where one process works alone.
     """
 
     layout: Layout
@@ -101,7 +99,6 @@ class Step:
     noise_scales: NoiseScales | None
     expected_batch: float
     with_base_model: bool
-    workers: Workers | None = None
 
     @property
     def activation(self) -> Activation:
@@ -114,13 +111,6 @@ class Step:
         """State after one iteration and its `METRICS` (released quantities only), shape (3,)."""
 
         n_critic = self.settings.critic_steps
-        if self.workers is not None:  # no total over workers may stand in a loop
-            state = self._of_first(state, self.workers)
-            started = self.starting_from(state)
-            for j in range(n_critic):
-                state, metrics = started._critic_update(state, data, bank, chunk, step, j)
-                state = self._of_first(state, self.workers)
-            return self.updated_generator(state, bank, chunk, step), metrics
         started = self.starting_from(state)
 
         # A loop rather than n_c copies: the program compiles in a fraction of the time and runs as fast.
@@ -130,11 +120,6 @@ class Step:
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
         _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
         return self.updated_generator(state, bank, chunk, step), metrics
-
-    @staticmethod
-    def _of_first(state: State, workers: Workers) -> State:
-        """The state with worker 0's critic: a bound that is proved from it holds at every worker."""
-        return {**state, "critic": workers.of_first(state["critic"])}
 
     def starting_from(self, state: State) -> Self:
         """This step with noise scales whose norms of matrices are found once, at the state's critic."""
@@ -178,8 +163,6 @@ class Step:
             penalty = self._data_penalty(state, weights, real, sampled, bank, chunk, step, j)
             gradient = [g + p / batch for g, p in zip(gradient, penalty, strict=True)]
         count = tf.reduce_sum(sampled)
-        if self.workers is not None:
-            *gradient, count = self.workers.total([*gradient, count])
         if self.noise_scales is not None:
             noise = self.draws.noise(chunk, step, j)
             centers, stds = self.noise_scales(weights)
@@ -208,13 +191,10 @@ class Step:
     def coefficients(self, weights: Weights, inputs: list[Any], deltas: list[Any], sampled: Any) -> Any:
         """Coefficient of each row's gradient: -1 / B for a sampled record, 1 / n for a generated point.
 
-        All workers have the same generated points, so each takes its share of them.
-
         Clipping shortens both kinds alike. The critic of equal distributions then stays where it is.
         """
         n_fake = inputs[0].shape[0] - sampled.shape[0]
-        shared = 1 if self.workers is None else self.workers.count
-        generated = tf.fill([n_fake], np.float32(1.0 / (n_fake * shared)))
+        generated = tf.fill([n_fake], np.float32(1.0 / n_fake))
         plain = tf.concat([-sampled / self.expected_batch, generated], axis=0)
         if self.settings.clip_norm is None:
             return plain

@@ -8,7 +8,6 @@ score of generated records. Losses on real batches and realised batch sizes are 
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,7 +24,6 @@ from dpsynth.model.wgan.randomness import Chunk, DrawShapes, GraphDraws, HostDra
 from dpsynth.model.wgan.sensitivity import noise_scales
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import METRICS, State, Step, adam_start
-from dpsynth.model.wgan.workers import Workers, lost
 from dpsynth.table.layout import Layout
 
 # Bytes of points that the program holds. Of more, each chunk has those that it samples.
@@ -110,7 +108,7 @@ def build_step(
     noisy = plan.noise_multiplier is not None
     draws = (GraphDraws if in_graph else HostDraws)(shapes, settings, noisy=noisy)
     scales = noise_scales(layout, settings, plan) if noisy else None
-    return Step(layout, settings, draws, scales, float(batch), with_base_model, Workers.present())
+    return Step(layout, settings, draws, scales, float(batch), with_base_model)
 
 
 @functools.lru_cache(maxsize=8)
@@ -120,8 +118,6 @@ def compile_loop(step: Step) -> Callable[..., Any]:
     Runs that differ only in their records, noise multiplier or seed share one program. So a second fit of the
     same shape compiles nothing. Runs share a program if their steps are equal (all their parts are frozen).
     """
-    if step.workers is not None:
-        return _shared_loop(step, step.workers)
     rows = step.draws.shapes.steps
 
     @tf.function(jit_compile=True, autograph=False)
@@ -133,23 +129,6 @@ def compile_loop(step: Step) -> Callable[..., Any]:
         start = (tf.constant(0), state, tf.zeros([rows, len(METRICS)]))
         _, state, metrics = tf.while_loop(lambda i, *_: i < limit, body, start)
         return state, metrics
-
-    return loop
-
-
-def _shared_loop(step: Step, workers: Workers) -> Callable[..., Any]:
-    """The same loop in Python: a total over workers can stand neither in a loop nor in an XLA program."""
-
-    @tf.function(autograph=False)
-    def iteration(state: State, data: Any, bank: Any, chunk: dict[str, Any], i: Any) -> Any:
-        return workers.run(step, state, data, bank, chunk, i)
-
-    def loop(state: State, data: Any, bank: Any, chunk: dict[str, Any], limit: Any) -> Any:
-        metrics = []
-        for i in range(int(limit)):
-            state, row = iteration(state, data, bank, chunk, tf.constant(i))
-            metrics.append(row)
-        return state, tf.stack(metrics)
 
     return loop
 
@@ -218,15 +197,12 @@ class Trainer:
             released generator, and would show outputs of the generator that draws the noise.
         ``state``: where to continue.
         ``on_chunk``: called after every chunk with the state and the total number of generator steps.
-        ``on_interrupt``: called with the last finished state when the user interrupts, or another worker
-            stops. The interrupt is raised again, or RunError.
+        ``on_interrupt``: called with the last finished state when the user interrupts. The interrupt is
+            raised again.
         """
         if state is None:
             start = initial_rng if initial_rng is not None else np.random.default_rng()
             state = initial_state(self.layout, self.settings, with_base_model=self.with_base_model, rng=start)
-        if self.step.workers is not None:  # samples that differ would be no Poisson sample
-            same = (self.step.draws, self.n_steps, self.noise_multiplier, state.step, rng.bit_generator.state)
-            self.step.workers.check_same("runs", hashlib.sha256(repr(same).encode()).hexdigest())
         arrays = tf.nest.map_structure(tf.constant, state.arrays)
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
@@ -248,22 +224,11 @@ class Trainer:
             if on_interrupt is not None:
                 on_interrupt(state)
             raise KeyboardInterrupt from None
-        except lost():
-            if self.step.workers is None:
-                raise
-            if on_interrupt is not None:
-                on_interrupt(state)
-            raise RunError(
-                "another worker of the strategy stopped. Resume on all workers from this one's checkpoint if "
-                "it was asked for one. Another fit uses privacy budget again"
-            ) from None
         return TrainingState(tf.nest.map_structure(lambda t: t.numpy(), arrays), state.step, state.history)
 
     def _drawn(self, rng: np.random.Generator) -> Chunk:
         """Random numbers of a chunk, with the points that it samples if the program does not hold all."""
         chunk = self.step.draws.draw(rng)
-        if self.step.workers is not None:
-            chunk["records"] = self.step.workers.own(chunk["records"])
         if self._points is not None:
             index = chunk["records"]
             sampled = index >= 0

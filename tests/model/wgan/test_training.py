@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,7 +12,6 @@ from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.randomness import DrawShapes, GraphDraws, HostDraws
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.training import Trainer, initial_state
-from dpsynth.model.wgan.workers import Workers
 from dpsynth.synthesis import default_rules
 from dpsynth.table.layout import Layout
 from dpsynth.table.schema import Column, Schema
@@ -83,24 +80,6 @@ def test_points_in_a_file_are_sampled_as_those_that_are_held(monkeypatch, tmp_pa
     filed = trainer.run(np.random.default_rng(1), initial_rng=np.random.default_rng(2))
     for a, b in zip(tf.nest.flatten(held.arrays), tf.nest.flatten(filed.arrays), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_a_run_whose_other_worker_stops_leaves_its_state(monkeypatch):
-    """Catches TensorFlow's own error where another machine stops, and steps that are lost with it."""
-    trainer, left = make(), []
-    monkeypatch.setattr(Workers, "check_same", lambda *given: None)
-    trainer.step = dataclasses.replace(trainer.step, workers=Workers(None, 0, 1))
-
-    def stop(*arguments):
-        raise tf.errors.UnavailableError(None, None, "Socket closed")
-
-    trainer._loop = stop
-    with pytest.raises(RunError, match="another worker of the strategy stopped"):
-        trainer.run(np.random.default_rng(1), on_interrupt=left.append)
-    assert left[0].step == 0
-    trainer.step = dataclasses.replace(trainer.step, workers=None)
-    with pytest.raises(tf.errors.UnavailableError):
-        trainer.run(np.random.default_rng(1))
 
 
 def watched(trainer):
