@@ -169,7 +169,7 @@ def passed(arrays: State, points: np.ndarray, step: Step, critic: State | None =
     """A critic's weights, and its pass over all records and as many points of the generator."""
     generator = unflatten([np.asarray(a) for a in arrays["generator"]], output_bias=True)
     latent = np.random.default_rng(2).standard_normal((len(points), 32), dtype=np.float32)
-    made = generator_pass(generator, latent, None, step.layout, ArrayOps)
+    made = generator_pass(generator, latent, step.layout, ArrayOps)
     rows = tf.constant((np.concatenate([points, made]) - step.layout.center).astype(np.float32))
     weights = unflatten([tf.constant(a) for a in (critic or arrays)["critic"]], output_bias=False)
     return weights, *critic_pass(weights, rows, step.activation)
@@ -180,8 +180,8 @@ def noise(table: str, batch: str, width: int, critic: str) -> dict[str, Any]:
     points, layout, public = encoded(table)
     settings, n = TrainingSettings(critic_hidden=(width, width), **CRITICS[critic]), len(points)
     plan, plain = plan_of(table, batch), plan_of(table, batch, noisy=False)
-    path = training.Trainer(points, layout, settings, plain, bank=public, with_base_model=False)
-    state = training.initial_state(layout, settings, with_base_model=False, rng=np.random.default_rng(0))
+    path = training.Trainer(points, layout, settings, plain, bank=public)
+    state = training.initial_state(layout, settings, np.random.default_rng(0))
     state.arrays["critic"] = [np.asarray(a) for a in path.step.constrain(state.arrays["critic"])]
     rng, readings, distances = np.random.default_rng(1), {}, None
     for steps in READ_AT:
@@ -222,7 +222,7 @@ def apart(start: State, table: str, batch: str, settings: TrainingSettings) -> d
         own, plan = replace(settings, clip_norm=clip, critic_steps=1), plan_of(table, batch, arm.shape)
         shapes = {"n_records": len(points), "n_bank": 0, "n_steps": APART}
         with parts_of(arm.bounds, Step):
-            step = training.build_step(layout, own, plan, with_base_model=False, in_graph=False, **shapes)
+            step = training.build_step(layout, own, plan, in_graph=False, **shapes)
         step = step if noisy else replace(step, noise_scales=None)  # the same samples
 
         @tf.function(autograph=False)
@@ -277,7 +277,7 @@ def trainer_of(key: str, table: str, batch: str, width: int, steps: int) -> trai
     settings = TrainingSettings(clip_norm=arm.clips[0], critic_hidden=(width, width))
     plan = replace(plan_of(table, batch, arm.shape, key != "plain"), steps=steps)
     with parts_of(arm.bounds, arm.step):
-        return training.Trainer(points, layout, settings, plan, bank=None, with_base_model=False)
+        return training.Trainer(points, layout, settings, plan, bank=None)
 
 
 def cost(table: str, batch: str, width: int) -> dict[str, Any]:

@@ -74,6 +74,7 @@ RUN = {
     "model": {
         "epsilon": 3.0,
         "delta": 1e-5,
+        "base_model": "none",
         "training_steps": 60,
         "training": {"critic_hidden": [8, 8], "generator_hidden": [8], "latent": 2},
     },

@@ -29,7 +29,7 @@ LARGE = 10_000
 
 
 def trainer_of(batch: int, width: int, *, in_graph: bool, steps: int = STEPS):
-    """A training run on made-up records; the bank stands for draws of a base model."""
+    """A training run on made-up records."""
     from dpsynth.mechanism.plan import Plan
     from dpsynth.model.wgan.settings import TrainingSettings
     from dpsynth.model.wgan.training import Trainer
@@ -39,10 +39,7 @@ def trainer_of(batch: int, width: int, *, in_graph: bool, steps: int = STEPS):
     points = rng.random((4 * batch, COLUMNS), dtype=np.float32)
     settings = TrainingSettings(critic_hidden=(width,) * 3, generator_hidden=(width, width))
     plan = Plan(sampling_prob=0.25, expected_batch=float(batch), steps=steps, noise_multiplier=1.0)
-    bank = rng.uniform(0.01, 0.99, (50_000, COLUMNS)).astype(np.float32)
-    return Trainer(
-        points, Layout(COLUMNS), settings, plan, bank=bank, with_base_model=True, in_graph=in_graph
-    )
+    return Trainer(points, Layout(COLUMNS), settings, plan, bank=None, in_graph=in_graph)
 
 
 def arguments_of(trainer) -> tuple:
@@ -52,7 +49,7 @@ def arguments_of(trainer) -> tuple:
     from dpsynth.model.wgan.training import initial_state
 
     rng = np.random.default_rng(1)
-    state = initial_state(trainer.layout, trainer.settings, with_base_model=True, rng=rng)
+    state = initial_state(trainer.layout, trainer.settings, rng)
     chunk = {name: tf.constant(a) for name, a in trainer.step.draws.draw(rng).items()}
     chunk["noise_multiplier"] = tf.constant(trainer.noise_multiplier, tf.float32)
     arrays = tf.nest.map_structure(tf.constant, state.arrays)

@@ -3,8 +3,8 @@
     python benchmarks/step_time.py [--repeats 9] [--steps 500]           # the default critics
     python benchmarks/step_time.py --hidden 64,128,256 --batch 208       # one critic, ways to bound it
 
-Default critics are those that the rules choose for 4,000 and 36,000 records, and that of the `healthgan`
-preset for 2,085. *Plain* is the same program without bounds and noise: the same constraint, penalty and
+Default critics are those that the rules choose for 4,000 and 36,000 records, and that of HealthGAN
+for 2,085. *Plain* is the same program without bounds and noise: the same constraint, penalty and
 batch. *Bare* has no constraint and no penalty either.
 
 Records are made up. All loops draw their Poisson samples and latent inputs the same way, and take turns.
@@ -28,8 +28,8 @@ from dpsynth.synthesis import default_rules
 from dpsynth.table import Column, Schema
 from dpsynth.table.layout import Layout
 
-#: public number of records, preset and noise shape of each default critic
-DEFAULTS = ((4_000, None, "optimal"), (36_000, None, "optimal"), (2_085, "healthgan", "layerwise"))
+#: public number of records, name and noise shape of each default critic
+DEFAULTS = ((4_000, "default", "optimal"), (36_000, "default", "optimal"), (2_085, "healthgan", "layerwise"))
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Loop:
         )
         points = np.random.default_rng(0).random((self.n, self.dim), dtype=np.float32)
         layout = Layout(self.dim)
-        self.trainer = Trainer(points, layout, self.settings, plan, bank=None, with_base_model=False)
+        self.trainer = Trainer(points, layout, self.settings, plan, bank=None)
         start = time.perf_counter()
         self.trainer.run(np.random.default_rng(1))
         self.first_call = time.perf_counter() - start
@@ -82,15 +82,15 @@ def of_default_critics(steps: int, repeats: int) -> None:
     numbers = Schema(columns=[Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(12)])
     print("| critic | records | batch | bare, ms | plain, ms | private, ms | clock | processor |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for n, preset, shape in DEFAULTS:
-        settings = default_rules.healthgan(numbers) if preset else default_rules.training(n)
+    for n, name, shape in DEFAULTS:
+        settings = default_rules.healthgan(numbers) if name == "healthgan" else default_rules.training(n)
         bare = replace(settings, critic_constraint="none", bjorck_steps=0, penalty="none")
-        batch = default_rules.batch_size(preset, n)
+        batch = n // 10 if name == "healthgan" else default_rules.batch_size(n)
         arms = ((bare, None), (settings, None), (settings, shape))
         loops = take_turns([Loop(*arm, n, batch, len(numbers), steps) for arm in arms], repeats)
         clock = [float(np.median(loop.clock)) for loop in loops]
         _, plain, private = (float(np.median(loop.processor)) for loop in loops)
-        cells = [preset or "default", *map(str, settings.critic_hidden)]
+        cells = [name, *map(str, settings.critic_hidden)]
         cells = ["-".join(cells), f"{n:,}", f"{batch:,}", *(f"{ms:.2f}" for ms in clock)]
         cells += [f"{clock[2] / clock[1]:.2f} ×", f"{private / plain:.2f} ×"]
         print("|", " | ".join(cells), "|", flush=True)

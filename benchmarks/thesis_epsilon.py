@@ -1,6 +1,6 @@
 """What the thesis's noise level amounts to: sigma_dp = 1e-4 with the published bounds.
 
-Trains the `healthgan` preset without noise, takes the published sensitivity of Algorithm 1 at the critic's
+Trains HealthGAN without noise, takes the published sensitivity of Algorithm 1 at the critic's
 weights on the way (interval bounds plus lambda times Theorem 3.1.3 as printed; bounds add, see the modules of
 `dpsynth.mechanism.bounds`), and composes ``z_t = 2 sigma_dp / Delta_t`` over the thesis's million critic
 steps: ``rho = sum 1 / (2 z_t^2)``, ``epsilon <= rho + 2 sqrt(rho log(1 / delta))``, unamplified. The tight
@@ -18,16 +18,12 @@ import math
 import numpy as np
 
 import dpsynth
-from dpsynth.accounting import Ledger
 from dpsynth.mechanism.bounds import penalty_radii, published_penalty_radii, spectral_norm_bound
 from dpsynth.mechanism.domain import Domain
 from dpsynth.mechanism.gradient_boxes import gradient_box
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.model.wgan.networks import unflatten
 from dpsynth.model.wgan.training import Trainer, TrainingState, initial_state
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import default_rules
 from dpsynth.table.encoder import Encoder
 
@@ -62,19 +58,17 @@ def main() -> None:
     train, _ = dpsynth.datasets.train_test(dpsynth.datasets.load(args.data))
     n, rng = train.schema.n_public, np.random.default_rng(0)
     records = train.schema.conform(train.frame).frame
-    release = MarginalsRelease(schema=train.schema, n=n, noise_multiplier=None)
-    marginals = estimate_marginals(release, Ledger().run(release, FrameRecords(records), rng))
-    encoder = Encoder(train.schema, marginals, numeric="minmax", categorical="sdv")
+    encoder = Encoder(train.schema, None)
     settings = default_rules.healthgan(train.schema)
-    batch = default_rules.batch_size("healthgan", n)
+    batch = max(n // 10, 1)
     domain = Domain.from_layout(encoder.layout)
     points = encoder.transform(records, rng)
     per_segment = args.steps // args.segments
     plan = Plan(
         sampling_prob=batch / n, expected_batch=float(batch), steps=per_segment, noise_multiplier=None
     )
-    trainer = Trainer(points, encoder.layout, settings, plan, bank=None, with_base_model=False)
-    state = initial_state(encoder.layout, settings, with_base_model=False, rng=rng)
+    trainer = Trainer(points, encoder.layout, settings, plan, bank=None)
+    state = initial_state(encoder.layout, settings, rng)
     rows = []
     for segment in range(args.segments + 1):
         weights = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)

@@ -14,12 +14,6 @@ OURS: dict[str, dict[str, Any]] = {
     "ours: all statistics": {"pairwise_statistics": True, "neighbour_histogram": True},
     "ours: TAN alone": {"base_model": "tan", "pairwise_statistics": False, "training_steps": 0},
     "ours: tree alone": {"base_model": "tree", "pairwise_statistics": False, "training_steps": 0},
-    "ours: default and 1,000 critic steps": {"training_steps": 1000},
-    "ours: TAN and 4,000 critic steps": {
-        "base_model": "tan",
-        "pairwise_statistics": False,
-        "training_steps": 4000,
-    },
     # without a base model the marginals cost a tenth of mu^2 and the critic has the rest
     "ours: GAN alone": {"base_model": "none", "shares": {"marginals": 0.1}},
     "ours: GAN alone, alternating": {

@@ -115,7 +115,7 @@ def encoded(train: Table, test: Table) -> tuple[Floats, Floats, Layout]:
     from dpsynth.table.encoder import Encoder
 
     schema = train.schema
-    encoder = Encoder(schema, None, numeric="minmax")
+    encoder = Encoder(schema, None)
     found = [
         np.asarray(encoder.transform(schema.conform(part.frame).frame, np.random.default_rng(0)), np.float64)
         for part in (train, test)
@@ -184,12 +184,12 @@ def _moves(points: Floats, layout: Layout, training: TrainingSettings, plan: Pla
     from dpsynth.model.wgan.training import build_step, initial_state
 
     shape: dict[str, Any] = {"n_records": len(points), "n_bank": 0, "n_steps": 1}
-    step = build_step(layout, training, plan, with_base_model=False, in_graph=False, **shape)
+    step = build_step(layout, training, plan, in_graph=False, **shape)
     assert step.noise_scales is not None  # the plan adds noise
     centred = tf.constant((points - layout.center).astype(np.float32))
     found = []
     for number in range(_INITIAL):
-        state = initial_state(layout, training, with_base_model=False, rng=np.random.default_rng(number))
+        state = initial_state(layout, training, np.random.default_rng(number))
         initial = [tf.constant(a) for a in state.arrays["critic"]]
         weights = unflatten(step.constrain(initial), output_bias=False)
         centres, stds = step.noise_scales(weights)

@@ -110,7 +110,6 @@ class CriticAudit:
             self.plan,
             n_records=1,
             n_bank=1 if settings.penalty == "public" else 0,
-            with_base_model=False,
             in_graph=False,
             n_steps=self.generator_steps,
         )
@@ -122,7 +121,7 @@ class CriticAudit:
         self.step = CanaryStep(**{**fields, "draws": draws})
         self._data = tf.zeros([1, layout.dim])
         self._bank = tf.zeros([1, layout.dim])
-        arrays = initial_state(layout, settings, with_base_model=False, rng=rng).arrays
+        arrays = initial_state(layout, settings, rng).arrays
         self._start: State = tf.nest.map_structure(tf.constant, arrays)
         self._latent = self.step.draws.draw(rng)["latent"][:1]
         self._critics, canaries, stds = self._worst(rng)
@@ -227,7 +226,6 @@ class CriticAudit:
                     activation=self.settings.activation,
                     slope=self.settings.slope,
                     noise_shape=self.plan.noise_shape,
-                    centred=self.plan.centred,
                 )
             )
         return critics, canaries, stds
@@ -271,7 +269,6 @@ class MatchingAudit:
                 activation=ACTIVATION.kind,
                 slope=ACTIVATION.slope,
                 noise_shape=plan.noise_shape,
-                centred=plan.centred,
                 scale=scale.astype(np.float64),
                 step=GRID,
             )

@@ -47,7 +47,6 @@ def farthest(
     activation: str,
     slope: float,
     noise_shape: str,
-    centred: bool,
     scale: Floats | None = None,
     step: float | None = None,
 ) -> Farthest:
@@ -68,12 +67,8 @@ def farthest(
     for (matrix, bias), x, delta, radius in zip(weights, inputs, deltas, radii, strict=True):
         shapes = [matrix.shape] if bias is None else [matrix.shape, bias.shape]
         boxes = [_outer(x, delta)] if bias is None else [_outer(x, delta), delta]
-        if centred:
-            middles = [0.5 * (low + high) for low, high in boxes]
-            corners = [high for _, high in boxes]
-        else:
-            middles = [np.zeros(shape) for shape in shapes]
-            corners = [np.where(high > -low, high, low) for low, high in boxes]
+        middles = [0.5 * (low + high) for low, high in boxes]
+        corners = [high for _, high in boxes]
         ranges = np.concatenate([np.ravel(c - m) for c, m in zip(corners, middles, strict=True)])
         size = len(ranges)
         if noise_shape == "proportional":

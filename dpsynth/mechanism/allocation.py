@@ -32,11 +32,8 @@ from dpsynth.mechanism.plan import NOISE_SHAPES
 _FLOOR = 2.0**-60
 
 
-def _half_ranges(lo: Sequence[Any], hi: Sequence[Any], centred: bool) -> tuple[list[Any], list[Any]]:
-    """Centre and half range of every component of a box, with centre 0 if not centred."""
-    if not centred:
-        reach = [tf.maximum(tf.abs(low), tf.abs(high)) for low, high in zip(lo, hi, strict=True)]
-        return [tf.zeros_like(r) for r in reach], [r + _FLOOR for r in reach]
+def _half_ranges(lo: Sequence[Any], hi: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Centre and half range of every component of a box."""
     centers = [0.5 * (low + high) for low, high in zip(lo, hi, strict=True)]
     ranges = [tf.maximum(high - c, c - low) + _FLOOR for low, high, c in zip(lo, hi, centers, strict=True)]
     return centers, ranges
@@ -46,15 +43,13 @@ def _sum(arrays: Sequence[Any]) -> Any:
     return tf.add_n([tf.reduce_sum(a) for a in arrays])
 
 
-def _choose(
-    layer: LayerBounds, extra: Any | None, shape: str, centred: bool
-) -> tuple[list[Any], list[Any] | None, Any]:
+def _choose(layer: LayerBounds, extra: Any | None, shape: str) -> tuple[list[Any], list[Any] | None, Any]:
     """Centres, half ranges (None for a ball) and radius of the smaller of a layer's two bounds."""
     zeros = [tf.zeros(s) for s in layer.shapes]
     ball = None if layer.radius is None else tf.cast(layer.radius, tf.float32) + _FLOOR
     if layer.lo is None or layer.hi is None:
         return zeros, None, ball if extra is None else ball + extra
-    centers, ranges = _half_ranges(layer.lo, layer.hi, centred)
+    centers, ranges = _half_ranges(layer.lo, layer.hi)
     if shape == "proportional":
         return centers, ranges, None
     root = math.sqrt(layer.size)
@@ -76,16 +71,14 @@ def allocate(
     bounds: Sequence[LayerBounds],
     shape: str,
     *,
-    centred: bool = True,
     extra_radii: Sequence[Any] | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Centre and std for noise multiplier 1 of every array, so that the noise is ``z * std * N(0, 1)``.
 
     Adjacency: add or remove one record. The query is ``sum_i (g_i - c)``. Every record's ``sum_k (g_k -
     c_k)^2 / std_k^2`` is at most 1, rounding included. Under replace-one the sensitivity is twice that. Both
-    outputs depend on released weights only. They come in the order W1, b1, W2 and so on. The centre is 0 if
-    not ``centred``, and where a layer's ball is the smaller bound. A std is a scalar if a whole array has
-    one.
+    outputs depend on released weights only. They come in the order W1, b1, W2 and so on. The centre is 0
+    where a layer's ball is the smaller bound. A std is a scalar if a whole array has one.
 
     ``extra_radii`` bound, for each layer, the norm of a term added to a record's gradient beside the critic's
     term: lambda times `dpsynth.mechanism.bounds.penalty_radii`. The bounds add, since both terms move
@@ -119,7 +112,7 @@ def allocate(
     if shape == "proportional" and any(layer.lo is None for layer in bounds):
         raise InputError("noise shape 'proportional' needs the box of every layer")
     extras = [None] * len(bounds) if extra_radii is None else list(extra_radii)
-    choices = [_choose(layer, e, shape, centred) for layer, e in zip(bounds, extras, strict=True)]
+    choices = [_choose(layer, e, shape) for layer, e in zip(bounds, extras, strict=True)]
     centers = [c for chosen, _, _ in choices for c in chosen]
     total = sum(layer.size for layer in bounds)
     # Sums of `total` nonnegative float32 terms are off by a relative total * 2^-24 at most.

@@ -45,8 +45,6 @@ class Plan:
         event then says that nothing is private.
     noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
         See `dpsynth.mechanism.allocation`.
-    centred : bool
-        Whether boxes are centred, which halves their sensitivity.
 
     Raises
     ------
@@ -65,7 +63,6 @@ class Plan:
     steps: int
     noise_multiplier: float | None
     noise_shape: NoiseShape = "optimal"
-    centred: bool = True
 
     def __post_init__(self) -> None:
         try:
@@ -79,8 +76,6 @@ class Plan:
             one_of("noise_shape", self.noise_shape, NOISE_SHAPES)
         except InputError as problem:
             raise ConfigError(f"{problem}") from None
-        if not isinstance(self.centred, bool):
-            raise ConfigError(f"centred must be true or false, not {self.centred!r}")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 

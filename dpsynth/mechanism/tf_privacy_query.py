@@ -79,7 +79,7 @@ class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
 
     def _scales(self) -> tuple[list[Any], list[Any]]:
         """Centre and std for noise multiplier 1 of every array, at the present weights."""
-        return allocate(self._bounds(), self._plan.noise_shape, centred=self._plan.centred)
+        return allocate(self._bounds(), self._plan.noise_shape)
 
     def derive_sample_params(self, global_state: Any) -> list[Any]:
         """The centres, which every record needs. There is no global state."""

@@ -20,7 +20,7 @@ from dpsynth.files.storage import not_finite, prefixed, under
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.blocks import in_blocks
 from dpsynth.model.placement import placed
-from dpsynth.model.postprocess import calibrate, into_filled, matched_draws
+from dpsynth.model.postprocess import calibrate, matched_draws
 from dpsynth.model.rejection import Acceptance, fulfilling, obeying
 from dpsynth.model.row_draws import draw_rows
 from dpsynth.model.row_rules import rules_of_model
@@ -50,11 +50,10 @@ _MASS = re.compile(
 
 @dataclass(frozen=True)
 class GeneratorModel:
-    """The released parts of a fitted synthesizer.
+    """The released parts of a fitted synthesizer. Samples agree with the marginals of its encoder.
 
     ``schema``: of the released table, with its derived columns and constraints.
     ``weights``: the generator. None samples the base model, or independent columns if there is none.
-    ``match_marginals``: whether samples are made to agree with the released marginals.
     ``matched``: points that take the generator's place (`dpsynth.model.wgan.gradient_matching`).
     ``trajectories``: where patients have several rows. The schema is then that of their levels.
     """
@@ -65,7 +64,6 @@ class GeneratorModel:
     weights: Weights | None
     latent: int
     latent_law: str
-    match_marginals: bool = True
     studies: tuple[FittedStudy, ...] = ()
     matched: MatchedPoints | None = None
     trajectories: Trajectories | None = None
@@ -119,23 +117,17 @@ class GeneratorModel:
         return found[name]
 
     def points(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim).
-
-        Independent columns where no generator was trained.
-        """
+        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim)."""
         if self.matched is not None:
             return self.matched.sample(n, self.encoder.layout.n_numeric, rng)
-        if self.weights is None:
-            return independent_points(self.encoder, n, rng)
         weights, layout = self.weights, self.encoder.layout
-        base = self.base_model.sample_points(n, self.encoder, rng) if self.base_model is not None else None
+        assert weights is not None  # nothing else makes points
         made = np.empty((n, layout.dim), np.float32)
 
         def fill(part: slice, own: np.random.Generator) -> None:
             draw = own.random if self.latent_law == "uniform" else own.standard_normal
             latent = draw((part.stop - part.start, self.latent), dtype=np.float32)
-            below = None if base is None else base[part]
-            made[part] = generator_pass(weights, latent, below, layout, ArrayOps)
+            made[part] = generator_pass(weights, latent, layout, ArrayOps)
 
         in_blocks(fill, n, _ROWS, rng)
         return made
@@ -180,7 +172,7 @@ class GeneratorModel:
             least = max(among * size, SMALLEST_BLOCK)
             if not rules or not size:
                 return made(size, least)
-            kept = self.encoder if self.match_marginals and redrawn is None else None
+            kept = self.encoder if redrawn is None else None
             at_once = min(SMALLEST_BLOCK, block), block
             return obeying(made, least, rules, kept, rng, found, at_once).iloc[:size]
 
@@ -209,17 +201,9 @@ class GeneratorModel:
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Fine cells of n records and places within them, one of each a column."""
-        untrained = self.weights is None and self.matched is None
-        if untrained and self.match_marginals:
+        if self.weights is None and self.matched is None:
             return matched_draws(self.base_model, self.encoder, n, rng)
-        if untrained and self.base_model is not None:
-            cells = self.base_model.sample_cells(n, rng)
-            return list(cells.T), [rng.random(n) for _ in cells.T]
-        points = self.points(n, rng)
-        if self.match_marginals:
-            return calibrate(points, self.encoder, rng)
-        codes, places = self.encoder.cells(points, rng)
-        return into_filled(codes, self.encoder), places
+        return calibrate(self.points(n, rng), self.encoder, rng)
 
     def sample(
         self,
@@ -240,8 +224,7 @@ class GeneratorModel:
     def _released(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Content of `to_state` without the schema, which is public and slow to write out."""
         encoder, encoder_arrays = self.encoder.to_state()
-        plain = {name: getattr(self, name) for name in ("latent", "latent_law", "match_marginals")}
-        record: dict[str, Any] = {"encoder": encoder, **plain}
+        record: dict[str, Any] = {"encoder": encoder, "latent": self.latent, "latent_law": self.latent_law}
         if self.studies:
             record["studies"] = [study.to_dict() for study in self.studies]
         arrays = prefixed("encoder", encoder_arrays)
@@ -276,8 +259,8 @@ class GeneratorModel:
             trajectories = Trajectories.from_state(record["patients"], under("trajectories", arrays))
         declared = schema if trajectories is None else trajectories.schema
         studies = tuple(FittedStudy.from_dict(declared, study) for study in record.get("studies", ()))
-        latent, law, match = int(record["latent"]), str(record["latent_law"]), bool(record["match_marginals"])
-        return cls(schema, encoder, base_model, weights, latent, law, match, studies, matched, trajectories)
+        latent, law = int(record["latent"]), str(record["latent_law"])
+        return cls(schema, encoder, base_model, weights, latent, law, studies, matched, trajectories)
 
 
 def independent_points(encoder: Encoder, n: int, rng: np.random.Generator) -> np.ndarray:

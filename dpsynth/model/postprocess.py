@@ -85,26 +85,6 @@ def calibrate(
     return codes, places
 
 
-def into_filled(codes: list[Codes], encoder: Encoder) -> list[Codes]:
-    """Cells of decoded points, those of no released mass replaced by the nearest that has some.
-
-    ``codes``, shape (n,): fine cells, one of each a column. Columns scaled by their bounds, or without
-        released marginals, stay.
-    """
-    if encoder.marginals is None:
-        return codes
-    found, masses = [], encoder.marginals.probabilities
-    for code, grid, at, mass in zip(codes, encoder.grids, encoder.coordinate, masses, strict=True):
-        # an interval of the encoding has room for a private record in each cell, whatever its mass
-        present = grid.present if grid.ordered else grid.size
-        filled = np.flatnonzero(mass[:present])
-        if at is not None and len(filled) and not (grid.ordered and encoder.numeric == "minmax"):
-            nearest = filled[np.searchsorted((filled[1:] + filled[:-1]) / 2, code)]
-            code = np.where(code < present, nearest, code)
-        found.append(code)
-    return found
-
-
 def evenly_spread(encoder: Encoder, j: int, n: int, rng: np.random.Generator) -> tuple[Codes, Places]:
     """Cells of column j and places within them, ascending, one in each n-th part of what was released.
 

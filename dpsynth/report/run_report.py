@@ -64,7 +64,6 @@ _CONFIG: dict[str, tuple[str, ...]] = {
     "model": (
         "epsilon",
         "delta",
-        "preset",
         "base_model",
         "pairwise_statistics",
         "neighbour_histogram",

@@ -193,7 +193,7 @@ class CriticFit:
         encoder = WindowEncoder.of(self.synthetic, self.schema, self.width)
         layout = encoder.encoder.layout
         real, synthetic = encoder(records.frame()), encoder(self.synthetic)
-        scales = Proved(layout, SETTINGS, plan.noise_shape, plan.centred)
+        scales = Proved(layout, SETTINGS, plan.noise_shape)
         start = glorot(np.random.default_rng(0), (layout.dim, self.hidden, 1), output_bias=False)
         # A last layer near 0, so that all synthetic patients begin with nearly the same weight.
         *first, last = flatten(start)

@@ -165,8 +165,7 @@ def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatist
     def add(name: str, part: str, events: list[DpEvent], noise_std: float | None = None) -> None:
         found.append(PlannedStatistic(name, shares[part], Profile(events).epsilon(delta), noise_std))
 
-    if releases.marginals is not None:
-        add("single-column counts", "marginals", [releases.marginals.event], releases.marginals.noise_std)
+    add("single-column counts", "marginals", [releases.marginals.event], releases.marginals.noise_std)
     if releases.base_model is not None:
         edges, tables = releases.base_model.edges, releases.base_model.tables
         if edges.choices:
@@ -203,14 +202,14 @@ def _forecast(
     if isinstance(found, str):
         return Forecast(epsilon, refused=found)
     blueprint, releases = found
-    noise = None if releases.marginals is None else releases.marginals.noise_std
+    noise = releases.marginals.noise_std
     pair = _pair_std(releases)
     planned = [(study, each.multiplier) for study, each in zip(studies, releases.studies, strict=True)]
     n = blueprint.needs.n
     return Forecast(
         epsilon,
         noise,
-        None if noise is None else smallest_group(noise),
+        smallest_group(noise),
         None if pair is None else smallest_group(pair),
         Profile(releases.events).attack_accuracy(),
         # the size of a subgroup is not public
@@ -224,8 +223,6 @@ def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) ->
 
     With the outcome, ordinal columns are left out: their bins are merged to what the noise allows.
     """
-    if releases.marginals is None:
-        return []
     noise, pair = releases.marginals.noise_std, None
     if releases.base_model is not None and releases.base_model.tables.with_outcome:
         pair = _pair_std(releases)

@@ -89,11 +89,6 @@ class Shares:
         """Sum of all but studies and the nearest-neighbour histogram."""
         return self.count + self.marginals + self.selection + self.tables + self.pairwise_statistics
 
-    @property
-    def with_neighbour_histogram(self) -> float:
-        """Sum of all but studies. From 1 on nothing is left for critic steps."""
-        return self.total + self.neighbour_histogram
-
     @classmethod
     def from_dict(cls, values: dict[str, float]) -> Self:
         """Read shares from plain values (YAML, JSON), or raise InputError for an unknown name."""
@@ -122,7 +117,6 @@ class Needs:
 
     schema: Schema
     n: float
-    marginals: bool
     base_model: Kind | None
     plan: Plan | None
     pairwise_statistics: bool = False
@@ -144,9 +138,8 @@ class Needs:
             return made(noise_multiplier=noise.get(name), stage=stage, **public)
 
         schema, kind, plan = self.schema, self.base_model, BaseModelReleases.plan
-        marginals = base_model = pairs = histogram = None
-        if self.marginals:
-            marginals = noisy(MarginalsRelease, "marginals", schema=schema, n=self.n, n_std=self.n_std)
+        base_model = pairs = histogram = None
+        marginals = noisy(MarginalsRelease, "marginals", schema=schema, n=self.n, n_std=self.n_std)
         if kind is not None:
             base_model = noisy(plan, "tables", schema=schema, kind=kind, epsilon=selection)
         if self.pairwise_statistics:
@@ -170,7 +163,7 @@ class Releases:
     ``plan`` is that of the critic steps, ``stage`` the part of the ledger that the releases make up.
     """
 
-    marginals: MarginalsRelease | None
+    marginals: MarginalsRelease
     base_model: BaseModelReleases | None
     pairwise_statistics: PairwiseStatisticsRelease | None
     neighbour_histogram: NeighbourHistogramRelease | None
@@ -187,7 +180,7 @@ class Releases:
     @property
     def fixed_events(self) -> list[DpEvent]:
         """Events of all releases but the critic steps."""
-        events = [] if self.marginals is None else [self.marginals.event]
+        events = [self.marginals.event]
         events += [] if self.base_model is None else self.base_model.events
         events += [] if self.pairwise_statistics is None else [self.pairwise_statistics.event]
         events += [] if self.neighbour_histogram is None else [self.neighbour_histogram.event]
@@ -202,15 +195,15 @@ STEPS = "WGAN critic steps"
 def divided(needs: Needs, shares: Shares) -> dict[str, float]:
     """Fractions of mu^2 of each statistic, by its name in `Needs.releases`, with sum 1.
 
-    ``study`` is the part of one study of several. Empty if nothing is released.
+    ``study`` is the part of one study of several.
 
     >>> from dpsynth.table import Column
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=99),))
-    >>> needs = Needs(schema, 4000.0, marginals=True, base_model="tree", plan=None)
+    >>> needs = Needs(schema, 4000.0, base_model="tree", plan=None)
     >>> {name: round(share, 3) for name, share in divided(needs, Shares()).items()}
     {'marginals': 0.235, 'selection': 0.059, 'tables': 0.706}
     """
-    parts = {"marginals": shares.marginals} if needs.marginals else {}
+    parts = {"marginals": shares.marginals}
     if needs.base_model is not None:
         parts |= {"selection": shares.selection, "tables": shares.tables}
     if needs.pairwise_statistics:
@@ -222,9 +215,9 @@ def divided(needs: Needs, shares: Shares) -> dict[str, float]:
     total = sum(parts.values())  # without steps, the parts share everything
     left = 1.0 - bool(needs.studies) * shares.studies - bool(needs.visits) * shares.visits
     parts = {name: left * share / total for name, share in parts.items()}
-    if parts and needs.visits:
+    if needs.visits:
         parts["visits"] = shares.visits
-    return parts | ({"study": shares.studies / len(needs.studies)} if needs.studies and parts else {})
+    return parts | ({"study": shares.studies / len(needs.studies)} if needs.studies else {})
 
 
 def plan_releases(
@@ -233,8 +226,8 @@ def plan_releases(
     """All releases of a run, with noise for a total cost of at most (epsilon, delta).
 
     The mu for which mu-Gaussian-DP has exactly this (epsilon, delta) is divided by squares (Dong, Roth and Su
-    2022, corollary 2.13). Its inverse is the least noise of Balle and Wang (2018). Raises PrivacyError if
-    nothing would be released, or if the budget is too small.
+    2022, corollary 2.13). Its inverse is the least noise of Balle and Wang (2018). Raises PrivacyError if the
+    budget is too small.
 
     Parameters
     ----------
@@ -250,11 +243,6 @@ def plan_releases(
     mu = 1 / analytic_sigma(epsilon, delta)
     plan = needs.plan
     parts = divided(needs, shares)
-    if not parts:
-        raise PrivacyError(
-            "the fit would read nothing: training_steps is 0 and there is neither base model nor marginals. "
-            "Choose one of them"
-        )
     parts.pop(STEPS, None)
 
     def with_noise(scale: float, stage: Stage | None = None) -> Releases:

@@ -105,7 +105,7 @@ def _check_room(rows: int, schema: TableSchema, options: FitOptions) -> None:
     """Refuse critic steps on a table in parts if there is no room for the file of its encoded records."""
     if not options.steps:
         return
-    size = 4 * rows * Encoder(schema.levels, None, "minmax").layout.dim
+    size = 4 * rows * Encoder(schema.levels, None).layout.dim
     place = gettempdir()
     if size > IN_MEMORY and (free := shutil.disk_usage(place).free) < size:
         raise InputError(
@@ -151,11 +151,9 @@ def tell_cautions(options: FitOptions, schema: TableSchema) -> None:
             warnings.warn(in_words(f"study {study.label!r}: {caution}"), OwnerWarning, stacklevel=3)
 
 
-def tell_few_records(
-    rows: int, marginals: MarginalsRelease | None, epsilon: float | None, of: str = "rows"
-) -> None:
+def tell_few_records(rows: int, marginals: MarginalsRelease, epsilon: float | None, of: str = "rows") -> None:
     """Warn the owner if the noise of a column's count is more than a tenth of all records."""
-    if marginals is None or epsilon is None or marginals.noise_std <= _MOST_NOISE * rows:
+    if epsilon is None or marginals.noise_std <= _MOST_NOISE * rows:
         return
     warnings.warn(
         f"epsilon {epsilon:g} leaves little of so small a table: noise moves each count by about "

@@ -1,4 +1,4 @@
-"""Default settings: rules for releases, shares and batch sizes, and the HealthGAN baseline."""
+"""Default settings: rules for releases and batch sizes, and the HealthGAN baseline."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ import math
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease, group_count
-from dpsynth.synthesis.budget import Shares
 from dpsynth.table.schema import Schema
 
 #: From so many records on the WGAN critic is wider.
 _WIDER_FROM = 10_000
-#: Critic steps of an alternating training, without a base model. Beside one there are none by rule: they made
-#: no tested table better on the whole (benchmarks/results/critic_beside_base_model.md).
+#: Critic steps of an alternating training.
 STEPS = 1000
-#: Random critics whose gradients are matched, without a base model.
+#: Random critics whose gradients are matched.
 CRITICS = 32
 #: So many at most: their gradients are summed and matched together in memory.
 MOST_CRITICS = 128
-#: From so many on, steps get a part of the tables' share.
-_MANY_STEPS = 1000
 #: Noise of a pairwise statistic from which on it improves nothing measurably (benchmarks/results/parts.md).
 _MOST_NOISE = 0.2
 #: Groups below which the nearest-neighbour histogram says too little (benchmarks/results/parts.md).
@@ -79,17 +75,6 @@ def has_neighbour_histogram(n: float, epsilon: float | None, delta: float, share
     return group_count(n, noise_std) >= _FEWEST_GROUPS
 
 
-def shares(steps: int, neighbour_histogram: bool = False) -> Shares:
-    """Shares by rule: many critic steps, or few beside a nearest-neighbour histogram, reduce that of tables.
-
-    >>> shares(200).tables, shares(200, neighbour_histogram=True).tables, shares(4000).tables
-    (0.6, 0.5, 0.4)
-    """
-    if steps >= _MANY_STEPS:
-        return Shares(tables=0.4)
-    return Shares(tables=0.5) if steps and neighbour_histogram else Shares()
-
-
 def training(n: float) -> TrainingSettings:
     """Default architecture and optimiser: wider WGAN critics for more records.
 
@@ -99,19 +84,17 @@ def training(n: float) -> TrainingSettings:
     return TrainingSettings(critic_hidden=(64, 64)) if n >= _WIDER_FROM else TrainingSettings()
 
 
-def batch_size(preset: str | None, n: float) -> int:
-    """Expected batch from the public number of records: a quarter, at most 2,048 (healthgan: a tenth).
+def batch_size(n: float) -> int:
+    """Expected batch from the public number of records: a quarter, at most 2,048.
 
-    >>> batch_size(None, 3937), batch_size(None, 36_000), batch_size("healthgan", 2085)
-    (984, 2048, 208)
+    >>> batch_size(3937), batch_size(36_000)
+    (984, 2048)
     """
-    if preset == "healthgan":
-        return max(int(n // 10), 1)
     return max(min(int(n // 4), 2048), 1)
 
 
 def healthgan(schema: Schema) -> TrainingSettings:
-    """HealthGAN as in Pedersen (2022), section 3.3, for a table with SDV-encoded columns.
+    """The architecture and optimiser of HealthGAN as in Pedersen (2022), section 3.3, table 3.1.
 
     - Generator 100 -> 2d -> floor(1.5 d) -> d (ReLU, sigmoid), latent U(0, 1).
     - WGAN critic d-64-128-256-1 with LeakyReLU 0.2, and 5 critic steps for one generator step.

@@ -134,23 +134,19 @@ def release_statistics(
 
     The model is not reweighted. The levels are the records themselves where each is one row.
     """
-    options, releases, training = plan.options, plan.releases, plan.blueprint.training
+    releases, training = plan.releases, plan.blueprint.training
     schema = plan.blueprint.needs.schema
-    thesis = options.preset == "healthgan"
-    marginals = base_model = None
+    base_model = None
     refinements: Refinements = None, None
-    if releases.marginals is not None:
-        marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
-    if releases.base_model is not None and marginals is not None:
+    marginals = estimate_marginals(releases.marginals, ledger.run(releases.marginals, records, rng))
+    if releases.base_model is not None:
         base_model = releases.base_model.run(ledger, records, marginals, rng)
         refinements = _release_refinements(records, plan, marginals, base_model, rng, ledger)
-    numeric, categorical = ("minmax", "sdv") if thesis else (options.numeric, options.categorical)
-    encoder = Encoder(schema, marginals, numeric=numeric, categorical=categorical)
+    encoder = Encoder(schema, marginals)
     latent, law = 0, "normal"
     if isinstance(training, TrainingSettings):
         latent, law = training.latent, training.latent_law
-    match = options.match_marginals and marginals is not None and not thesis
-    return GeneratorModel(schema, encoder, base_model, None, latent, law, match), refinements
+    return GeneratorModel(schema, encoder, base_model, None, latent, law), refinements
 
 
 def _release_refinements(
@@ -199,7 +195,7 @@ def _count(
     return ledger.run(count, records, rng), count.noise_std, part
 
 
-# Rows of the bank of base model draws (or public points) that training gathers from.
+# Rows of the bank of public points that training gathers from.
 _BANK_ROWS = 50_000
 
 
@@ -325,9 +321,7 @@ def trained_state(
     if isinstance(settings, MatchingSettings):
         raise InputError("matched points have no trained WGAN critic: give training=TrainingSettings()")
     bank = None
-    if model.base_model is not None:
-        bank = model.base_model.sample_points(_BANK_ROWS, model.encoder, rng)
-    elif settings.penalty == "public":
+    if settings.penalty == "public":
         bank = independent_points(model.encoder, _BANK_ROWS, rng)
 
     def on_chunk(current: TrainingState, total: int) -> None:
@@ -345,13 +339,13 @@ def trained_state(
             stored = storage.prefixed("model", arrays)
             write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, table)
 
-    layout, based = model.encoder.layout, model.base_model is not None
+    layout = model.encoder.layout
     if state is None:
-        state = initial_state(layout, settings, with_base_model=based, rng=training.initial_rng)
+        state = initial_state(layout, settings, training.initial_rng)
     try:
         points = _encoded(records, model.encoder, rng)
     except (KeyboardInterrupt, RunError):
         on_interrupt(state)
         raise
-    trainer = Trainer(points, layout, settings, plan, bank=bank, with_base_model=based)
+    trainer = Trainer(points, layout, settings, plan, bank=bank)
     return trainer.run(rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt)

@@ -24,7 +24,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.errors import InputError
 from dpsynth.model.base_model.factors import fit_factors
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.columns.marginals import estimate_marginals
@@ -64,10 +63,11 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
 
     Marginals, the base model's tables, pairwise statistics, the nearest-neighbour histogram and the tables of
     rows are redrawn together, from one sample of records. A model without useful random Fourier features is
-    redrawn without them. Raises InputError if the model has no released marginals, or was saved by a version
-    that did not keep their noise.
+    redrawn without them. Raises InputError if the model was saved by a version that did not keep the noise of
+    its marginals.
     """
-    encoder, base_model, marginals = model.encoder, model.base_model, _released(model)
+    encoder, base_model, marginals = model.encoder, model.base_model, model.encoder.marginals
+    assert marginals is not None  # every fit releases them
     pool = None if base_model is None else base_model.sample(_POOL * _number(marginals), rng)
     frame, trajectories = _records(marginals, base_model, pool, rng), model.trajectories
     if trajectories is not None:
@@ -87,7 +87,7 @@ def redraw(model: GeneratorModel, rng: np.random.Generator) -> GeneratorModel:
             base_model = _base_model(base_model, again, records, pool, rng)
         if trajectories is not None:
             trajectories = _trajectories(trajectories, records, rng)
-    encoder = Encoder(encoder.schema, again, numeric=encoder.numeric, categorical=encoder.categorical)
+    encoder = Encoder(encoder.schema, again)
     return dataclasses.replace(model, encoder=encoder, base_model=base_model, trajectories=trajectories)
 
 
@@ -112,9 +112,7 @@ def redrawn_tables(
 
     Table k depends on ``seed`` and k alone. Other parameters are those of :meth:`GeneratorModel.blocks`.
     """
-    if study is None:
-        _released(model)
-    else:
+    if study is not None:
         study.check_records("sample_many")
     for stream in np.random.SeedSequence(seed).spawn(m):
         rng = np.random.default_rng(stream)
@@ -125,13 +123,6 @@ def redrawn_tables(
             answer = partial(redrawn, study.design, beta, rng=rng)
             blocks = model.blocks(n, rng, where=where, record=record, redrawn=answer)
         yield pd.concat(list(blocks), ignore_index=True)
-
-
-def _released(model: GeneratorModel) -> Marginals:
-    marginals = model.encoder.marginals
-    if marginals is None:
-        raise InputError("the model has no noisy marginals to redraw. Fit with marginals='histogram'")
-    return marginals
 
 
 def _number(marginals: Marginals) -> int:

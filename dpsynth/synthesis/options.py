@@ -26,14 +26,8 @@ class ModelOptions(Section):
     training_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     batch_size: int | None = Field(default=None, ge=1)
     noise_shape: NoiseShape = "optimal"
-    centred: bool = True
-    numeric: Literal["copula", "minmax"] = "copula"
-    categorical: Literal["onehot", "sdv"] = "onehot"
-    marginals: Literal["histogram", "none"] = "histogram"
-    match_marginals: bool = True
     training: TrainingSettings | None = None
     shares: Shares | None = None
-    preset: Literal["healthgan"] | None = None
     random_state: int | None = Field(default=None, ge=0)
 
     @property
@@ -42,21 +36,21 @@ class ModelOptions(Section):
 
         It is true without a base model, unless the settings of an alternating training are given.
         """
-        return not self.has_base_model and self.preset is None and self.training is None
+        return not self.has_base_model and self.training is None
 
     @property
     def steps(self) -> int:
-        """Critic steps, or random critics. By rule there are none beside a base model."""
-        if self.training_steps != "auto":
-            return self.training_steps
+        """Critic steps, or random critics. There are none beside a base model."""
         if self.has_base_model:
             return 0
+        if self.training_steps != "auto":
+            return self.training_steps
         return default_rules.CRITICS if self.has_matching else default_rules.STEPS
 
     @property
     def has_base_model(self) -> bool:
         """Whether the generator's input is a tree of marginals."""
-        return self.base_model != "none" and self.marginals != "none" and self.preset is None
+        return self.base_model != "none"
 
     @field_validator("training", mode="before")
     @classmethod
@@ -69,43 +63,17 @@ class ModelOptions(Section):
         return Shares.from_dict(given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
-    def _steps_have_a_share(self) -> Self:
-        if (
-            self.neighbour_histogram is not True
-            or self.shares is None
-            or not self.steps
-            or not self.has_base_model
-        ):
-            return self
-        if self.shares.with_neighbour_histogram >= 1:
-            raise ValueError(
-                "shares leave nothing for training_steps: with neighbour_histogram they must add to less "
-                f"than 1, got {self.shares.with_neighbour_histogram:g}. Lower one of them, or give "
-                "neighbour_histogram=False or training_steps=0"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _marginals_are_there(self) -> Self:
-        if self.marginals != "none" or self.preset is not None:
-            return self
-        wanted = {"numeric": "copula", "categorical": "sdv"}
-        needs = [f"{name}={value!r}" for name, value in wanted.items() if getattr(self, name) == value]
-        needs += [f"base_model={self.base_model!r}"] if self.base_model not in ("none", "auto") else []
-        if needs:
-            raise ValueError(f"marginals must be 'histogram' for {', '.join(needs)}, got 'none'")
-        if not self.training_steps:
-            raise ValueError(
-                "training_steps must be greater than 0 where there are neither base model nor marginals"
-            )
+    def _trains_alone(self) -> Self:
+        given = [name for name in ("training", "batch_size") if getattr(self, name) is not None]
+        given += ["training_steps"] if self.training_steps not in ("auto", 0) else []
+        if given and self.has_base_model:
+            raise ValueError(f"{given[0]} needs base_model='none': beside a base model no WGAN is trained")
         return self
 
     @model_validator(mode="after")
     def _noise_has_a_proof(self) -> Self:
         if self.epsilon is None:
             return self
-        if self.preset == "healthgan":
-            raise PrivacyError("preset 'healthgan' trains without noise. Set epsilon to null to use it")
         training = self.training or TrainingSettings()
         if training.penalty == "data" and self.noise_shape not in ("spherical", "layerwise"):
             raise PrivacyError(
@@ -133,6 +101,6 @@ class FitOptions(ModelOptions):
         if self.studies and not self.has_base_model:
             raise ValueError(
                 "studies need a base model, whose samples stand for the records in expectations. Leave "
-                "base_model at 'auto', marginals at 'histogram' and preset at None"
+                "base_model at 'auto'"
             )
         return self

@@ -81,10 +81,8 @@ def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float 
     check_matching(options)
     schema = described.levels.modelled
     visits = described if isinstance(described, PatientSchema) else None
-    thesis = options.preset == "healthgan"
-    training: TrainingSettings | MatchingSettings
-    training = default_rules.healthgan(schema) if thesis else options.training or default_rules.training(n)
-    batch = min(n, options.batch_size or default_rules.batch_size(options.preset, n))
+    training: TrainingSettings | MatchingSettings = options.training or default_rules.training(n)
+    batch = min(n, options.batch_size or default_rules.batch_size(n))
     if options.has_matching:
         training, batch = MatchingSettings(), n
     base_model: Kind | None = None
@@ -99,14 +97,8 @@ def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float 
             schema, n, options.epsilon, delta, usual_shares.pairwise_statistics
         )
     if histogram == "auto":
-        room = options.shares is None or not steps or options.shares.with_neighbour_histogram < 1
-        histogram = (
-            pairs
-            and room
-            and default_rules.has_neighbour_histogram(
-                n, options.epsilon, delta, usual_shares.neighbour_histogram
-            )
-        )
+        share = usual_shares.neighbour_histogram
+        histogram = pairs and default_rules.has_neighbour_histogram(n, options.epsilon, delta, share)
     round_of = training.critic_steps if isinstance(training, TrainingSettings) else 1
     iterations = -(-steps // round_of)
     plan = None
@@ -117,13 +109,11 @@ def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float 
             steps=iterations * round_of,
             noise_multiplier=None,
             noise_shape=options.noise_shape,
-            centred=options.centred,
         )
     refinable = base_model is not None and len(schema) > 2
     needs = Needs(
         schema=schema,
         n=n,
-        marginals=thesis or options.marginals != "none",
         base_model=base_model,
         plan=plan,
         pairwise_statistics=refinable and pairs,
@@ -132,8 +122,7 @@ def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float 
         n_std=n_std,
         visits=visits,
     )
-    shares = options.shares or default_rules.shares(steps, needs.neighbour_histogram)
-    return Blueprint(needs, delta, training, shares)
+    return Blueprint(needs, delta, training, usual_shares)
 
 
 def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Releases:

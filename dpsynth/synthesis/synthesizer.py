@@ -62,7 +62,7 @@ TABLE = "table-{:02d}.csv"
 if TYPE_CHECKING:
     from distributed import Client
 
-_FORMAT = 4
+_FORMAT = 5
 # Of a seeded sample: a user who picks rows by the same seed must not get the numbers that order them.
 _SAMPLING = 0x5A3
 
@@ -99,22 +99,10 @@ class DPWGANGP(BaseEstimator):
         critics, which read every record.
     noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
         Covariance of the noise (Theorem 3.1.2 is ``proportional``).
-    centred : bool
-        Whether encoded points and the released sum are centred, which halves the sensitivity.
-    numeric : {"copula", "minmax"}
-        Encode numeric columns through their private CDF, or by their public bounds.
-    categorical : {"onehot", "sdv"}
-        One coordinate a category, or the Synthetic Data Vault's intervals.
-    marginals : {"histogram", "none"}
-        Form of the noisy single-column counts.
-    match_marginals : bool
-        Whether samples are made to agree with the released marginals (post-processing, free of cost).
     training : TrainingSettings
         Architecture and optimiser of an alternating training.
     shares : Shares
         Division of the budget.
-    preset : {"healthgan"}, optional
-        Baseline of Pedersen (2022): overrides architecture, optimiser and encoding. Needs ``epsilon=None``.
     accept_unreviewed : bool
         Fit although the schema holds fields read from the data. The ledger then excludes them.
     studies : sequence of Study, str or dict
@@ -173,14 +161,8 @@ class DPWGANGP(BaseEstimator):
         training_steps: int | Literal["auto"] = "auto",
         batch_size: int | None = None,
         noise_shape: NoiseShape = "optimal",
-        centred: bool = True,
-        numeric: str = "copula",
-        categorical: str = "onehot",
-        marginals: str = "histogram",
-        match_marginals: bool = True,
         training: TrainingSettings | None = None,
         shares: Shares | None = None,
-        preset: str | None = None,
         accept_unreviewed: bool = False,
         studies: Sequence[Study | str | dict[str, Any]] = (),
         random_state: int | None = None,
@@ -193,14 +175,8 @@ class DPWGANGP(BaseEstimator):
         self.training_steps = training_steps
         self.batch_size = batch_size
         self.noise_shape = noise_shape
-        self.centred = centred
-        self.numeric = numeric
-        self.categorical = categorical
-        self.marginals = marginals
-        self.match_marginals = match_marginals
         self.training = training
         self.shares = shares
-        self.preset = preset
         self.accept_unreviewed = accept_unreviewed
         self.studies = studies
         self.random_state = random_state
@@ -497,8 +473,8 @@ class DPWGANGP(BaseEstimator):
         Raises
         ------
         InputError
-            If a condition cannot be read, the study was not declared before the fit, or the model has no
-            noisy marginals. If the version that saved the model did not save the noise of its tables.
+            If a condition cannot be read, or the study was not declared before the fit. If the version that
+            saved the model did not save the noise of its tables.
         RejectionError
             If a constraint or condition is nearly impossible under the model, naming it.
         """

@@ -1,12 +1,10 @@
 """Convert records to points of the unit cube and back.
 
-Numbers and ordinals become one coordinate each: through the column's private cumulative distribution (a
-copula: the generator sees uniform columns), or scaled by public bounds. Categories become one-hot groups, or
-one coordinate by the Synthetic Data Vault's interval encoding (Patki et al. 2016, used in Pedersen 2022,
-section 3.3). Each category is then an interval of [0, 1] as wide as its *private* frequency. A record is a
-truncated Gaussian around its middle. A number that may be missing or have special codes is a coordinate,
-filled uniformly where absent, and a one-hot group (present, each code, missing). A category that may be
-missing has "missing" as one more category.
+Numbers and ordinals become one coordinate each, through the column's released cumulative distribution. The
+generator then sees uniform columns (a copula). Where nothing was released they are scaled by public bounds.
+Categories become one-hot groups. A number that may be missing or have special codes is a coordinate, filled
+uniformly where absent, and a one-hot group (present, each code, missing). A category that may be missing has
+"missing" as one more category.
 
 An encoder reads only the schema and released marginals. Transforming private records yields private points.
 It costs nothing until something is computed from them.
@@ -23,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, DataError, of_records
 from dpsynth.table.draws import RowUniforms, Uniforms, draw_entry
-from dpsynth.table.layout import Layout, interval_ends, locate, put, put_gaussian
+from dpsynth.table.layout import Layout, interval_ends, locate, put
 from dpsynth.table.marginals import Marginals, make_grids
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import stored_numbers
@@ -35,9 +33,8 @@ class Encoder:
     Parameters
     ----------
     marginals : Marginals or None
-        Released marginals, needed by ``numeric="copula"`` and ``categorical="sdv"``.
-    numeric : {"copula", "minmax"}
-        Numbers and ordinals through the private cumulative distribution, or by public bounds.
+        Released marginals, through whose cumulative distributions numbers go. None scales numbers by their
+        public bounds, and gives each value of an ordinal an equal interval.
 
     Examples
     --------
@@ -45,7 +42,7 @@ class Encoder:
     >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=0, upper=100),
     ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
     >>> frame = schema.conform(pd.DataFrame({"age": [25, 50], "sex": ["M", "F"]})).frame
-    >>> encoder = Encoder(schema, None, numeric="minmax")
+    >>> encoder = Encoder(schema, None)
     >>> points = encoder.transform(frame, np.random.default_rng(0))
     >>> points
     array([[0.25, 0.  , 1.  ],
@@ -54,36 +51,15 @@ class Encoder:
     True
     """
 
-    def __init__(
-        self,
-        schema: Schema,
-        marginals: Marginals | None,
-        numeric: str = "copula",
-        categorical: str = "onehot",
-    ) -> None:
-        if numeric not in ("copula", "minmax"):
-            raise ConfigError(f"numeric is {numeric!r}, but must be 'copula' or 'minmax'")
-        if categorical not in ("onehot", "sdv"):
-            raise ConfigError(f"categorical is {categorical!r}, but must be 'onehot' or 'sdv'")
-        if marginals is None and (numeric == "copula" or categorical == "sdv"):
-            raise ConfigError(
-                f"numeric={numeric!r}, categorical={categorical!r} need noisy marginals, got None"
-            )
+    def __init__(self, schema: Schema, marginals: Marginals | None) -> None:
         if marginals is not None and marginals.names != schema.names:
             raise ConfigError(
                 f"marginals are of the columns {marginals.names}, the schema's are {schema.names}"
             )
         self.schema = schema
         self.marginals = marginals
-        self.numeric = numeric
-        self.categorical = categorical
         self.grids = marginals.grids if marginals is not None else make_grids(schema)
-        self._cdf = [self._interval_ends(j, True) for j in range(len(self.grids))]
-        # Ordinals have no bounds to scale by: "minmax" gives each of their values an equal interval.
-        self._ends = [
-            self._interval_ends(j, numeric == "copula" or not grid.ordered)
-            for j, grid in enumerate(self.grids)
-        ]
+        self._ends = [self._interval_ends(j) for j in range(len(self.grids))]
         self.coordinate, self.group, self.layout = self._place()
 
     def transform(self, frame: pd.DataFrame, rng: Uniforms) -> NDArray[np.float32]:
@@ -119,9 +95,7 @@ class Encoder:
             code, place = cells[:, j], places[:, j]
             at, group = self.coordinate[j], self.group[j]
             apart = np.maximum(code - grid.present + 1, 0)
-            if at is not None and not grid.ordered:
-                points[:, at] = put_gaussian(self._cdf[j], code, rng)
-            elif at is not None:
+            if at is not None:
                 present = np.where(apart > 0, 0, code)
                 inside = self._scaled(j, present, place)
                 points[:, at] = np.where(apart > 0, rng.random(len(code)), inside)
@@ -180,7 +154,7 @@ class Encoder:
         if self.marginals is None:
             raise ConfigError("the encoder has no marginals, so there is no distribution to match")
         # As they were released: intervals have room for cells of no mass, which nobody may get here.
-        mass = self.marginals.probabilities[j][: self._ordered(j)]
+        mass = self.marginals.probabilities[j][: self.grids[j].present]
         mass = mass if mass.sum() > 0 else np.ones(len(mass))
         filled = np.flatnonzero(mass)
         below = np.concatenate([[0.0], np.cumsum(mass[filled])])
@@ -205,52 +179,45 @@ class Encoder:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays, without the schema."""
-        meta: dict[str, Any] = {"numeric": self.numeric, "categorical": self.categorical, "marginals": None}
         if self.marginals is None:
-            return meta, {}
-        meta["marginals"], arrays = self.marginals.to_state()
-        return meta, arrays
+            return {"marginals": None}, {}
+        marginals, arrays = self.marginals.to_state()
+        return {"marginals": marginals}, arrays
 
     @classmethod
     def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Encoder:
         """Rebuild what `to_state` described."""
         saved = meta["marginals"]
         marginals = None if saved is None else Marginals.from_state(schema, saved, arrays)
-        return cls(schema, marginals, numeric=meta["numeric"], categorical=meta["categorical"])
+        return cls(schema, marginals)
 
     def _place(self) -> tuple[list[int | None], list[tuple[int, int] | None], Layout]:
         """Give each column its coordinate and its one-hot group, where it has them."""
         coordinate: list[int | None] = []
         for grid in self.grids:
-            single = grid.ordered or self.categorical == "sdv"
-            coordinate.append(sum(c is not None for c in coordinate) if single else None)
+            coordinate.append(sum(c is not None for c in coordinate) if grid.ordered else None)
         stop = n_numeric = sum(c is not None for c in coordinate)
         groups: list[tuple[int, int] | None] = []
         for grid, at in zip(self.grids, coordinate, strict=True):
             if at is None:
                 groups.append((stop, stop + grid.size))
-            elif grid.ordered and grid.size > grid.present:
+            elif grid.size > grid.present:
                 groups.append((stop, stop + 1 + grid.size - grid.present))
             else:
                 groups.append(None)
             stop = stop if groups[-1] is None else groups[-1][1]
         return coordinate, groups, Layout(n_numeric, tuple(g for g in groups if g is not None))
 
-    def _interval_ends(self, j: int, released: bool) -> NDArray[np.float32]:
+    def _interval_ends(self, j: int) -> NDArray[np.float32]:
         """Ends of the intervals of column j's cells, by released probabilities or all alike."""
-        cells, grid = self._ordered(j), self.grids[j]
-        known = self.marginals.probabilities[j] if released and self.marginals is not None else np.ones(cells)
-        return interval_ends(known[:cells], grid.values_per_cell[:cells])
-
-    def _ordered(self, j: int) -> int:
-        """Number of column j's cells that have a place on its coordinate."""
         grid = self.grids[j]
-        return grid.present if grid.ordered else grid.size
+        known = np.ones(grid.present) if self.marginals is None else self.marginals.probabilities[j]
+        return interval_ends(known[: grid.present], grid.values_per_cell[: grid.present])
 
     def _scaled(self, j: int, code: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float32]:
         """Coordinate of an ordered column's present records."""
         grid = self.grids[j]
-        if self.numeric == "minmax" and grid.column.is_numeric:
+        if self.marginals is None and grid.column.is_numeric:
             lower, upper = grid.column.bounds
             values = stored_numbers(grid.column, grid.decode(code, place))
             return ((values - lower) / (upper - lower)).astype(np.float32)
@@ -259,7 +226,7 @@ class Encoder:
     def _located(self, j: int, u: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Fine cell and place within it of a coordinate of column j."""
         grid = self.grids[j]
-        if self.numeric == "minmax" and grid.column.is_numeric:
+        if self.marginals is None and grid.column.is_numeric:
             lower, upper = grid.column.bounds
             values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
             code = grid.encode(values)

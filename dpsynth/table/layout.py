@@ -6,9 +6,8 @@ Points are centred before they reach the WGAN critic (numeric - 1/2, one-hot of 
 halves the data radius and with it all noise. A centred one-hot group has squared norm 1 - 1/m.
 
 Numbers (through their cumulative distribution) lie in intervals of [0, 1] as wide as the masses of a column's
-cells. So do categories in the Synthetic Data Vault's encoding (Patki et al. 2016). Points are float32, so the
-ends are float32 too. Every interval is wide enough to be distinguished from its neighbours, and rounding
-never carries a record into the next one.
+cells. Points are float32, so the ends are float32 too. Every interval is wide enough to be distinguished from
+its neighbours, and rounding never carries a record into the next one.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dpsynth.errors import ConfigError
-from dpsynth.table.draws import Uniforms
 
 #: Least and most total mass spread over all cells of a column, so that each keeps an interval of its own.
 _FLOOR, _CEILING = 1e-4, 1e-3
@@ -123,16 +120,6 @@ def put(
     low, high = left + width * (part[0] + 1e-9), left + width * (part[1] - 1e-9)
     inside = np.where(inside <= low, np.nextafter(low.astype(np.float32), np.float32(2.0)), inside)
     return np.where(inside >= high, np.nextafter(high.astype(np.float32), np.float32(-1.0)), inside)
-
-
-def put_gaussian(ends: NDArray[np.float32], code: NDArray[np.int64], rng: Uniforms) -> NDArray[np.float32]:
-    """Draw from a Gaussian around each interval's middle, cut to the interval, shape (n,)."""
-    left, right = ends[code], ends[code + 1]
-    # Patki et al. (2016): standard deviation of a sixth of the interval, so the ends are at 3 sigma.
-    tail = special.ndtr(-3.0)
-    normal = special.ndtri(tail + (1.0 - 2.0 * tail) * rng.random(len(code)))
-    inside = ((left + right) / 2.0 + normal * (right - left) / 6.0).astype(np.float32)
-    return np.clip(inside, left, np.nextafter(right, np.float32(0.0)))
 
 
 def locate(

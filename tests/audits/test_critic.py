@@ -49,7 +49,7 @@ def test_the_steps_pass_the_mark(monkeypatch):
 def test_steps_with_a_penalty_pass():
     """Catches a penalty that the canary does not fit; centres and shapes of the noise are tested below."""
     settings = dataclasses.replace(SMALL, critic_constraint="none", penalty="public")
-    made = plan(noise_shape="proportional", centred=False)
+    made = plan(noise_shape="proportional")
     rng = np.random.default_rng(2)
     result = audit_critic(LAYOUT, settings, made, delta=DELTA, trials=3000, steps=4, rng=rng)
     assert result.verdict == "pass" and result.attained >= 0.9, result.to_dict()
@@ -64,11 +64,10 @@ def test_sampled_steps_pass():
     assert result.verdict == "pass" and result.tv.lower > 0.6 * result.declared["tv"], result.to_dict()
 
 
-@pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("shape", ["spherical", "layerwise", "proportional", "optimal"])
-def test_gradients_at_random_critics_attain_the_bound_and_no_more(shape, centred):
+def test_gradients_at_random_critics_attain_the_bound_and_no_more(shape):
     """Catches bounds of scaled records that are too small: singular values and boxes in float64."""
-    made = plan(noise_shape=shape, centred=centred)
+    made = plan(noise_shape=shape)
     audit = MatchingAudit(LAYOUT, OUTCOME, MATCHING, made, np.random.default_rng(5), steps=6)
     each = np.linalg.norm(audit._offsets / audit._stds, axis=1)
     assert audit.attained >= 0.95 and each.max() <= 1.0
@@ -105,7 +104,7 @@ def test_the_farthest_gradient_attains_the_bound_and_no_more(activation, constra
     At weights of large updates, projected by singular values from LAPACK where the critic is constrained.
     """
     rng = np.random.default_rng(7)
-    for shape, centred in itertools.product(SHAPES, (True, False)):
+    for shape in SHAPES:
         weights = []
         for a, b in itertools.pairwise((LAYOUT.dim, 8, 6, 1)):
             matrix = rng.normal(size=(a, b))
@@ -115,7 +114,7 @@ def test_the_farthest_gradient_attains_the_bound_and_no_more(activation, constra
                 (matrix.astype(np.float32), rng.normal(size=b).astype(np.float32) if b > 1 else None)
             )
         settings = dataclasses.replace(SMALL, activation=activation, critic_constraint=constraint)
-        released = plan(noise_shape=shape, centred=centred)
+        released = plan(noise_shape=shape)
         tensors = [(tf.constant(w), None if b is None else tf.constant(b)) for w, b in weights]
         _, stds = noise_scales(LAYOUT, settings, released)(tensors)
         wide = [(w.astype(float), None if b is None else b.astype(float)) for w, b in weights]
@@ -125,13 +124,12 @@ def test_the_farthest_gradient_attains_the_bound_and_no_more(activation, constra
             activation=activation,
             slope=settings.slope,
             noise_shape=shape,
-            centred=centred,
         )
         unit = [np.ravel(s.numpy() * np.ones(g.shape)) for s, g in zip(stds, canary.gradient, strict=True)]
         reached = np.linalg.norm(canary.offset / np.concatenate(unit))
         # a component without any range has noise all the same, which a proportional shape makes much of
         least = 0.7 if shape == "proportional" else 0.999
-        assert least < reached <= 1 + 1e-6, (shape, centred)
+        assert least < reached <= 1 + 1e-6, shape
 
 
 def test_the_canary_has_the_weight_of_a_record():

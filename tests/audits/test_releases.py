@@ -58,9 +58,8 @@ NAMES = (
     "score of study time (1)",
     "score of study time (2)",
     "life table of study time",
-    "WGAN critic steps",
 )
-GAUSSIAN = [name for name in NAMES if name not in ("base model edges", "WGAN critic steps")]
+GAUSSIAN = [name for name in NAMES if name != "base model edges"]
 
 
 @cache
@@ -71,7 +70,6 @@ def found() -> Releases:
         delta=DELTA,
         pairwise_statistics=True,
         neighbour_histogram=True,
-        training_steps=200,
         studies=STUDIES,
     )
     with pytest.MonkeyPatch.context() as patch:  # reweighting reads nothing and takes seconds

@@ -123,20 +123,20 @@ def test_a_registry_table_is_its_own_reference():
 
 def test_what_no_epsilon_touches_runs_once():
     """The noise-free base model fitted anew for every epsilon, or a changed arm that is taken for done."""
-    mine = {**arms.ARMS, "mine": {"training_steps": 10}}
+    mine = {**arms.ARMS, "mine": {"delta": 1e-5}}
     found = arms.runs(["xor", "flchain"], [100, 200], [1.0, 3.0], 2, mine)
     assert len(found) == 3 * 2 * (2 + 3 * 2)
     free = [run for run in found.values() if run.arm in (arms.REAL, arms.NOISE_FREE)]
     assert len(free) == 12 and all(run.epsilon is None for run in free)
     assert {run.n for run in found.values() if run.table == "flchain"} == {None}
-    other = arms.runs(["xor"], [100], [1.0], 1, {"mine": {"training_steps": 20}})
+    other = arms.runs(["xor"], [100], [1.0], 1, {"mine": {"delta": 1e-6}})
     assert not set(other) & set(found)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("default: {training_steps: 3}", "'default' is an arm of every comparison"),
+        ("default: {delta: 1.0e-3}", "'default' is an arm of every comparison"),
         ("mine: {trainingsteps: 3}", "trainingsteps is not a known"),
         ("mine: 3", "a mapping of arms"),
     ],
@@ -149,9 +149,9 @@ def test_wrong_arms_are_refused_before_anything_runs(tmp_path, text, problem):
         arms.read_arms(path)
 
 
-def _arms(folder, *, steps):
+def _arms(folder, *, delta):
     path = folder / "arms.yaml"
-    path.write_text(f"mine: {{training_steps: {steps}}}")
+    path.write_text(f"mine: {{delta: {delta}}}")
     return path
 
 
@@ -169,7 +169,7 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
         }
 
     monkeypatch.setattr(command, "carried_out", made_up)
-    _arms(tmp_path, steps=10)
+    _arms(tmp_path, delta=0.25)
     first = ["--table", "xor", "--n", "100", "--seeds", "2", "--out", str(tmp_path / "out")]
     first += ["--only", "real", "noise-free base model", "base_model"]
     command.main(first)
@@ -177,10 +177,10 @@ def test_the_command_carries_out_what_is_missing(tmp_path, monkeypatch, capsys):
     command.main([*first, "mine", "--arms", str(tmp_path / "arms.yaml")])
     assert len(asked) == 8
     text = (tmp_path / "out" / "ground.md").read_text()
-    command.main([*first, "mine", "--arms", str(_arms(tmp_path, steps=20))])
+    command.main([*first, "mine", "--arms", str(_arms(tmp_path, delta=0.125))])
     assert len(asked) == 10
     again = (tmp_path / "out" / "ground.md").read_text()
-    assert all(f'| mine {{"training_steps": {steps}}} (2) |' in again for steps in (10, 20))
+    assert all(f'| mine {{"delta": {delta}}} (2) |' in again for delta in (0.25, 0.125))
     assert "- **xor, n = 100, ε = 3**: A refinement can win at most .100 in AUC (boosting) (.050 lost" in text
     row = next(line for line in text.splitlines() if line.startswith("| AUC (boosting)"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]

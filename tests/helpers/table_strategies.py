@@ -297,13 +297,7 @@ def fit_options(draw, schema: Schema, most_steps: int = 20) -> dict[str, Any]:
         "base_model": base_model,
         "pairwise_statistics": draw(st.sampled_from(["auto", "auto", True, False])),
         "neighbour_histogram": draw(st.sampled_from(["auto", "auto", True, False])),
-        "numeric": draw(st.sampled_from(["copula", "copula", "minmax"])),
-        "categorical": draw(st.sampled_from(["onehot", "onehot", "sdv"])),
-        "marginals": draw(
-            st.sampled_from(["histogram"] * 3)
-        ),  # so many that the seeds of results keep their draws
-        "match_marginals": draw(st.sampled_from([True, True, False])),
-        "training_steps": steps,
+        "training_steps": steps if base_model == "none" else 0,
         "random_state": draw(st.integers(0, 2**32 - 1)),
     }
     own = schema.modelled.columns

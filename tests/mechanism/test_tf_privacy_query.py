@@ -113,7 +113,8 @@ def test_noise_follows_the_weights_through_a_loop(critic):
     def bounds():
         return gradient_bounds(unflatten([v.value() for v in variables], output_bias=False), domain)
 
-    query = BoundedSumQuery(make_plan(noise_shape="spherical", centred=False), bounds)
+    plan = make_plan(noise_shape="spherical")
+    query = BoundedSumQuery(plan, bounds)
 
     def step(state):
         query.derive_sample_params(state)
@@ -121,9 +122,14 @@ def test_noise_follows_the_weights_through_a_loop(critic):
 
     state, spread = query.initial_global_state(), []
     for _ in range(2):
-        stds = allocate(bounds(), "spherical", centred=False)[1]
+        centers, stds = allocate(bounds(), "spherical")
         result, state = step(state)
-        noise = np.concatenate([np.ravel(noisy / std) for noisy, std in zip(result, stds, strict=True)])
+        noise = np.concatenate(
+            [
+                np.ravel((noisy - plan.expected_batch * center) / std)
+                for noisy, center, std in zip(result, centers, stds, strict=True)
+            ]
+        )
         spread.append(noise.std())
         for variable in variables:
             variable.assign(4.0 * variable)

@@ -378,15 +378,6 @@ def test_rules_outlive_saving(fitted, tmp_path):
     assert again.acceptance_.conditions == "sex = F"
 
 
-def test_generators_without_marginals_obey_too():
-    """Catches rules that are kept only where there is something to weight back to."""
-    schema = Schema(columns=COLUMNS, constraints=RULES[:3])
-    encoder = Encoder(schema.modelled, None, numeric="minmax")
-    model = GeneratorModel(schema, encoder, None, None, latent=1, latent_law="normal", match_marginals=False)
-    frame = model.sample(3000, np.random.default_rng(0))
-    assert len(frame) == 3000 and not any(rule.broken(frame).any() for rule in schema.rules)
-
-
 @pytest.mark.slow
 def test_a_bad_condition_draws_nothing(fitted):
     """Catches a condition that is found to be wrong only when the first block is asked for."""

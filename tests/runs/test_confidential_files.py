@@ -212,7 +212,9 @@ def test_a_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         pipeline.run(
-            config(model=model(training_steps=40, training=small), **QUICK), "out", progress=interrupt
+            config(model=model(base_model="none", training_steps=40, training=small), **QUICK),
+            "out",
+            progress=interrupt,
         )
     assert {path.name for path in Path("out.checkpoint").iterdir()} == {
         "README.txt",

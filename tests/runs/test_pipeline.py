@@ -387,7 +387,9 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
     """Would catch Ctrl-C that leaves a half-written run, loses the work, or lets it be released twice."""
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    run = config(model=model(training_steps=40, training=small), evaluate={"enabled": False})
+    run = config(
+        model=model(base_model="none", training_steps=40, training=small), evaluate={"enabled": False}
+    )
     run.to_yaml("run.yaml")
     run = RunConfig.from_yaml("run.yaml")
 
@@ -771,8 +773,8 @@ def test_wrong_options_are_configuration_errors(options: dict[str, Any], message
 def test_options_reach_the_model() -> None:
     """Would catch an option that is read but not used."""
     options = {"training_steps": 7, "training": {"critic_hidden": [8, 8]}, "shares": {"tables": 0.3}}
-    built = pipeline.build_model(config(model=model(base_model="tree", **options)))
-    assert (built.epsilon, built.delta, built.base_model, built.training_steps) == (3.0, 1e-5, "tree", 7)
+    built = pipeline.build_model(config(model=model(base_model="none", **options)))
+    assert (built.epsilon, built.delta, built.base_model, built.training_steps) == (3.0, 1e-5, "none", 7)
     assert built.training is not None and built.training.critic_hidden == (8, 8)
     assert built.shares is not None and built.shares.tables == 0.3
 
@@ -804,7 +806,9 @@ def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:
 @pytest.mark.audited
 def test_a_run_audits_its_releases(folder: Path) -> None:
     """Would catch a release that is not audited, one whose audit is internal, and a bound of another run."""
-    done = pipeline.run(config(model=model(training_steps=4), attack=ATTACKED), "out")
+    done = pipeline.run(
+        config(model=model(base_model="none", training={}, training_steps=4), attack=ATTACKED), "out"
+    )
     audited = [attempt for attempt in done.report.attempts if attempt.attack.startswith("audit: ")]
     names = {entry.name for entry in done.report.ledger.entries}
     told = {attempt.attack.removeprefix("audit: ").removesuffix(", at other noise") for attempt in audited}
@@ -818,11 +822,16 @@ def test_a_run_audits_its_releases(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.audited
-@pytest.mark.parametrize(("steps", "seed"), [(0, 0), (4, 0)])
-def test_what_an_audit_releases_depends_on_no_record(folder: Path, steps: int, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "seed"),
+    [({"base_model": "tan"}, 0), ({"base_model": "none", "training": {}, "training_steps": 4}, 0)],
+)
+def test_what_an_audit_releases_depends_on_no_record(
+    folder: Path, options: dict[str, Any], seed: int
+) -> None:
     """Would catch random numbers, a plan or a number of trials that tell how many real records there are."""
     off = {"enabled": False}
-    run = config(model=model(training_steps=steps), evaluate={"seed": seed, **off}, attack=off)
+    run = config(model=model(**options), evaluate={"seed": seed, **off}, attack=off)
     done = pipeline.run(run, "out")
     fitted = DPWGANGP.load(done.out / "model")
     train, test = tables_of.split_table(run, tables_of.load_table(run))

@@ -147,7 +147,10 @@ def test_an_interrupted_fit_in_python_pays_once_and_its_copy_again(
     """Catches a checkpoint that is copied and resumed in Python as often as anybody likes, for nothing."""
     small = TrainingSettings(critic_hidden=(4, 4), generator_hidden=(4,), latent=2)
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    table, options = read_table("cohort.csv", SCHEMA), model(training_steps=40, training=small)
+    table, options = (
+        read_table("cohort.csv", SCHEMA),
+        model(base_model="none", training_steps=40, training=small),
+    )
 
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt
@@ -187,7 +190,7 @@ def test_an_interrupted_run_pays_once_and_its_copy_again(
     """Catches a resumed run that pays twice, and a copied checkpoint that goes on without payment."""
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    run = config(**QUICK, model=model(training_steps=40, training=small))
+    run = config(**QUICK, model=model(base_model="none", training_steps=40, training=small))
 
     def interrupt(progress: Any) -> None:
         raise KeyboardInterrupt

@@ -103,8 +103,6 @@ WIDE_SCHEMA = Schema(
         ({"studies": "died ~ age"}, "studies must be a list of studies, got 'died ~ age'"),
         ({"studies": ["died ~ age", 3]}, "studies: study 2: a study must be a text, a mapping of keys"),
         ({"base_model": "none"}, "studies need a base model"),
-        ({"marginals": "none", "numeric": "minmax", "training_steps": 20}, "studies need a base model"),
-        ({"preset": "healthgan", "epsilon": None}, "studies need a base model"),
     ],
     ids=str,
 )
@@ -258,26 +256,6 @@ def test_studies_stand_in_the_ledger():
         f"{what} of study {name}" for name in ("died", "ages") for what in ("information", "score", "score")
     ]
     assert 1.9 < model.ledger_.epsilon(1e-5) <= 2.0
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager_steps")
-def test_an_interrupted_fit_keeps_its_studies(tmp_path, monkeypatch):
-    """Estimates that were paid for before the critic's steps and are lost with them, or bought again."""
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    model = estimator(training_steps=40, training=SMALL)
-
-    def stop(progress):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c", progress=stop)
-    record = json.loads((tmp_path / "c/checkpoint.json").read_text())
-    released = [Estimates.from_dict(study["estimates"]) for study in record["model"]["studies"]]
-    resumed = DPWGANGP.resume(tmp_path / "c", table())
-    assert same(resumed.estimates_, tuple(released)) and len(released) == 2
-    assert resumed.ledger_.holds(model.ledger_)  # but for the key of the continuation
-    assert resumed.ledger_.summary() == model.ledger_.summary()
 
 
 def test_what_is_remarked_on_a_study_is_said_of_its_tables():

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpsynth import DPWGANGP, Column, Schema, Shares
+from dpsynth import Column, Schema
 from dpsynth.accounting import Profile
-from dpsynth.errors import InputError
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up
@@ -40,7 +39,6 @@ def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
         (3000, {"base_model": "none"}, False, 32),
         (3000, {"base_model": "none", "training": TrainingSettings()}, False, 1000),
         (3000, {"base_model": "none", "pairwise_statistics": True}, False, 32),
-        (3000, {"training_steps": 12}, True, 12),
     ],
 )
 def test_the_rule(n, given, pairwise_statistics, steps) -> None:
@@ -78,44 +76,6 @@ def test_two_columns_have_neither_moments_nor_votes() -> None:
     assert not needs.pairwise_statistics and not needs.neighbour_histogram
 
 
-def test_shares_that_leave_nothing_for_steps_are_refused() -> None:
-    """Steps whose noise is chosen from a negative part of the budget, or a refusal after a count was paid."""
-    with pytest.raises(
-        InputError,
-        match=r"they must add to less than 1, got 1\.07\. .* neighbour_histogram=False",
-    ):
-        DPWGANGP(neighbour_histogram=True, shares=Shares(studies=0.4), training_steps=200).validate()
-    DPWGANGP(neighbour_histogram=True, shares=Shares(tables=0.4), training_steps=200).validate()
-    DPWGANGP(neighbour_histogram=True, shares=Shares(studies=0.4)).validate()  # no steps
-
-
-def test_votes_by_rule_make_room_for_steps() -> None:
-    """Shares that were good before there were the nearest-neighbour histogram, and are refused now."""
-    shares = {"shares": {"studies": 0.4}}
-    assert not blueprint(36_000, training_steps=200, **shares).needs.neighbour_histogram
-    assert blueprint(36_000, **shares).needs.neighbour_histogram
-    assert blueprint(36_000, training_steps=200).needs.neighbour_histogram
-
-
-def test_many_steps_have_a_larger_share() -> None:
-    """Steps that are left with the crumbs of a budget made for few of them."""
-
-    def tables(**given) -> float:
-        options = FitOptions(epsilon=3.0, delta=1e-5, **given)
-        releases = choose_noise(draw_up(SCHEMA.with_n_public(36_000), 36_000.0, options), options, (0.0, 0.0))
-        return releases.base_model.tables.noise_multiplier
-
-    few, many = (tables(pairwise_statistics=False, training_steps=steps) for steps in (200, 4000))
-    assert (many / few) ** 2 == pytest.approx(0.6 / 0.4, rel=0.01)
-
-
-@pytest.mark.parametrize(("steps", "tables"), [(0, 0.6), (200, 0.5), (4000, 0.4)])
-def test_the_tables_give_way_to_steps_alone(steps, tables) -> None:
-    """Catches a nearest-neighbour histogram that takes more from the tables than its own share."""
-    found = blueprint(36_000, training_steps=steps)
-    assert found.needs.neighbour_histogram and found.shares.tables == tables
-
-
 @pytest.mark.parametrize("n", [40, 1000, 4000, 40_000])
 def test_a_private_count_chooses_as_a_public_number_does(n) -> None:
     """Catches statistics that are mere noise, bought only because the number of records is private."""
@@ -124,7 +84,7 @@ def test_a_private_count_chooses_as_a_public_number_does(n) -> None:
     assert replace(needs, schema=SCHEMA.with_n_public(n), n_std=0.0) == blueprint(n).needs
 
 
-@pytest.mark.parametrize("given", [{}, {"pairwise_statistics": False}, {"training_steps": 12}])
+@pytest.mark.parametrize("given", [{}, {"pairwise_statistics": False}])
 def test_a_private_count_moves_no_promise(given) -> None:
     """A total variation, printed in the ledger, that tells on which side of a rule the noisy count fell."""
     options, stages, bought = FitOptions(epsilon=3.0, delta=1e-5, **given), set(), set()

@@ -142,7 +142,7 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
     Also a run on parts that an interrupt loses, or that goes on with other records.
     """
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 2)
-    options = {"training_steps": 20, "training": SMALL}
+    options = {"base_model": "none", "training_steps": 20, "training": SMALL}
     memory = estimator(**options).fit(frame, schema=SCHEMA)
     monkeypatch.setattr("dpsynth.model.wgan.training._HELD", 0)
     monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 0)
@@ -194,7 +194,9 @@ def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch)
     monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=600 * 4 * 8 - 1))
     ledger = Ledger()
     with pytest.raises(InputError, match=r"file of 0\.0 GB \(confidential\)\. .* Set TMPDIR"):
-        estimator(training_steps=20).fit(opened(folder, client), schema=SCHEMA, ledger=ledger)
+        estimator(base_model="none", training_steps=20, training=SMALL).fit(
+            opened(folder, client), schema=SCHEMA, ledger=ledger
+        )
     assert not ledger.entries
 
     def full(file, start, size):
@@ -204,7 +206,7 @@ def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch)
     monkeypatch.setattr(os, "posix_fallocate", full)
     monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 600 * 8)  # for the checkpoint's hashes
     with pytest.raises(RunError, match=r"need 0\.0 GB \(confidential\) in .*: No space left"):
-        model = estimator(training_steps=20)
+        model = estimator(base_model="none", training_steps=20, training=SMALL)
         model.fit(opened(folder, client), schema=SCHEMA, checkpoint=tmp_path / "c")
     assert json.loads((tmp_path / "c/checkpoint.json").read_text())["training"]["step"] == 0
 

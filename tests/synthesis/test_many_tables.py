@@ -321,11 +321,11 @@ def test_without_a_prior_or_noise(base_model):
 
 @pytest.mark.usefixtures("eager_steps")
 def test_a_trained_generator_is_kept():
-    """Catches weights that are lost, so that the tables come from the base model alone."""
+    """Catches weights that are lost, so that the columns of the tables are independent."""
     small = TrainingSettings(
         critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
     )
-    model = DPWGANGP(2.0, 1e-5, training_steps=5, training=small, pairwise_statistics=False)
+    model = DPWGANGP(2.0, 1e-5, base_model="none", training_steps=5, training=small)
     model.fit(cohort(), schema=SCHEMA)
     again = redraw(model.model_, np.random.default_rng(0))
     assert again.weights is model.model_.weights is not None
@@ -338,14 +338,6 @@ def test_a_saved_model_draws_the_same_tables(fitted, tmp_path):
     again = dpsynth.load(tmp_path / "m")
     for a, b in zip(fitted.sample_many(2, random_state=3), again.sample_many(2, random_state=3), strict=True):
         pd.testing.assert_frame_equal(a, b)
-
-
-def test_without_marginals_there_is_nothing_to_redraw():
-    """Catches tables that are all drawn from one model in silence."""
-    encoder = Encoder(PAIR, None, numeric="minmax")
-    model = GeneratorModel(PAIR, encoder, None, None, latent=1, latent_law="normal", match_marginals=False)
-    with pytest.raises(InputError, match="no noisy marginals to redraw"):
-        next(redrawn_tables(model, 2, 10, 0))
 
 
 @pytest.mark.parametrize("m", [1, 0, 2.0, True])

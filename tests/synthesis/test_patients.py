@@ -117,7 +117,7 @@ def test_an_evaluation_compares_patients(model):
     ("options", "frame", "error", "message"),
     [
         ({"base_model": "none"}, FRAME, InputError, "training_steps must be 0"),
-        ({"training_steps": 100}, FRAME, InputError, "training_steps must be 0"),
+        ({"base_model": "none", "training": {}}, FRAME, InputError, "training_steps must be 0"),
         (
             {"studies": ["sex ~ rows"], "shares": dpsynth.Shares(studies=0.6, visits=0.5)},
             FRAME,

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dpsynth.errors import ConfigError
-from dpsynth.table.layout import Layout, interval_ends, locate, put, put_gaussian
+from dpsynth.table.layout import Layout, interval_ends, locate, put
 
 
 def corners(layout):
@@ -77,15 +76,6 @@ def test_widths_are_masses():
     """Intervals that are not as wide as their mass, up to the small floor."""
     mass = np.array([0.5, 0.0, 0.3, 0.2])
     assert np.abs(np.diff(interval_ends(mass, np.ones(4, dtype=int))) - mass).max() < 2e-4
-
-
-def test_gaussian_is_cut_at_three_sigma():
-    """Another spread than a sixth of the interval (Patki et al. 2016), or points outside it."""
-    rng = np.random.default_rng(0)
-    ends = np.array([0.0, 0.2, 1.0], dtype=np.float32)
-    points = put_gaussian(ends, np.ones(5000, dtype=int), rng)
-    assert points.min() >= 0.2 and points.max() < 1.0
-    assert stats.kstest((points - 0.6) / (0.8 / 6), stats.truncnorm(-3, 3).cdf).pvalue > 1e-3
 
 
 def test_points_at_and_beyond_the_ends():

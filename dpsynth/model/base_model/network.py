@@ -44,7 +44,6 @@ from dpsynth.releases.records import Records
 from dpsynth.releases.structure import EdgesRelease, Family, Kind
 from dpsynth.releases.tables import TablesRelease
 from dpsynth.table.draws import draw_conditional
-from dpsynth.table.encoder import Encoder
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Schema
@@ -211,11 +210,6 @@ class BayesianNetwork:
         # The small term lets a bin without released mass draw one of its own cells.
         within[binning.labels, np.arange(len(p))] = p + 1e-12
         return draw_conditional(within, bins, rng, even=False)
-
-    def sample_points(self, n: int, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Draw n encoded records, shape (n, encoder.layout.dim), groups one-hot."""
-        cells = self.sample_cells(n, rng)
-        return encoder.points_of_cells(cells, rng.random(cells.shape), rng)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
         """Return a JSON-able description and the arrays."""

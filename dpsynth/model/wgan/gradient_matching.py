@@ -236,7 +236,7 @@ class GradientRelease:
             ]
             norms = [spectral_norm_bound(matrix) for matrix, _ in weights]
             bounds = gradient_bounds(weights, self.domain, norms=norms, activation=ACTIVATION.kind)
-            found = allocate(bounds, self.plan.noise_shape, centred=self.plan.centred)
+            found = allocate(bounds, self.plan.noise_shape)
             shapes = [shape for layer in bounds for shape in layer.shapes]
             for arrays, kept in zip(found, (centres, stds), strict=True):
                 pairs = zip(arrays, shapes, strict=True)

@@ -49,39 +49,23 @@ def unflatten(arrays: Sequence[Any], *, output_bias: bool) -> Weights:
     return list(zip(arrays[0::2], arrays[1::2], strict=True))
 
 
-# The generator may move a point of the base model only as far as its logit is finite.
-_EDGE = 1e-3
-# Share of a base model's one-hot coordinate spread over the other categories, so that they stay reachable.
-_SMOOTHING = 0.01
+def generator_pass(weights: Weights, latent: Any, layout: Layout, xp: Any) -> Any:
+    """Points of the unit cube from latent noise.
 
+    Hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every one-hot group. With no
+    groups this is the generator of Pedersen (2022).
 
-def generator_pass(weights: Weights, latent: Any, base: Any | None, layout: Layout, xp: Any) -> Any:
-    """Points of the unit cube from latent noise, or from samples of a base model and latent noise.
-
-    Without a base model: hidden ReLU layers, a sigmoid for every numeric coordinate and a softmax for every
-    one-hot group. With no groups this is the generator of Pedersen (2022). With a base model the network's
-    output is a correction of the sample's logits. A last layer of zeros makes it the identity up to the
-    smoothing of one-hot groups.
-
-    ``base``: samples of the private base model, encoded.
     ``xp``: `TensorOps` inside a training program, `ArrayOps` for sampling without TensorFlow.
 
     Returns array (n, dim): numeric coordinates in (0, 1), then group probabilities that sum to one.
     """
-    h = latent if base is None else xp.concat([base - layout.center.astype(np.float32), latent])
+    h = latent
     for layer, (matrix, bias) in enumerate(weights):
         h = h @ matrix + bias
         if layer < len(weights) - 1:
             h = xp.relu(h)
     k = layout.n_numeric
-    numeric, logits = h[:, :k], h[:, k:]
-    if base is not None:
-        u = xp.clip(base[:, :k], _EDGE, 1.0 - _EDGE)
-        numeric = numeric + xp.log(u) - xp.log(1.0 - u)
-        # The centre of a group of m entries is 1 / m.
-        even = layout.center[k:].astype(np.float32)
-        logits = logits + xp.log((1.0 - _SMOOTHING) * base[:, k:] + _SMOOTHING * even)
-    return unit_cube(numeric, logits, layout, xp)
+    return unit_cube(h[:, :k], h[:, k:], layout, xp)
 
 
 def unit_cube(numeric: Any, logits: Any, layout: Layout, xp: Any) -> Any:
@@ -99,8 +83,6 @@ class ArrayOps:
     concat = staticmethod(lambda parts: np.concatenate(parts, axis=1))
     relu = staticmethod(lambda x: np.maximum(x, 0))
     sigmoid = staticmethod(expit)
-    log = staticmethod(np.log)
-    clip = staticmethod(np.clip)
 
     @staticmethod
     def softmax(logits: Any, sizes: Sequence[int]) -> Any:

@@ -28,7 +28,7 @@ class DrawShapes:
     ``n_parameters``: entries of the critic's gradient.
     ``n_records``: rows that may be sampled (secret).
     ``capacity``: initial width of the index array.
-    ``n_bank``: rows of the bank of base model or public points, 0 where there is none.
+    ``n_bank``: rows of the bank of public points, 0 where there is none.
     """
 
     steps: int
@@ -61,8 +61,6 @@ class HostDraws:
         s, n_critic = self.shapes, self.settings.critic_steps
         batches = poisson_batches(rng, s.n_records, s.sampling_prob, s.steps * n_critic, s.capacity)
         chunk: Chunk = {"records": batches.reshape(s.steps, n_critic, -1)}
-        if s.n_bank:
-            chunk["bank"] = rng.integers(0, s.n_bank, (s.steps, n_critic + 1, s.batch), dtype=np.int32)
         if self.settings.penalty == "public":
             chunk["pair"] = rng.integers(0, s.n_bank, (s.steps, n_critic, s.batch), dtype=np.int32)
             chunk["mix"] = rng.random((s.steps, n_critic, s.batch), dtype=np.float32)
@@ -71,8 +69,6 @@ class HostDraws:
             shape = chunk["records"].shape
             chunk["mix"] = rng.random(shape, dtype=np.float32)
             chunk["pair_latent"] = self._latent(rng, (*shape, self.settings.latent))
-            if s.n_bank:
-                chunk["pair"] = rng.integers(0, s.n_bank, shape, dtype=np.int32)
         return chunk
 
     def _latent(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -32,8 +32,7 @@ class Watched:
     ``others``: encoded records that both tables have, in the unit cube.
     ``first``: the record of table D.
     ``second``: the record that D' has in its place.
-    ``layout``, ``settings``, ``plan``, ``bank``, ``with_base_model``: as for
-        `dpsynth.model.wgan.training.Trainer`.
+    ``layout``, ``settings``, ``plan``, ``bank``: as for `dpsynth.model.wgan.training.Trainer`.
     ``step``: A subclass of Step, for what an audit injects.
     """
 
@@ -47,7 +46,6 @@ class Watched:
         plan: Plan,
         *,
         bank: np.ndarray | None = None,
-        with_base_model: bool = False,
         step: type[Step] = Step,
     ) -> None:
         if plan.noise_multiplier is None:
@@ -55,7 +53,7 @@ class Watched:
         if settings.penalty == "data":
             raise InputError("penalty must be 'none' or 'public' in a run that is watched, got 'data'")
         tf.config.experimental.enable_tensor_float_32_execution(False)
-        self.layout, self.settings, self.plan, self.with_base_model = layout, settings, plan, with_base_model
+        self.layout, self.settings, self.plan = layout, settings, plan
         self.n_others = len(others)
         self.n_steps = plan.steps // settings.critic_steps
         made = build_step(
@@ -64,7 +62,6 @@ class Watched:
             plan,
             n_records=self.n_others + 1,
             n_bank=0 if bank is None else len(bank),
-            with_base_model=with_base_model,
             in_graph=False,
             n_steps=self.n_steps,
         )
@@ -85,9 +82,7 @@ class Watched:
 
         Returns Transcript: of ``plan.steps`` steps, whole generator iterations.
         """
-        arrays: State = initial_state(
-            self.layout, self.settings, with_base_model=self.with_base_model, rng=initial_rng
-        ).arrays
+        arrays: State = initial_state(self.layout, self.settings, initial_rng).arrays
         arrays = tf.nest.map_structure(tf.constant, arrays)
         arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
         parts: list[np.ndarray] = []
@@ -123,7 +118,7 @@ class Watched:
 
             start = (tf.constant(0), state, seen)
             _, state, seen = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
-            return i + 1, self.step.updated_generator(state, bank, chunk, i), seen
+            return i + 1, self.step.updated_generator(state, chunk, i), seen
 
         room = tf.zeros([shapes.steps, n_critic, 5, shapes.n_parameters])
         _, state, seen = tf.while_loop(lambda i, *_: i < limit, loop, (tf.constant(0), state, room))

@@ -30,7 +30,7 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
     """The function that bounds one record's gradient and shapes the noise, for noise multiplier 1.
 
     The result maps released critic weights to (centres, stds), flat lists, and can stand inside an XLA
-    program. The plan gives the noise shape and whether the sum is centred.
+    program. The plan gives the noise shape.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
     """
     if settings.clip_norm is not None:
         return Clipped(settings.clip_norm)
-    return Proved(layout, settings, plan.noise_shape, plan.centred)
+    return Proved(layout, settings, plan.noise_shape)
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,11 @@ class Proved:
     layout: Layout
     settings: TrainingSettings
     noise_shape: str
-    centred: bool
     start: Sequence[tuple[Any, Any]] | None = None
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
         """Centres and stds, flat lists."""
         settings = self.settings
-        # The critic always sees centred points; `centred` is about the released sum.
         domain = Domain.from_layout(self.layout)
         norms = self.norms(weights)
         bounds = gradient_bounds(
@@ -85,7 +83,7 @@ class Proved:
         extra = None
         if settings.penalty == "data":
             extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]
-        return allocate(bounds, self.noise_shape, centred=self.centred, extra_radii=extra)
+        return allocate(bounds, self.noise_shape, extra_radii=extra)
 
     def norms(self, weights: Weights) -> list[Any]:
         """Upper bounds of the spectral norms of the critic's matrices."""

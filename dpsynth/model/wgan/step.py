@@ -40,8 +40,6 @@ class TensorOps:
     concat = staticmethod(lambda parts: tf.concat(parts, axis=1))
     relu = staticmethod(tf.nn.relu)
     sigmoid = staticmethod(tf.sigmoid)
-    log = staticmethod(tf.math.log)
-    clip = staticmethod(tf.clip_by_value)
 
     @staticmethod
     def softmax(logits: Any, sizes: Sequence[int]) -> Any:
@@ -90,7 +88,6 @@ class Step:
 
     ``noise_scales``: centre and unit std of the released sum for given critic weights. None adds no noise.
     ``expected_batch``: public B = q * n.
-    ``with_base_model``: whether the bank holds draws of a base model that the generator corrects.
     """
 
     layout: Layout
@@ -98,7 +95,6 @@ class Step:
     draws: HostDraws
     noise_scales: NoiseScales | None
     expected_batch: float
-    with_base_model: bool
 
     @property
     def activation(self) -> Activation:
@@ -119,18 +115,17 @@ class Step:
 
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
         _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
-        return self.updated_generator(state, bank, chunk, step), metrics
+        return self.updated_generator(state, chunk, step), metrics
 
     def starting_from(self, state: State) -> Self:
         """This step with noise scales whose norms of matrices are found once, at the state's critic."""
         weights = unflatten(state["critic"], output_bias=False)
         return replace(self, noise_scales=starting_from(self.noise_scales, weights))
 
-    def generate(self, weights: Weights, bank: Any, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
+    def generate(self, weights: Weights, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
         """Generated points, centred, shape (batch, dim)."""
-        base = tf.gather(bank, chunk["bank"][step, slot]) if self.with_base_model else None
         latent = self.draws.latent(chunk, step, slot)
-        return generator_pass(weights, latent, base, self.layout, TensorOps) - self._center
+        return generator_pass(weights, latent, self.layout, TensorOps) - self._center
 
     @property
     def _center(self) -> np.ndarray:
@@ -151,7 +146,7 @@ class Step:
         index = chunk["records"][step, j]
         sampled = tf.cast(index >= 0, tf.float32)
         real = tf.gather(data, tf.maximum(index, 0))
-        fake = self.generate(unflatten(state["generator"], output_bias=True), bank, chunk, step, j)
+        fake = self.generate(unflatten(state["generator"], output_bias=True), chunk, step, j)
 
         scores, inputs, deltas = critic_pass(weights, tf.concat([real, fake], axis=0), self.activation)
         n_real, n_fake = index.shape[0], fake.shape[0]
@@ -160,7 +155,7 @@ class Step:
 
         noise_std = tf.zeros([])
         if settings.penalty == "data":
-            penalty = self._data_penalty(state, weights, real, sampled, bank, chunk, step, j)
+            penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j)
             gradient = [g + p / batch for g, p in zip(gradient, penalty, strict=True)]
         count = tf.reduce_sum(sampled)
         if self.noise_scales is not None:
@@ -250,20 +245,18 @@ class Step:
         weights: Weights,
         real: Any,
         sampled: Any,
-        bank: Any,
         chunk: dict[str, Any],
         step: Any,
         j: Any,
     ) -> list[Any]:
         """Penalty summed over the sampled records, each with a generated partner of its own (line 11)."""
-        base = tf.gather(bank, chunk["pair"][step, j]) if self.with_base_model else None
         generator = unflatten(state["generator"], output_bias=True)
-        partner = generator_pass(generator, chunk["pair_latent"][step, j], base, self.layout, TensorOps)
+        partner = generator_pass(generator, chunk["pair_latent"][step, j], self.layout, TensorOps)
         mix = chunk["mix"][step, j][:, None]
         points = mix * real + (1.0 - mix) * (partner - self._center)
         return self._penalty_gradient(weights, points, sampled)
 
-    def updated_generator(self, state: State, bank: Any, chunk: dict[str, Any], step: Any) -> State:
+    def updated_generator(self, state: State, chunk: dict[str, Any], step: Any) -> State:
         """State after a step of the generator against the released critic."""
         settings = self.settings
         critic = unflatten(state["critic"], output_bias=False)
@@ -271,7 +264,7 @@ class Step:
         slot = settings.critic_steps
         with tf.GradientTape() as tape:
             tape.watch(flat)
-            points = self.generate(unflatten(flat, output_bias=True), bank, chunk, step, slot)
+            points = self.generate(unflatten(flat, output_bias=True), chunk, step, slot)
             loss = -tf.reduce_mean(critic_pass(critic, points, self.activation)[0])
         gradient = tape.gradient(loss, flat)
         betas = (settings.beta_1, settings.beta_2)

@@ -52,16 +52,10 @@ class TrainingState:
         return unflatten([np.asarray(a) for a in self.arrays["average"]], output_bias=True)
 
 
-def initial_state(
-    layout: Layout, settings: TrainingSettings, *, with_base_model: bool, rng: np.random.Generator
-) -> TrainingState:
-    """Glorot weights and Adam averages of zero. With a base model the generator starts as the identity."""
+def initial_state(layout: Layout, settings: TrainingSettings, rng: np.random.Generator) -> TrainingState:
+    """Glorot weights and Adam averages of zero."""
     critic = glorot(rng, (layout.dim, *settings.critic_hidden, 1), output_bias=False)
-    n_in = settings.latent + (layout.dim if with_base_model else 0)
-    generator = glorot(rng, (n_in, *settings.generator_hidden, layout.dim), output_bias=True)
-    if with_base_model:
-        matrix, bias = generator[-1]
-        generator[-1] = (np.zeros_like(matrix), bias)
+    generator = glorot(rng, (settings.latent, *settings.generator_hidden, layout.dim), output_bias=True)
     flat_c, flat_g = flatten(critic), flatten(generator)
 
     return TrainingState(
@@ -82,7 +76,6 @@ def build_step(
     *,
     n_records: int,
     n_bank: int,
-    with_base_model: bool,
     in_graph: bool,
     n_steps: int,
 ) -> Step:
@@ -108,7 +101,7 @@ def build_step(
     noisy = plan.noise_multiplier is not None
     draws = (GraphDraws if in_graph else HostDraws)(shapes, settings, noisy=noisy)
     scales = noise_scales(layout, settings, plan) if noisy else None
-    return Step(layout, settings, draws, scales, float(batch), with_base_model)
+    return Step(layout, settings, draws, scales, float(batch))
 
 
 @functools.lru_cache(maxsize=8)
@@ -140,8 +133,7 @@ class Trainer:
 
     ``points``: encoded private records in the unit cube, shape (n, dim), in memory or in a file.
     ``plan``: sampler, noise and event. ``plan.steps`` critic steps are made.
-    ``bank``: samples of the base model (``with_base_model``) or points made without private records, for
-        ``penalty='public'``.
+    ``bank``: points made without private records, for ``penalty='public'``. None for other penalties.
     ``in_graph``: draw noise inside the program, by default only if there is a GPU.
     """
 
@@ -153,14 +145,13 @@ class Trainer:
         plan: Plan,
         *,
         bank: np.ndarray | None,
-        with_base_model: bool,
         in_graph: bool | None = None,
     ) -> None:
         if in_graph is None:
             in_graph = bool(tf.config.list_physical_devices("GPU"))
         # TF32 products round at 1e-3, outside what the bounds are widened for.
         tf.config.experimental.enable_tensor_float_32_execution(False)
-        self.layout, self.settings, self.with_base_model = layout, settings, with_base_model
+        self.layout, self.settings = layout, settings
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
         # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has.
         self.n_steps = plan.steps // settings.critic_steps
@@ -170,7 +161,6 @@ class Trainer:
             plan,
             n_records=len(points),
             n_bank=0 if bank is None else len(bank),
-            with_base_model=with_base_model,
             in_graph=in_graph,
             n_steps=self.n_steps,
         )
@@ -202,7 +192,7 @@ class Trainer:
         """
         if state is None:
             start = initial_rng if initial_rng is not None else np.random.default_rng()
-            state = initial_state(self.layout, self.settings, with_base_model=self.with_base_model, rng=start)
+            state = initial_state(self.layout, self.settings, start)
         arrays = tf.nest.map_structure(tf.constant, state.arrays)
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}

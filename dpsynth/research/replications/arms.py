@@ -59,7 +59,7 @@ def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
     found = [Arm(REAL)]
     if protocol.baseline is not None:
         steps = protocol.baseline.training_steps
-        thesis = ModelOptions(epsilon=None, preset="healthgan", base_model="none", training_steps=steps)
+        thesis = ModelOptions(epsilon=None, base_model="none", training_steps=steps)
         found.append(Arm(HEALTHGAN, thesis, None, protocol.restarts))
     fields = protocol.model.model_dump(exclude={"epsilon", "random_state"})
 

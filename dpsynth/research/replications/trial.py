@@ -149,6 +149,8 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
         return Trial(task, own, *train.frame.shape, seconds={"evaluate": time.perf_counter() - start})
     declared = () if arm.name == HEALTHGAN else protocol.studies
     model = DPWGANGP(**dict(arm.options), studies=declared)
+    if arm.name == HEALTHGAN:
+        model.set_params(training=healthgan(train.schema), batch_size=max(len(train.frame) // 10, 1))
     ledger = Ledger()
     ledger.exclude(_NOT_COVERED[task.draw])
     if table.card is None:
@@ -238,12 +240,12 @@ def _architecture(model: DPWGANGP) -> dict[str, Any]:
     weights = model.model_.weights
     if weights is None:
         return {}
-    options, schema = model.validate(), model.model_.schema
-    settings = healthgan(schema) if options.preset == "healthgan" else options.training or training(model.n_)
+    options = model.validate()
+    settings = options.training or training(model.n_)
     widths = [weights[0][0].shape[0], *(matrix.shape[1] for matrix, _ in weights)]
     return {
         "generator": [int(width) for width in widths],
         "critic": [int(widths[-1]), *settings.critic_hidden, 1],
-        "batch": options.batch_size or batch_size(options.preset, model.n_),
+        "batch": options.batch_size or batch_size(model.n_),
         "steps": options.steps,
     }

@@ -24,7 +24,7 @@ PLAN = Plan(sampling_prob=0.5, expected_batch=2.0, steps=40, noise_multiplier=1.
 @pytest.fixture
 def left(tmp_path):
     """The folder that an interrupted run has left."""
-    state = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0))
+    state = initial_state(Layout(2), SETTINGS, np.random.default_rng(0))
     state = TrainingState(state.arrays, 7, [{"step": 14}])
     with (records := FrameRecords(TABLE)).opened():
         stored = {"model/a": np.ones(2)}
@@ -39,7 +39,7 @@ def take(folder, table=TABLE):
 def test_what_was_written_comes_back(left):
     """Catches a run that goes on from other weights, moments, steps or under another plan."""
     record, arrays, records, state, plan, settings = take(left)
-    start = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0)).arrays
+    start = initial_state(Layout(2), SETTINGS, np.random.default_rng(0)).arrays
     assert record["ledger"] == 1 and arrays["model/a"].tolist() == [1.0, 1.0] and records._frame() is TABLE
     assert (state.step, state.history, plan, settings) == (7, [{"step": 14}], PLAN, SETTINGS)
     for name in ("critic", "generator", "average"):
@@ -81,7 +81,7 @@ def test_a_damaged_checkpoint_is_refused_and_not_used_up(left, name):
 
 def test_the_digest_cannot_be_looked_up(tmp_path):
     """Catches a digest without a salt of its own: the same table would give the same one everywhere."""
-    state = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0))
+    state = initial_state(Layout(2), SETTINGS, np.random.default_rng(0))
     told, records = [], FrameRecords(TABLE)
     for name in ("a", "b"):
         with records.opened():

@@ -81,8 +81,7 @@ def test_the_steps_are_those_of_a_run():
 
     watch = watched(steps=4)
     trainer = Trainer(
-        np.concatenate([OTHERS, [CORNER]]), LAYOUT, watch.settings, watch.plan, bank=None,
-        with_base_model=False, in_graph=False,
+        np.concatenate([OTHERS, [CORNER]]), LAYOUT, watch.settings, watch.plan, bank=None, in_graph=False,
     )  # fmt: skip
     state = trainer.run(np.random.default_rng(5), initial_rng=np.random.default_rng(99))
     watch.run(0, np.random.default_rng(5), np.random.default_rng(99))

@@ -44,7 +44,7 @@ def trainer_of(case, *, steps=2, n=60, multiplier=1.0, points=None, **more):
     )
     points = records(n) if points is None else points
     bank = records(30, seed=5) if settings.penalty == "public" else None
-    return Trainer(points, LAYOUT, settings, plan, bank=bank, with_base_model=False), settings, plan
+    return Trainer(points, LAYOUT, settings, plan, bank=bank), settings, plan
 
 
 def take_step(trainer, arrays, chunk):
@@ -64,7 +64,7 @@ def one_critic_gradient(trainer, arrays, chunk):
 
 def started(trainer, rng):
     """The state in which a run begins."""
-    arrays = initial_state(LAYOUT, trainer.settings, with_base_model=False, rng=rng).arrays
+    arrays = initial_state(LAYOUT, trainer.settings, rng).arrays
     return {**arrays, "critic": trainer.step.constrain([tf.constant(a) for a in arrays["critic"]])}
 
 

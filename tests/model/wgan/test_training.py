@@ -38,7 +38,7 @@ def points(n=80):
 def make(steps=40, multiplier=1.0, n=80, in_graph=None, **options):
     settings = TrainingSettings(**(SMALL | options))
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=steps, noise_multiplier=multiplier)
-    return Trainer(points(n), LAYOUT, settings, plan, bank=None, with_base_model=False, in_graph=in_graph)
+    return Trainer(points(n), LAYOUT, settings, plan, bank=None, in_graph=in_graph)
 
 
 @pytest.mark.slow
@@ -199,9 +199,7 @@ def test_training_learns_without_noise():
 
     trainer = make(steps=3000, multiplier=None, generator_learning_rate=5e-3)
     weights = trainer.run(np.random.default_rng(3)).generator
-    made = generator_pass(
-        weights, np.random.default_rng(4).standard_normal((4000, 3)), None, LAYOUT, ArrayOps
-    )
+    made = generator_pass(weights, np.random.default_rng(4).standard_normal((4000, 3)), LAYOUT, ArrayOps)
     high, low = made[made[:, 0] > 0.8, 3], made[made[:, 0] < 0.5, 3]
     assert len(high) and len(low) and high.mean() > low.mean() + 0.3
 
@@ -260,25 +258,20 @@ def test_program_with_inner_draws_trains():
     """Catches a program that only works with noise from the host."""
     settings = TrainingSettings(**SMALL)
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=20, noise_multiplier=1.0)
-    trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, with_base_model=False, in_graph=True)
+    trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, in_graph=True)
     assert trainer.run(np.random.default_rng(0)).history[-1]["noise_std"] > 0
 
 
 def test_healthgan_is_the_thesis_architecture():
-    """Catches a preset that drifts from section 3.3: table 3.1's nodes, batch and optimiser."""
-    for n, d, nodes, batch in (
-        (2085, 12, (24, 18), 208),
-        (2119, 34, (68, 51), 211),
-        (1719, 7, (14, 10), 171),
-    ):
+    """Catches an architecture that drifts from section 3.3: table 3.1's nodes and optimiser."""
+    for d, nodes in ((12, (24, 18)), (34, (68, 51)), (7, (14, 10))):
         columns = tuple(Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(d))
         settings = default_rules.healthgan(Schema(columns=columns))
         assert (settings.latent, settings.latent_law) == (100, "uniform")
         assert settings.generator_hidden == nodes and settings.critic_hidden == (64, 128, 256)
-        assert default_rules.batch_size("healthgan", n) == batch
         assert (settings.penalty, settings.penalty_weight, settings.critic_steps) == ("data", 10.0, 5)
         assert (settings.critic_learning_rate, settings.beta_1, settings.beta_2) == (1e-4, 0.5, 0.9)
-        state = initial_state(Layout(d), settings, with_base_model=False, rng=np.random.default_rng(0))
+        state = initial_state(Layout(d), settings, np.random.default_rng(0))
         assert [a.shape for a in state.arrays["critic"][0::2]] == [(d, 64), (64, 128), (128, 256), (256, 1)]
 
 
@@ -290,7 +283,7 @@ def test_a_record_that_is_not_sampled_changes_no_bit(in_graph):
     plan = Plan(sampling_prob=0.02, expected_batch=1.6, steps=20, noise_multiplier=1.0)
 
     def trained(rows):
-        trainer = Trainer(rows, LAYOUT, settings, plan, bank=None, with_base_model=False, in_graph=in_graph)
+        trainer = Trainer(rows, LAYOUT, settings, plan, bank=None, in_graph=in_graph)
         taken = {i for chunk, _, _ in watched_and_run(trainer) for i in np.unique(chunk["records"])}
         return trainer.final, taken - {-1}
 
