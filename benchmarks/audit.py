@@ -98,12 +98,11 @@ def sampled(trials: int) -> dict[str, Any]:
 
 
 def path(trials: int, seed: int) -> dict[str, Any]:
-    """The base model's path of the demo's table at epsilon 3, without critic steps."""
+    """The base model's path of the demo's table at epsilon 3."""
     from dpsynth.audits.releases import audit_path
 
     target = demo()
-    options = target.options.model_copy(update={"training_steps": 0})
-    return audit_path(target.schema, options, trials=trials, rng=np.random.default_rng(seed)).to_dict()
+    return audit_path(target.schema, target.options, trials=trials, rng=np.random.default_rng(seed)).to_dict()
 
 
 def one_reading(seeds: int) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pa
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.step import State, Step
 from dpsynth.report.drawing.style import COLOURS, DASHES, line, panels, plain_ticks, save, styled
+from dpsynth.synthesis.generators import options_of, unfitted
 
 PAGE = Path(__file__).parent / "results" / "bounds_against_clipping.md"
 #: what is measured in the page's text: decimals, megabytes, and counts of seeds
@@ -149,9 +150,11 @@ def parts_of(bounds: type[sensitivity.Proved], step: type[Step]) -> Iterator[Non
 @cache
 def encoded(table: str) -> tuple[np.ndarray, Any, np.ndarray]:
     """Training records as points, by the encoder of an ordinary private fit, and public points."""
-    options = {"base_model": "tree", "pairwise_statistics": False, "training_steps": 0, "random_state": 0}
+    options = {"epsilon": EPSILON, "random_state": 0}
+    options["statistics"] = {"base_model": "tree", "pairwise_statistics": False}
     train, _ = split(table)
-    encoder = dpsynth.DPWGANGP(EPSILON, **options).fit(train.frame, schema=train.schema).model_.encoder
+    fitted = unfitted(options_of(**options)).fit(train.frame, schema=train.schema)
+    encoder = fitted.model_.encoder
     public = independent_points(encoder, 10_000, np.random.default_rng(0))
     return encoder.transform(train.frame, np.random.default_rng(0)), encoder.layout, public
 
@@ -264,10 +267,10 @@ def fit(key: str, table: str, seed: int, rate: float, clip: float | None) -> dic
     """Utility of one synthetic table of the WGAN alone."""
     arm, (train, _), rng = ARMS[key], split(table), np.random.default_rng(0)
     settings = TrainingSettings(clip_norm=clip, critic_learning_rate=rate)
-    options = {"training": settings, "noise_shape": arm.shape, "shares": dpsynth.Shares(marginals=0.1)}
-    options |= {"training_steps": STEPS, "batch_size": len(train.frame), "random_state": seed}
+    options = {"training": settings, "noise_shape": arm.shape}
+    options |= {"steps": STEPS, "batch_size": len(train.frame), "random_state": seed}
     with parts_of(arm.bounds, arm.step):
-        model = dpsynth.DPWGANGP(None if key == "none" else EPSILON, base_model="none", **options)
+        model = dpsynth.DPWGANGP(None if key == "none" else EPSILON, **options)
         made = model.fit(train.frame, schema=train.schema).sample(len(train.frame), random_state=seed)
     return {"auc": mean_auc(made, table, rng)}
 

@@ -45,7 +45,7 @@ def collapsed(train: Table, spare: pd.DataFrame, rng: np.random.Generator) -> pd
 
 
 def private(train: Table, spare: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    model = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5)
+    model = dpsynth.DPMarginals(epsilon=3.0, delta=1e-5)
     model.fit(train.frame, schema=train.schema)
     return model.sample(len(train.frame))
 

@@ -31,9 +31,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
 import dpsynth
+from dpsynth.synthesis.generators import options_of, unfitted
 
 MODES: dict[str, dict[str, object]] = {
-    "TAN": {"base_model": "tan", "pairwise_statistics": False, "training_steps": 0},
+    "TAN": {"statistics": {"base_model": "tan", "pairwise_statistics": False}},
     "default": {},
 }
 USUAL = {"AUC": "auc_mean", "NN": "nn_accuracy_train", "TVD": "tvd_mean", "corr": "correlation_error"}
@@ -95,7 +96,7 @@ def numbers(frame: pd.DataFrame, schema: dpsynth.Schema) -> pd.DataFrame:
 
 def one_run(name: str, mode: str, epsilon: float, seed: int, quick: bool) -> list[dict[str, object]]:
     train, test = dpsynth.datasets.train_test(dpsynth.datasets.load(name), test_fraction=0.5, seed=0)
-    model = dpsynth.DPWGANGP(epsilon=epsilon, random_state=seed, **MODES[mode])
+    model = unfitted(options_of(epsilon=epsilon, random_state=seed, **MODES[mode]))
     model.fit(train.frame, schema=train.schema)
     made = model.sample(len(train.frame), random_state=seed)
     schema = train.schema

@@ -26,7 +26,7 @@ from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.check_inputs import record_provenance, records_of
 from dpsynth.synthesis.fit import Training, fit_releases, plan_fit, trained_state
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 from dpsynth.table.schema import Schema
 
 
@@ -67,7 +67,7 @@ class CriticTrainer:
     Parameters
     ----------
     estimator : DPWGANGP
-        Not fitted, with critic steps and no pre-specified regressions.
+        Not fitted.
     schema : Schema
         Its public number of records is set to that of the frame that is trained on.
     """
@@ -81,15 +81,13 @@ class CriticTrainer:
         Raises
         ------
         InputError
-            If the synthesizer has no critic steps, or has pre-specified regressions.
+            If the synthesizer trains no WGAN critic.
         """
         own = type(self.estimator)(**{**self.estimator.get_params(deep=False), "random_state": seed})
         options = own.validate()
-        if not options.steps or options.studies:
-            raise InputError("the synthesizer must have training_steps above 0 and no studies")
-        if options.has_matching:
+        if not isinstance(options, WganOptions):
             raise InputError(
-                "the synthesizer trains no WGAN critic without a base model: give training=TrainingSettings()"
+                f"the synthesizer must train a WGAN critic: use DPWGANGP, not {type(own).__name__}"
             )
         schema = self.schema.with_n_public(len(frame))
         records, _ = records_of(frame, schema, options, accept_n_public=True)

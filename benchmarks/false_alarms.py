@@ -34,7 +34,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from dpsynth import DPWGANGP, datasets
+from dpsynth import DPMarginals, datasets
 from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.attacks.synthetic.risk import Proved
 from dpsynth.attacks.synthetic.suite import Effort, attack_tables, attempts
@@ -275,7 +275,7 @@ def fitted(name: str, pages: int) -> None:
         found, traces = Counter[str](), 0
         for seed in range(pages):
             train, test = datasets.train_test(table, 0.5, seed)
-            model = DPWGANGP(epsilon=epsilon, delta=1e-5).fit(train.frame, schema=train.schema)
+            model = DPMarginals(epsilon=epsilon, delta=1e-5).fit(train.frame, schema=train.schema)
             made = model.sample(len(train.frame))
             tables = Tables.of(made, train=train.frame, test=test.frame, schema=train.schema)
             measures = disclosure(tables, Settings(), np.random.default_rng(seed)).measures

@@ -54,7 +54,7 @@ from dpsynth.releases.records import Records
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import _check_checkpoint
 from dpsynth.runs.run_folder import RunFolder
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.generators import load
 from dpsynth.table.schema import Schema
 
 ROWS, DRAWN = 300, 20_000
@@ -74,8 +74,8 @@ RUN = {
     "model": {
         "epsilon": 3.0,
         "delta": 1e-5,
-        "base_model": "none",
-        "training_steps": 60,
+        "generator": "wgan-gp",
+        "steps": 60,
         "training": {"critic_hidden": [8, 8], "generator_hidden": [8], "latent": 2},
     },
     "evaluate": {"seed": 0, "reference": False},
@@ -148,7 +148,7 @@ def prepare(folder: Path, command: str, made: Path | None) -> None:
     frame.to_csv(folder / "ward.csv", index=False)
     Schema.from_dict(SCHEMA).to_yaml(folder / "ward.yaml")
     RunConfig.from_dict(RUN).to_yaml(folder / "run.yaml")
-    quick = {**RUN, "model": {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0}}
+    quick = {**RUN, "model": {"epsilon": 3.0, "delta": 1e-5}}
     RunConfig.from_dict(quick).to_yaml(folder / "quick.yaml")
     if command in ("sample", "evaluate") and made is not None:
         shutil.copytree(made, folder / "made")
@@ -178,7 +178,7 @@ def _is_temporary(name: str) -> bool:
 def _read(path: Path) -> None:
     """Read a file as the package would."""
     if path.name == "model.json":
-        DPWGANGP.load(path.parent)
+        load(path.parent)
     elif path.name == "ledger.json" or path.name.endswith(".journal.json"):
         Ledger.load(path)
     elif path.name.startswith("checkpoint."):
@@ -201,7 +201,7 @@ def entries(ledger: Ledger) -> list[tuple[str, str]]:
 
 def final_ledger(folder: Path) -> Ledger:
     out = folder / "out"
-    return Ledger.load(out / "ledger.json") if (out / "ledger.json").exists() else DPWGANGP.load(out).ledger_
+    return Ledger.load(out / "ledger.json") if (out / "ledger.json").exists() else load(out).ledger_
 
 
 def said(log: Path) -> str:
@@ -421,7 +421,7 @@ def _readers(bench: Bench) -> Iterator[Reader]:
     run = RunFolder(folder / "made")
 
     def model() -> object:
-        found = DPWGANGP.load(run.model)
+        found = load(run.model)
         record, arrays = found.model_.to_state()
         values = {key: value.tobytes() for key, value in arrays.items()}
         return json.dumps([found._record(), found.history_, record]), values

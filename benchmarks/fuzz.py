@@ -39,6 +39,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from dpsynth import DPMarginals
+
 try:
     import atheris
 except ImportError:
@@ -49,7 +51,6 @@ with nullcontext() if atheris is None else atheris.instrument_imports(include=["
     from dpsynth.errors import DpsynthError
     from dpsynth.files.storage import arrays_digest
     from dpsynth.runs.config import RunConfig
-    from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.io import read_table
     from dpsynth.table.parquet import ParquetTable, Reader, read_part
     from dpsynth.table.patients import read_schema
@@ -326,7 +327,7 @@ def model_files() -> tuple[bytes, bytes]:
     )
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         path = (
-            DPWGANGP(epsilon=3.0, delta=1e-5, random_state=1)
+            DPMarginals(epsilon=3.0, delta=1e-5, random_state=1)
             .fit(frame, schema=small)
             .save(Path(folder) / "m")
         )
@@ -369,13 +370,13 @@ def read_with(name: str, reader: Callable[[Path], object]) -> Callable[[bytes, P
     return read
 
 
-def read_model(record: bytes, arrays: bytes, folder: Path) -> DPWGANGP:
+def read_model(record: bytes, arrays: bytes, folder: Path) -> DPMarginals:
     (folder / "model.json").write_bytes(record)
     (folder / "model.npz").write_bytes(arrays)
-    return DPWGANGP.load(folder)
+    return DPMarginals.load(folder)
 
 
-def read_arrays(data: bytes, folder: Path) -> DPWGANGP:
+def read_arrays(data: bytes, folder: Path) -> DPMarginals:
     """Read a model whose record has the digest of these arrays, as somebody would write it who wants harm."""
     record = json.loads(model_files()[0])
     try:

@@ -35,12 +35,16 @@ from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, public_facts
 from dpsynth.files.rounds import ROUNDS, carry_out
 from dpsynth.synthesis.default_rules import MOST_NUMBERS, numbers_of
+from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.table import Column, Schema
 
 RESULTS = Path(__file__).parent / "results" / "growth.md"
 FITS = Path(__file__).parent / "peers" / "fits"
 EPSILON = 3.0
-ARMS: dict[str, dict[str, object]] = {"base model alone": {"pairwise_statistics": False}, "default": {}}
+ARMS: dict[str, dict[str, object]] = {
+    "base model alone": {"statistics": {"pairwise_statistics": False}},
+    "default": {},
+}
 PEERS = {"MST": "mst", "AIM": "aim"}
 STAGES = (*(f"{stage}, {arm}" for arm in ARMS for stage in ("fit", "sample")), "evaluate")
 SITES = tuple(f"site {i}" for i in range(8))
@@ -90,7 +94,7 @@ def cell(n: int, d: int) -> None:
     for name, options in ARMS.items():
         if name == "default" and sum(numbers_of(schema)) > MOST_NUMBERS:
             continue  # the default is then the base model alone
-        model = dpsynth.DPWGANGP(EPSILON, **options, random_state=0)
+        model = unfitted(options_of(epsilon=EPSILON, random_state=0, **options))
         timed(f"fit, {name}", lambda model=model: model.fit(train, schema=schema))
         drawn = timed(f"sample, {name}", lambda model=model: model.sample(n, random_state=0))
     timed("evaluate", lambda: dpsynth.evaluate(drawn, train=train, test=test, schema=schema, seed=0))

@@ -278,14 +278,14 @@ def fit_in_memory(folder: Path, schema: TableSchema, model: Path) -> tuple[float
 def draw_again(model: Path, parts: list[Part], folder: Path) -> None:
     """Draw parts of a sample without workers."""
     folder.mkdir(exist_ok=True)
-    fitted = dpsynth.DPWGANGP.load(model)
+    fitted = dpsynth.load(model)
     for part in parts:
         draw_part(part, fitted.model_, folder, None)
 
 
-def estimator(schema: TableSchema) -> dpsynth.DPWGANGP:
+def estimator(schema: TableSchema) -> dpsynth.DPMarginals:
     studies = PATIENT_STUDIES if isinstance(schema, PatientSchema) else STUDIES
-    return dpsynth.DPWGANGP(1.0, studies=studies, random_state=SEED)
+    return dpsynth.DPMarginals(1.0, studies=studies, random_state=SEED)
 
 
 def equal_models(one: Path, other: Path) -> str:

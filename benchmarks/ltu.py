@@ -246,15 +246,12 @@ def synthesizers():
     from dpsynth import DPWGANGP
     from dpsynth.model.wgan.settings import TrainingSettings
 
-    def alone(training=TrainingSettings(), **options):  # noqa: B008 - frozen
-        return DPWGANGP(base_model="none", training=training, **options)
-
     free = TrainingSettings(critic_constraint="none", penalty="data", average=0.0)
     return {
-        "private, epsilon 3, 200 steps": alone(epsilon=3.0, delta=1e-5, training_steps=200),
-        "no noise, 200 steps": alone(epsilon=None, training_steps=200),
-        "no noise, 4,000 steps": alone(epsilon=None, training_steps=4000),
-        "no noise, penalty, 4,000 steps": alone(epsilon=None, training_steps=4000, training=free),
+        "private, epsilon 3, 200 steps": DPWGANGP(epsilon=3.0, delta=1e-5, steps=200),
+        "no noise, 200 steps": DPWGANGP(epsilon=None, steps=200),
+        "no noise, 4,000 steps": DPWGANGP(epsilon=None, steps=4000),
+        "no noise, penalty, 4,000 steps": DPWGANGP(epsilon=None, steps=4000, training=free),
     }
 
 

@@ -189,7 +189,7 @@ def run(outcome: str, epsilon: float, repetition: int) -> dict:
     start = time.perf_counter()
     made = schema(outcome)
     real = made.conform(simulate(np.random.default_rng(seed("records")))).frame
-    model = dpsynth.DPWGANGP(epsilon=epsilon, training_steps=0, random_state=seed(outcome, epsilon, "fit"))
+    model = dpsynth.DPMarginals(epsilon=epsilon, random_state=seed(outcome, epsilon, "fit"))
     model.fit(real, schema=made)
     one = model.sample(N, random_state=seed(outcome, epsilon, "one"))
     tables = list(model.sample_many(TABLES, N, random_state=seed(outcome, epsilon, "many")))
@@ -213,7 +213,7 @@ def declared(epsilon: float, repetition: int) -> dict:
     real = made.conform(simulate(rng)).frame
     own = zlib.crc32(f"declared|{epsilon}|{repetition}".encode())
     studies = [{"model": f"linear: lab ~ {group}", "name": group} for group in GROUPS]
-    model = dpsynth.DPWGANGP(epsilon=epsilon, training_steps=0, studies=studies, random_state=own)
+    model = dpsynth.DPMarginals(epsilon=epsilon, studies=studies, random_state=own)
     told = model.fit(real, schema=made).estimates_
     found = {one.study: 2 * stats.norm.sf(abs(one.coefficients[0] / one.std_errors[0])) for one in told}
     return {"outcome": DECLARED, "epsilon": epsilon, "repetition": repetition, "p": found}

@@ -42,7 +42,7 @@ from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.fit import plan_fit, release_statistics
-from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.marginals import MarginalsOptions, Statistics
 from dpsynth.synthesis.planning import total_delta
 from dpsynth.table.schema import Schema
 
@@ -118,7 +118,10 @@ def carried_out(task: Round, *, public: bool = True) -> dict[str, Any]:
     ``public``: whether the number of records is.
     """
     train, test, schema = cut(task)
-    options = FitOptions(epsilon=task.epsilon, pairwise_statistics=True, neighbour_histogram=True)
+    options = MarginalsOptions.of(
+        epsilon=task.epsilon,
+        statistics=Statistics(pairwise_statistics=True, neighbour_histogram=True),
+    )
     rng, records, ledger = np.random.default_rng(task.seed), FrameRecords(train), Ledger()
     plan = plan_fit(records, schema.with_n_public(task.n if public else None), options, rng, ledger)
     model, (pairs, histogram) = release_statistics(records, plan, rng, ledger)
@@ -190,7 +193,7 @@ def cells(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
 def _public(table: str, n: int, epsilon: float) -> dict[str, float]:
     """Noise of a pairwise statistic and groups of the histogram, which the rules read."""
     schema = population(table)[1]
-    mu = 1 / analytic_sigma(epsilon, total_delta(schema.with_n_public(n), FitOptions()))
+    mu = 1 / analytic_sigma(epsilon, total_delta(schema.with_n_public(n), MarginalsOptions.of()))
     numbers = np.array(default_rules.numbers_of(schema))
     products = (numbers.sum() ** 2 - (numbers**2).sum()) / 2
     noise, groups = math.sqrt(products / 0.1) / (n * mu), n * mu * math.sqrt(0.1 / 2) / 8

@@ -23,7 +23,7 @@ from statsmodels.genmod.cov_struct import Independence
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.patients.tables import halves
-from dpsynth import DPWGANGP
+from dpsynth import DPMarginals
 
 #: an estimate and its standard error
 Found = dict[str, tuple[float, float]]
@@ -93,7 +93,7 @@ def main() -> None:
         for epsilon in (1.0, 3.0, 10.0):
             made = []
             for seed in range(3):
-                model = DPWGANGP(epsilon, 1e-5, random_state=seed).fit(train, schema=schema)
+                model = DPMarginals(epsilon, 1e-5, random_state=seed).fit(train, schema=schema)
                 made.append(analyse(model.sample(schema.n_public, random_state=seed)))
             columns[f"ε = {epsilon:g}"] = [_shown([each[term] for each in made], real[term]) for term in real]
         print(f"\n## {name}: {schema.n_public:,} patients, {len(train):,} rows\n")

@@ -24,7 +24,7 @@ from sklearn.model_selection import cross_val_predict
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.patients.tables import halves
-from dpsynth import DPWGANGP, PatientSchema
+from dpsynth import DPMarginals, PatientSchema
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.evaluation.trajectories.features import patient_features
 from dpsynth.mechanism.plan import Plan
@@ -66,7 +66,7 @@ def compare(name: str, epsilon: float, wanted: int, steps: int) -> None:
     train, test, schema = halves(name)
     n, rng = schema.n_public, np.random.default_rng(0)
     histories = {"test": Histories.of(test, schema, rng), "train": Histories.of(train, schema, rng)}
-    model = DPWGANGP(epsilon, DELTA, random_state=0).fit(train, schema=schema)
+    model = DPMarginals(epsilon, DELTA, random_state=0).fit(train, schema=schema)
     pool = Histories.of(model.sample(int(MOST * wanted), random_state=1), schema, rng)
     made, real = features(pool, schema), features(histories["test"], schema)
     patients, synthetic = histories["train"].to_frame(schema), pool.to_frame(schema)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpsynth import DPWGANGP, PatientSchema
+from dpsynth import DPMarginals, PatientSchema
 
 ITEMS = {50912: "creatinine", 50971: "potassium", 50983: "sodium", 51222: "haemoglobin"}
 ADMISSION = ["admission_type", "insurance", "hospital_expire_flag", "stay"]
@@ -106,7 +106,7 @@ def main() -> None:
         many = pd.concat([rows.assign(subject_id=f"{k}-" + rows["subject_id"]) for k in range(copies)])
         plan, rounds = schema.with_n_public(100 * copies), []
         for seed in range(3):
-            model = DPWGANGP(epsilon, 1e-5, random_state=seed).fit(many, schema=plan)
+            model = DPMarginals(epsilon, 1e-5, random_state=seed).fit(many, schema=plan)
             rounds.append(looked_at(model.sample(100 * copies, random_state=seed)))
         model.sample_to(out / f"synthetic-{epsilon:g}-{copies}", 100, random_state=seed)
         found[f"ε = {epsilon:g}, {100 * copies:,} patients"] = pd.DataFrame(rounds).median().to_dict()

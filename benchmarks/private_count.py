@@ -20,7 +20,7 @@ from benchmarks.parts import ALONE, BOTH, DRAWN, Round, cut, figures
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis.fit import fit_releases, plan_fit
-from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.marginals import MarginalsOptions
 
 #: of a fit that releases all, of its base model alone, and of a fit that chooses
 ALL, UNUSED, CHOSEN = "all", "unused", "chosen"
@@ -34,7 +34,9 @@ def carried_out(task: Round) -> dict[str, Any]:
     train, test, schema = cut(task)
     found = parts.carried_out(task, public=False)["parts"]
     rng, records, ledger = np.random.default_rng(task.seed), FrameRecords(train), Ledger()
-    plan = plan_fit(records, schema.with_n_public(None), FitOptions(epsilon=task.epsilon), rng, ledger)
+    plan = plan_fit(
+        records, schema.with_n_public(None), MarginalsOptions.of(epsilon=task.epsilon), rng, ledger
+    )
     made = fit_releases(records, plan, rng, ledger).sample(DRAWN, rng)
     return {
         **vars(task),

@@ -61,7 +61,7 @@ def main() -> None:
         by_row = StratifiedKFold(3, shuffle=True, random_state=seed)
         family = families(whole)
         side = np.random.default_rng(seed).integers(0, 2, family.max() + 1)[family]
-        model = dpsynth.DPWGANGP(epsilon=args.epsilon, delta=1e-5, random_state=seed)
+        model = dpsynth.DPMarginals(epsilon=args.epsilon, delta=1e-5, random_state=seed)
         made = coded(model.fit(train.frame, schema=train.schema).sample(len(held))[list(held)])
         rows, label = np.vstack([held, made]), np.repeat([0, 1], len(held))
         own = families(held)

@@ -29,7 +29,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 import dpsynth
-from dpsynth import DPWGANGP, Column, Schema
+from dpsynth import Column, DPMarginals, Schema
 from dpsynth.model.rejection import margin
 
 NO_YES = ("no", "yes")
@@ -172,7 +172,7 @@ def judged(
 ) -> list[float]:
     """The numbers of a line of the table."""
     start = time.process_time()
-    model = DPWGANGP(epsilon, 1e-5, random_state=seed).fit(train, schema=fitted.with_n_public(len(train)))
+    model = DPMarginals(epsilon, 1e-5, random_state=seed).fit(train, schema=fitted.with_n_public(len(train)))
     fit = time.process_time() - start
     start = time.process_time()
     sample = model.sample(max(len(test), 5000), random_state=seed)

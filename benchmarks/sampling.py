@@ -78,7 +78,7 @@ def fit(home: str, n: int) -> None:
     import dpsynth
 
     train, schema = made_up(n, COLUMNS)
-    dpsynth.DPWGANGP(3.0, random_state=0).fit(train, schema=schema).save(home)
+    dpsynth.DPMarginals(3.0, random_state=0).fit(train, schema=schema).save(home)
 
 
 def measure(model: str, n: int, out: str) -> dict[str, float]:
@@ -88,7 +88,7 @@ def measure(model: str, n: int, out: str) -> dict[str, float]:
     import dpsynth
     from dpsynth.table.io import write_table
 
-    fit = dpsynth.DPWGANGP.load(model)
+    fit = dpsynth.load(model)
     spent = [0.0, 0.0]
 
     def drawn() -> Iterator[pd.DataFrame]:

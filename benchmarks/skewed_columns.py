@@ -30,7 +30,7 @@ from dpsynth.accounting import Ledger
 from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.marginals import MarginalsOptions
 from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -51,7 +51,7 @@ class Case:
 
 def planned(schema: Schema, n: int, epsilon: float) -> MarginalsRelease:
     """Single-column counts of the default fit."""
-    options = FitOptions(epsilon=epsilon)
+    options = MarginalsOptions.of(epsilon=epsilon)
     found = choose_noise(draw_up(schema, n, options), options, (0.0, 0.0)).marginals
     assert found is not None
     return found

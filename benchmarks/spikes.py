@@ -95,7 +95,7 @@ def main() -> None:
         for epsilon in args.epsilon:
             for seed in range(args.seeds):
                 real, start = table(n, seed), time.process_time()
-                model = dpsynth.DPWGANGP(epsilon=epsilon, random_state=seed)
+                model = dpsynth.DPMarginals(epsilon=epsilon, random_state=seed)
                 model.fit(real, schema=SCHEMA)
                 made = shares(model.sample(n, random_state=seed))
                 made["seconds"] = time.process_time() - start

@@ -5,8 +5,8 @@
 
 A table is the population; n records are drawn of it with replacement. Each resample is fitted (*real*); so is
 one synthetic table of n records of a model without studies (*naive*); *declared* are the estimates of a model
-of the same whole epsilon, delta = n^-1.5, with the study declared. Both models sample the base model alone
-(``training_steps=0``). One line of JSON a resample is appended to ``<cache>/trials.jsonl``: what is there is
+of the same whole epsilon, delta = n^-1.5, with the study declared. Both models sample the base model alone.
+One line of JSON a resample is appended to ``<cache>/trials.jsonl``: what is there is
 not done again. The tables go to ``benchmarks/results/studies.md`` (``--out``).
 """
 

@@ -103,7 +103,7 @@ def told(task: tuple[int, float | None, int]) -> dict[str, Any]:
         return {"values": values.tolist(), "clusters": clusters.tolist(), "independent": naive.tolist()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = dpsynth.DPWGANGP(epsilon, 1e-6, studies=STUDIES, random_state=repetition)
+        model = dpsynth.DPMarginals(epsilon, 1e-6, studies=STUDIES, random_state=repetition)
         found = model.fit(frame, schema=schema(n)).estimates_
     return {
         "values": np.concatenate([each.coefficients for each in found]).tolist(),

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 
-import dpsynth
 from dpsynth import Column, Schema
+from dpsynth.synthesis.marginals import DPMarginals, MarginalsOptions, Statistics
 
 N = 5000
 RULE = "ward == 'icu' and age >= 65"
@@ -90,16 +90,14 @@ def private(frame: pd.DataFrame, epsilon: float, seed: int) -> tuple[np.ndarray,
         {"model": f"died ~ treatment + age where {RULE}", "name": "effects", "units": {"age": 10}},
         {"model": f"died ~ 1 where {RULE}", "name": "prevalence"},
     ]
-    model = dpsynth.DPWGANGP(
+    options = MarginalsOptions.of(
         epsilon=epsilon,
         delta=1e-6,
-        base_model="tree",
-        pairwise_statistics=False,
-        neighbour_histogram=False,
-        training_steps=0,
         studies=studies,
         random_state=seed,
+        statistics=Statistics("tree", pairwise_statistics=False, neighbour_histogram=False),
     )
+    model = DPMarginals.of(options)
     told = model.fit(frame, schema=SCHEMA).estimates_
     return np.concatenate([e.coefficients for e in told]), np.concatenate([e.std_errors for e in told])
 

@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-import dpsynth
-from dpsynth import Column, Schema
+from dpsynth import Column, DPMarginals, Schema
 
 TRUTH = np.array([0.4, 0.6, 0.5, -1.0])
 INTERCEPT = -1.0
@@ -86,11 +85,9 @@ def told(kind: str, epsilon: float, repetition: int, n: int) -> np.ndarray:
     frame = cohort(n, kind, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = dpsynth.DPWGANGP(
+        model = DPMarginals(
             epsilon=epsilon,
             delta=1e-6,
-            base_model="tan",
-            training_steps=0,
             studies=["died ~ age + tested + grouped + both"],
             random_state=repetition,
         )

@@ -34,7 +34,7 @@ def one_run(name: str, epsilon: float, seed: int, *, declared: bool) -> dict[str
     """Measures of one table; with a study, how many times as wide its intervals are as without noise."""
     train, test = dpsynth.datasets.train_test(dpsynth.datasets.load(name), test_fraction=0.5, seed=0)
     studies = [CASES[name].study()] if declared else []
-    model = dpsynth.DPWGANGP(epsilon=epsilon, training_steps=0, random_state=seed, studies=studies)
+    model = dpsynth.DPMarginals(epsilon=epsilon, random_state=seed, studies=studies)
     model.fit(train.frame, schema=train.schema)
     made = model.sample(len(train.frame), random_state=seed)
     real = {"train": train.frame, "test": test.frame, "schema": train.schema}

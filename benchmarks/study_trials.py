@@ -119,7 +119,7 @@ def truth(name: str) -> Truth:
         priors = slope_priors(data)
     elif told.remark:
         raise RuntimeError(f"{name}: {told.remark}")
-    whole = dpsynth.DPWGANGP(epsilon=None, training_steps=0, studies=[study], random_state=0)
+    whole = dpsynth.DPMarginals(epsilon=None, studies=[study], random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole.fit(frame, schema=schema.with_n_public(len(frame)))
@@ -153,18 +153,18 @@ class Trial:
         self.study = case.study()
         self.truth = truth(case.name)
 
-    def _model(self, what: str, studies: list[Study]) -> dpsynth.DPWGANGP:
+    def _model(self, what: str, studies: list[Study]) -> dpsynth.DPMarginals:
         own = seed(self.case.name, self.epsilon, self.repetition, what)
-        model = dpsynth.DPWGANGP(epsilon=self.epsilon, training_steps=0, studies=studies, random_state=own)
+        model = dpsynth.DPMarginals(epsilon=self.epsilon, studies=studies, random_state=own)
         return model.fit(self.frame, schema=self.schema)
 
     @cached_property
-    def plain(self) -> dpsynth.DPWGANGP:
+    def plain(self) -> dpsynth.DPMarginals:
         """The whole budget for the synthetic table."""
         return self._model("plain", [])
 
     @cached_property
-    def declared(self) -> dpsynth.DPWGANGP:
+    def declared(self) -> dpsynth.DPMarginals:
         """The same budget with the study declared, default shares."""
         return self._model("declared", [self.study])
 
@@ -224,7 +224,7 @@ def expected(case: Case, epsilon: float) -> float:
     """The widening that is told beforehand, from public values alone."""
     _, schema = case.resample(np.random.default_rng(0))
     study = case.study()
-    options = dpsynth.DPWGANGP(epsilon=epsilon, training_steps=0, studies=[study]).validate()
+    options = dpsynth.DPMarginals(epsilon=epsilon, studies=[study]).validate()
     planned = choose_noise(draw_up(schema, float(case.n), options), options, (0.0, 0.0))
     return expected_widening(study, schema, case.n, planned.studies[0].multiplier)
 

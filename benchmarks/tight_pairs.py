@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-from dpsynth import DPWGANGP, Column, Schema
+from dpsynth import Column, DPMarginals, Schema
 from dpsynth.model.base_model.network import BayesianNetwork
 
 #: Lower and upper limit, decimals and scale.
@@ -125,7 +125,7 @@ def main() -> None:
             for seed in range(given.seeds):
                 for arm, coupled in enumerate((lambda base_model, *_: base_model, BayesianNetwork.coupled)):
                     with mock.patch.object(BayesianNetwork, "coupled", coupled):
-                        model = DPWGANGP(epsilon, 1e-5, random_state=seed).fit(frame, schema=schema)
+                        model = DPMarginals(epsilon, 1e-5, random_state=seed).fit(frame, schema=schema)
                     sample = model.sample(len(frame), random_state=seed)
                     ratios[arm, seed] = [left(sample, *pair) / left(frame, *pair) for pair in both]
             for pair, apart, together in zip(both, *np.median(ratios, axis=1), strict=True):

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from dpsynth.studies.combining import combine
     from dpsynth.studies.study import Study
     from dpsynth.synthesis.budget import Shares
-    from dpsynth.synthesis.synthesizer import DPWGANGP, load
+    from dpsynth.synthesis.generators import load
+    from dpsynth.synthesis.marginals import DPMarginals
+    from dpsynth.synthesis.matching import DPCriticMatching
+    from dpsynth.synthesis.wgan_gp import DPWGANGP
     from dpsynth.table.patients import PatientSchema
     from dpsynth.table.schema import Column, Schema
     from dpsynth.table.schema_inference import infer_schema
 
 _HOMES = {
-    "DPWGANGP": "dpsynth.synthesis.synthesizer",
-    "load": "dpsynth.synthesis.synthesizer",
+    "DPMarginals": "dpsynth.synthesis.marginals",
+    "DPWGANGP": "dpsynth.synthesis.wgan_gp",
+    "DPCriticMatching": "dpsynth.synthesis.matching",
+    "load": "dpsynth.synthesis.generators",
     "combine": "dpsynth.studies.combining",
     "plan": "dpsynth.runs.budget_plan",
     "evaluate": "dpsynth.evaluation",
@@ -47,6 +52,8 @@ _HOMES = {
 __all__ = [
     "DPWGANGP",
     "Column",
+    "DPCriticMatching",
+    "DPMarginals",
     "PatientSchema",
     "Schema",
     "Shares",

@@ -43,11 +43,12 @@ def projected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave densities, audits and figures out of the many runs whose tests are about something else."""
+    """Leave what takes time out of the many runs whose tests are about something else."""
     if request.path.parent.name not in ("runs", "commands"):
         return
     if "slow" not in request.keywords:
         request.getfixturevalue("projected")
+        monkeypatch.setattr("dpsynth.synthesis.default_rules.has_pairwise_statistics", lambda *args: False)
     if "audited" not in request.keywords:
         monkeypatch.setattr("dpsynth.runs.evaluation.attempts_on_releases", lambda *args: iter(()))
     if "drawn" not in request.keywords:

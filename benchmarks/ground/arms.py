@@ -1,6 +1,6 @@
 """The arms of a comparison, and one run of one arm.
 
-An arm is a mapping of parameters of :class:`dpsynth.DPWGANGP`; what it does not name, ``epsilon`` among it,
+An arm is a mapping of a ``generator`` and its options; what it does not name, ``epsilon`` among it,
 comes from the run. The arm "real" has no parameters: real records stand in the place of a synthetic table.
 """
 
@@ -16,13 +16,12 @@ from typing import Any
 
 import pandas as pd
 
-import dpsynth
 from benchmarks.ground.headroom import WHOLE, measure
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.ground.tables import Ground, of_registry, of_structure
 from dpsynth.errors import InputError
 from dpsynth.files.yaml_text import read_yaml
-from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.generators import options_of, unfitted
 
 Parameters = Mapping[str, Any]
 
@@ -30,8 +29,8 @@ REAL, NOISE_FREE, PRIOR, DEFAULT = "real", "noise-free base model", "base_model"
 #: of every comparison
 ARMS: dict[str, Parameters | None] = {
     REAL: None,
-    NOISE_FREE: {"epsilon": None, "pairwise_statistics": False, "training_steps": 0},
-    PRIOR: {"pairwise_statistics": False, "training_steps": 0},
+    NOISE_FREE: {"epsilon": None, "statistics": {"pairwise_statistics": False}},
+    PRIOR: {"statistics": {"pairwise_statistics": False}},
     DEFAULT: {},
 }
 
@@ -51,7 +50,7 @@ def read_arms(path: str | Path) -> dict[str, Parameters]:
         for name, parameters in data.items():
             if name in ARMS:
                 raise InputError(f"{name!r} is an arm of every comparison; choose another name")
-            FitOptions.of(**parameters)
+            options_of(**parameters)
         return {str(name): parameters for name, parameters in data.items()}
 
     return read_yaml(path, build, error=InputError)
@@ -145,7 +144,7 @@ def generate(
     ground: Ground, parameters: Parameters, *, epsilon: float | None, seed: int
 ) -> tuple[pd.DataFrame, float]:
     """A synthetic table, of at most as many records as `measure` reads, and the seconds of its fit."""
-    model = dpsynth.DPWGANGP(**{"epsilon": epsilon, "random_state": seed, **parameters})
+    model = unfitted(options_of(**{"epsilon": epsilon, "random_state": seed, **parameters}))
     start = time.perf_counter()
     model.fit(ground.train, schema=ground.schema)
     seconds = time.perf_counter() - start

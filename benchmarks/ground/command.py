@@ -4,9 +4,9 @@
     python -m benchmarks ground --table flchain support2 --arms arms.yaml --out DIR
 
 Tables are those of the proving ground (all by default) or of the registry, whose own number of records
-counts. ``arms.yaml`` holds further arms, each a mapping of parameters of DPWGANGP:
+counts. ``arms.yaml`` holds further arms, each a mapping of a generator and its options:
 
-    4000 steps: {base_model: none, training_steps: 4000, training: {critic_hidden: [64, 64]}}
+    4000 steps: {generator: wgan-gp, steps: 4000, training: {critic_hidden: [64, 64]}}
 
 Each run is kept in DIR as soon as it is there; the same command goes on after an interruption, and with more
 tables, sizes, seeds or arms it carries out what is new. What is in DIR is written to DIR/ground.md and

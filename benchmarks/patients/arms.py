@@ -13,7 +13,7 @@ import pandas as pd
 from benchmarks.peers.environments import Environments
 from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, from_numbers, public_facts
-from dpsynth import DPWGANGP, Column, PatientSchema, Schema
+from dpsynth import Column, DPMarginals, PatientSchema, Schema
 from dpsynth.table.histories import Histories
 from dpsynth.table.values import categories_at
 
@@ -26,7 +26,7 @@ Arm = Callable[[pd.DataFrame, PatientSchema, float, int], pd.DataFrame]
 
 def several_rows(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
     """Fit and sample patients with a PatientSchema."""
-    model = DPWGANGP(epsilon, DELTA, random_state=seed).fit(rows, schema=schema)
+    model = DPMarginals(epsilon, DELTA, random_state=seed).fit(rows, schema=schema)
     return model.sample(schema.n_public, random_state=seed)
 
 
@@ -39,7 +39,7 @@ def strangers(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: i
     one = one.drop(columns=[] if schema.timed else schema.order)
     number = Column(name="rows", kind="integer", lower=1, upper=schema.most)
     table = Schema(columns=(*schema.columns, number), n_public=schema.n_public)
-    model = DPWGANGP(epsilon, DELTA, random_state=seed).fit(one, schema=table)
+    model = DPMarginals(epsilon, DELTA, random_state=seed).fit(one, schema=table)
     patients = model.sample(schema.n_public, random_state=seed)
     who = np.repeat(np.arange(len(patients)), patients["rows"])
     made = model.sample(len(who), random_state=seed + 1).drop(columns="rows")
@@ -96,7 +96,7 @@ def wide(first: int) -> Arm:
     """One wide row a patient, of the first rows, fitted as a table."""
 
     def arm(rows: pd.DataFrame, schema: PatientSchema, epsilon: float, seed: int) -> pd.DataFrame:
-        model = DPWGANGP(epsilon, DELTA, random_state=seed)
+        model = DPMarginals(epsilon, DELTA, random_state=seed)
         model.fit(_flattened(rows, schema, first), schema=_wide(schema, first))
         return _long(model.sample(schema.n_public, random_state=seed), schema, first)
 

@@ -1,4 +1,4 @@
-"""Who is compared: our own arms, given as parameters of ``DPWGANGP``, and the peers."""
+"""Who is compared: our own arms, given as options of a generator, and the peers."""
 
 from __future__ import annotations
 
@@ -6,26 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: parameters of ``dpsynth.DPWGANGP``; ``shares`` and ``training`` as dictionaries; a new arm is a new line
+#: ``generator`` and its options; ``statistics`` are those of `dpsynth.synthesis.marginals.Statistics`
 OURS: dict[str, dict[str, Any]] = {
     "ours: default": {},
-    "ours: without the nearest-neighbour histogram": {"neighbour_histogram": False},
+    "ours: without the nearest-neighbour histogram": {"statistics": {"neighbour_histogram": False}},
     # the default leaves both out where columns have more than 300 numbers together
-    "ours: all statistics": {"pairwise_statistics": True, "neighbour_histogram": True},
-    "ours: TAN alone": {"base_model": "tan", "pairwise_statistics": False, "training_steps": 0},
-    "ours: tree alone": {"base_model": "tree", "pairwise_statistics": False, "training_steps": 0},
-    # without a base model the marginals cost a tenth of mu^2 and the critic has the rest
-    "ours: GAN alone": {"base_model": "none", "shares": {"marginals": 0.1}},
-    "ours: GAN alone, alternating": {
-        "base_model": "none",
-        "training_steps": 1000,
-        "shares": {"marginals": 0.1},
-        "training": {},
-    },
+    "ours: all statistics": {"statistics": {"pairwise_statistics": True, "neighbour_histogram": True}},
+    "ours: TAN alone": {"statistics": {"base_model": "tan", "pairwise_statistics": False}},
+    "ours: tree alone": {"statistics": {"base_model": "tree", "pairwise_statistics": False}},
+    "ours: GAN alone": {"generator": "matching"},
+    "ours: GAN alone, alternating": {"generator": "wgan-gp"},
     "ours: GAN alone, clipping": {
-        "base_model": "none",
-        "training_steps": 1000,
-        "shares": {"marginals": 0.1},
+        "generator": "wgan-gp",
         "noise_shape": "spherical",
         "training": {
             "activation": "leaky_relu",
@@ -38,9 +30,7 @@ OURS: dict[str, dict[str, Any]] = {
         },
     },
     "ours: GAN alone, clipping, spectral": {
-        "base_model": "none",
-        "training_steps": 1000,
-        "shares": {"marginals": 0.1},
+        "generator": "wgan-gp",
         "noise_shape": "spherical",
         "training": {"clip_norm": 1.0},
     },

@@ -72,7 +72,7 @@ class Releases:
     made_up: pd.DataFrame
     delta: float
     layout: Layout
-    training: TrainingSettings | MatchingSettings
+    training: TrainingSettings | MatchingSettings | None
     plan: Plan | None
     scale: NDArray[np.float32]
 
@@ -94,13 +94,11 @@ def releases_of(schema: TableSchema, options: FitOptions, rng: np.random.Generat
             "epsilon is null: a fit without noise promises nothing that an audit could contradict"
         )
     if schema.n_public is None:  # a fit chooses by its noisy count: everything that it could release
-        most = draw_up(schema, _MANY, options).needs
-        chosen = {name: getattr(most, name) for name in ("pairwise_statistics", "neighbour_histogram")}
-        options = options.model_copy(update=chosen)
+        options = options.releasing(draw_up(schema, _MANY, options).needs)
     typical = typical_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
     ledger, records = WatchingLedger(), FrameRecords(typical)
     plan = plan_fit(records, schema, options, rng, ledger)
-    if options.studies:
+    if options.declared:
         model = fit_releases(records, plan, rng, ledger)
     else:  # nothing more is read, and reweighting takes time
         model, _ = release_statistics(records, plan, rng, ledger)
@@ -137,6 +135,7 @@ def audit_one(
         from dpsynth.audits.critic import audit_critic, audit_matching
 
         assert found.plan is not None and found.plan.noise_multiplier is not None  # its name is there
+        assert found.training is not None
         own = found.plan.noise_multiplier
         plan = replace(found.plan, noise_multiplier=min(own, most_noise))
         layout, training = found.layout, found.training

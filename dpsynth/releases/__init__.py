@@ -1,7 +1,7 @@
 """Every reading of private records, one module a release.
 
 A release states its sensitivity and the event that it posts. The ledger runs it. `PartitionedRecords` are
-private records in many files, which `DPWGANGP.fit` takes in place of a frame.
+private records in many files, which `Synthesizer.fit` takes in place of a frame.
 """
 
 from dpsynth.releases.partitioned import PartitionedRecords

@@ -62,13 +62,12 @@ _CONFIG: dict[str, tuple[str, ...]] = {
     "split": ("method", "test_fraction"),
     "sample": ("n",),
     "model": (
+        "generator",
         "epsilon",
         "delta",
-        "base_model",
-        "pairwise_statistics",
-        "neighbour_histogram",
-        "training_steps",
+        "steps",
         "batch_size",
+        "critics",
     ),
 }
 

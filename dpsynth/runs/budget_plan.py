@@ -31,6 +31,7 @@ from dpsynth.studies.study import Study
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import STEPS, Releases, divided
 from dpsynth.synthesis.check_inputs import check_options
+from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
 from dpsynth.synthesis.studies import cautions, check_widening, expected_widening, smallest_subgroup
@@ -52,9 +53,9 @@ def plan(
     schema: TableSchema,
     n: int | None = None,
     *,
+    generator: str = DEFAULT,
     epsilon: float = 3.0,
     delta: float | None = None,
-    studies: Sequence[Study | str | dict[str, Any]] = (),
     **options: Any,
 ) -> BudgetPlan:
     """Plan a fit from public numbers: noise, smallest groups and interval widths.
@@ -70,8 +71,10 @@ def plan(
     n : int, optional
         Number of records, or of patients with several rows, that will be fitted, at least 30. By default it
         is the schema's ``n_public``. If the table is split, give the number of the training part.
-    epsilon, delta, studies, **options
-        Arguments of :class:`dpsynth.DPWGANGP` for the fit.
+    generator : {"marginals", "wgan-gp", "matching"}
+        Generator of the fit.
+    epsilon, delta, **options
+        Arguments of its estimator, such as ``studies``.
 
     Examples
     --------
@@ -85,13 +88,11 @@ def plan(
     '1 is the smallest of 0.5, 1, 3 and 10 that is enough.'
     """
     check_described(schema)
-    given = FitOptions.of(**{**options, "epsilon": epsilon, "delta": delta, "studies": studies})
+    given = options_of(generator, **options, epsilon=epsilon, delta=delta)
     unreviewed = require_reviewed(schema, given.accept_unreviewed)
     n = _records(schema, n)
     # The default delta is that of the fit, which has no public number where the schema has none.
-    given = FitOptions.of(
-        **{**options, "epsilon": epsilon, "delta": total_delta(schema.levels, given), "studies": studies}
-    )
+    given = given.model_copy(update={"delta": total_delta(schema.levels, given)})
     schema = schema.with_n_public(n)
     check_options(schema, given)
     levels = schema.levels
@@ -107,13 +108,13 @@ def plan(
         own,
         total_delta(schema.levels, given),
         () if isinstance(at, str) else tuple(_statistics(*at)),
-        tuple(_forecast(each, found, given.studies, schema) for each, found in planned.items()),
+        tuple(_forecast(each, found, given.declared, schema) for each, found in planned.items()),
         () if isinstance(at, str) else tuple(_advice(levels.modelled, n, *at)),
         tuple(unreviewed),
         schema.unconfirmed,
         tuple(
             f"Study {study.label}: {caution}"
-            for study in given.studies
+            for study in given.declared
             for caution in cautions(study, schema)
         ),
         schema.counted,
@@ -150,7 +151,7 @@ def _planned(schema: TableSchema, n: int, options: FitOptions, epsilon: float) -
     blueprint = draw_up(schema, float(n), options)
     try:
         releases = choose_noise(blueprint, options, (0.0, 0.0))
-        check_widening(options.studies, releases.studies, schema, float(n))
+        check_widening(options.declared, releases.studies, schema, float(n))
     except PrivacyError as problem:
         return str(problem)
     return blueprint, releases

@@ -11,16 +11,33 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StrictStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializeAsAny,
+    StrictStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, InputError
 from dpsynth.evaluation.settings import Settings
 from dpsynth.files.atomic import write_text
 from dpsynth.files.options import Section
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
-from dpsynth.synthesis.options import ModelOptions
+from dpsynth.synthesis.generators import DEFAULT, estimator
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.csv_format import CsvFormat
+
+#: arguments of an estimator that are other keys of a configuration
+ELSEWHERE = {
+    "studies": "studies beside model",
+    "accept_unreviewed": "data.accept_unreviewed",
+    "statistics": "no statistics: rules choose them",
+}
 
 
 def _no_zero_byte(path: str) -> str:
@@ -72,16 +89,6 @@ class SplitConfig(Section):
 
     test_fraction: float = Field(default=0.5, gt=0, lt=1)
     seed: int = Field(default=0, ge=0)
-
-
-class ModelConfig(ModelOptions):
-    """The generator: the options of :class:`dpsynth.DPWGANGP`.
-
-    ``epsilon``, the whole budget, must be written: ``null`` asks for a run without privacy, and every output
-    then says so.
-    """
-
-    epsilon: float | None = Field(gt=0)
 
 
 class SampleConfig(Section):
@@ -137,7 +144,9 @@ class RunConfig(Section):
     ``dataset`` is the name of a data set with a card, or the path of a card of one's own. This or ``data`` is
     required. ``studies`` are regressions that part of the budget estimates, each a text or a mapping with the
     keys of :class:`~dpsynth.studies.study.Study`. ``owner`` of the real records and ``contact`` for readers
-    are published with the table. A wrong key raises ConfigError.
+    are published with the table. ``model`` has the ``generator`` (marginals by default) and the options of
+    its estimator. ``model.epsilon``, the whole budget, must be written: ``null`` asks for a run without
+    privacy, and every output then says so. A wrong key raises ConfigError.
 
     Examples
     --------
@@ -153,7 +162,7 @@ class RunConfig(Section):
     dataset: FilePath | None = None
     data: DataConfig | None = None
     split: SplitConfig = SplitConfig()
-    model: ModelConfig
+    model: SerializeAsAny[FitOptions]
     studies: tuple[Study, ...] = ()
     budget: BudgetConfig | None = None
     sample: SampleConfig = SampleConfig()
@@ -167,6 +176,24 @@ class RunConfig(Section):
             super().__init__(**fields)
         except ValidationError as problem:
             raise ConfigError(one_sentence(problem, tuple(type(self).model_fields))) from None
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _model(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        options = dict(given)
+        try:
+            kind = estimator(options.pop("generator", DEFAULT), options).options
+        except InputError as problem:
+            raise ValueError(str(problem)) from None
+        for name in options.keys() & ELSEWHERE.keys():
+            raise ValueError(f"{name} is not a known key. Write {ELSEWHERE[name]}")
+        checked = kind.model_validate(options)
+        if "epsilon" not in options:
+            missing = InitErrorDetails(type="missing", loc=("epsilon",), input=options)
+            raise ValidationError.from_exception_data("model", [missing])
+        return checked
 
     @field_validator("studies", mode="before")
     @classmethod
@@ -194,7 +221,8 @@ class RunConfig(Section):
             for key, value in _without_none(dumped).items()
         }
         # Left out, an epsilon of null would be a missing one.
-        plain["model"] = {"epsilon": self.model.epsilon, **plain["model"]}
+        model = {name: value for name, value in plain["model"].items() if name not in ELSEWHERE}
+        plain["model"] = {"generator": self.model.generator, "epsilon": self.model.epsilon, **model}
         del plain["studies"]
         if self.studies:
             plain["studies"] = [study.to_dict() for study in self.studies]

@@ -28,7 +28,7 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.preflight import check_run, compared, size_of
 from dpsynth.runs.run_folder import RunFolder, open_run
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.synthesizer import Synthesizer
 
 #: receives the name of a stage and the part of it that is done
 Stages = Callable[[str, float], None]
@@ -80,7 +80,7 @@ def judge(
     done: Finished,
     config: RunConfig,
     made: tuple[pd.DataFrame, Table | PatientTable, Table | PatientTable],
-    model: DPWGANGP,
+    model: Synthesizer,
     *,
     stages: Stages | None = None,
     say: Callable[[str], None] = lambda line: None,
@@ -140,7 +140,7 @@ def judge_again(
 def attempts_on(
     config: RunConfig,
     tables: Tables,
-    model: DPWGANGP,
+    model: Synthesizer,
     progress: Callable[[str, float], None] | None = None,
 ) -> tuple[Attempt, ...]:
     """Attack the synthetic table of a run, and audit the releases that it was made with.
@@ -171,7 +171,7 @@ def attempts_on(
 
 
 def attempts_on_releases(
-    tables: Tables, model: DPWGANGP, seeds: np.random.SeedSequence, progress: Callable[[float], None]
+    tables: Tables, model: Synthesizer, seeds: np.random.SeedSequence, progress: Callable[[float], None]
 ) -> Iterator[Attempt]:
     """Audit each release of a fit, and set the adversary on the critic's steps.
 
@@ -191,7 +191,7 @@ def attempts_on_releases(
         audited = audit_one(found, place, trials=QUICK, steps=QUICK_STEPS, rng=rng, most_noise=QUICK_NOISE)
         yield from audited.attempts()
         progress((place + 1) / steps)
-    if played and found.plan is not None:
+    if played and found.plan is not None and found.training is not None:
         from dpsynth.audits.adversary_critic import quick_attempts
 
         # their distances to one another are taken, and they are watched in training

@@ -35,9 +35,11 @@ from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_
 from dpsynth.runs.reporting import Origin
 from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.check_inputs import check_options
+from dpsynth.synthesis.generators import estimator
 from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.studies import widening_lines
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.synthesis.wgan_gp import DPWGANGP
 from dpsynth.table.io import write_table
 from dpsynth.table.patients import PatientSchema
 
@@ -133,6 +135,7 @@ def run(
             loaded = time.perf_counter()
             with _marked(folder, config):
                 if resume:
+                    # nothing else leaves a checkpoint
                     model = DPWGANGP.resume(checkpoint, train.frame, budget=None, progress=progress)
                     model.ledger_.join(book)  # of which the checkpoint's is a part already, or all
                 else:
@@ -167,7 +170,7 @@ def run(
 
 
 def _write_table(
-    done: Finished, model: DPWGANGP, n: int | None, *, replace: bool, say: Callable[[str], None]
+    done: Finished, model: Synthesizer, n: int | None, *, replace: bool, say: Callable[[str], None]
 ) -> pd.DataFrame | None:
     """Write table, model, ledger and a report without evaluation. Return the table's first records."""
     sampled: list[pd.DataFrame] = []
@@ -202,7 +205,7 @@ def _write_table(
     return sampled[0] if sampled else None
 
 
-def _as_counted(model: DPWGANGP) -> str:
+def _as_counted(model: Synthesizer) -> str:
     """The source of the number of synthetic records, if nobody named one."""
     counted = "a noisy number of records, because the exact number of training records is private"
     if model.ledger_.not_private:
@@ -210,11 +213,13 @@ def _as_counted(model: DPWGANGP) -> str:
     return f"the table has {counted}. Set sample.n to choose the number"
 
 
-def build_model(config: RunConfig) -> DPWGANGP:
+def build_model(config: RunConfig) -> Synthesizer:
     """Make the unfitted model of a configuration, or raise ConfigError naming the wrong key."""
     accept = config.data.accept_unreviewed if config.data is not None else False
+    given = {**config.model.arguments(), "accept_unreviewed": accept}
+    given |= {"studies": config.studies} if config.studies else {}
     try:
-        model = DPWGANGP(**dict(config.model), accept_unreviewed=accept, studies=config.studies)
+        model = estimator(config.model.generator, given)(**given)
         model.validate()
     except InputError as problem:
         # studies that contradict the model are a key of their own
@@ -231,7 +236,7 @@ def _without_seed(config: RunConfig) -> dict[str, object]:
     return shown
 
 
-def _sample_to(model: DPWGANGP, n: int, path: Path) -> tuple[pd.DataFrame, int]:
+def _sample_to(model: Synthesizer, n: int, path: Path) -> tuple[pd.DataFrame, int]:
     """Stream ``n`` records to a file. Return the first of them, for evaluation, and the number of rows."""
     kept: list[pd.DataFrame] = []
     model.acceptance_ = Acceptance()

@@ -18,11 +18,11 @@ from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.storage import check_same_ledger
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs.config import ModelConfig
+from dpsynth.runs.config import ELSEWHERE
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.check_inputs import outcome_in_noise
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.patients import TableSchema
 from dpsynth.version import __version__
 
@@ -64,11 +64,13 @@ class Origin:
     outcome_noise: str | None = None
 
     @classmethod
-    def of_model(cls, fitted: DPWGANGP) -> Origin:
+    def of_model(cls, fitted: Synthesizer) -> Origin:
         """Take the facts from a fitted model."""
         # in the order of a run's configuration
         dumped = fitted.validate().model_dump()
-        options = {name: dumped[name] for name in ModelConfig.model_fields if dumped[name] is not None}
+        options = {
+            name: value for name, value in dumped.items() if name not in ELSEWHERE and value is not None
+        }
         if fitted.ledger_.seeded:
             options["random_state"] = "given, not kept"
         own, marginals = fitted.ledger_.delta, fitted.model_.encoder.marginals
@@ -76,7 +78,7 @@ class Origin:
             fitted.ledger_,
             fitted.delta_ if own is None else own,
             fitted.model_.declared_schema,
-            {"epsilon": fitted.epsilon, **options},
+            {"generator": fitted.options.generator, "epsilon": fitted.epsilon, **options},
             fitted.estimates_,
             () if marginals is None else marginals.flattened,
             outcome_in_noise(fitted.model_.schema, marginals),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpsynth.evaluation.records import Evaluation
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import RunConfig
-    from dpsynth.synthesis.synthesizer import DPWGANGP
+    from dpsynth.synthesis.synthesizer import Synthesizer
     from dpsynth.table.schema import Schema
 
 
@@ -141,11 +141,11 @@ class RunFolder:
                 f"--out {self.synthetic} --force`"
             )
 
-    def load_model(self) -> DPWGANGP:
+    def load_model(self) -> Synthesizer:
         """Read the fitted model, or raise DataError for none or a damaged one."""
-        from dpsynth.synthesis.synthesizer import DPWGANGP
+        from dpsynth.synthesis.generators import load
 
-        return DPWGANGP.load(self.model_home)
+        return load(self.model_home)
 
     def write_report(self, report: RunReport) -> None:
         """Write the report as JSON and as Markdown."""

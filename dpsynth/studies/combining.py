@@ -77,7 +77,7 @@ class Combined:
 def combine(estimates: Given, variances: Given, *, level: float = 0.95) -> Combined:
     """Combine the same analysis of m synthetic tables, by the rule for fully synthetic ones.
 
-    Each table must have parameters of its own, as from :meth:`dpsynth.DPWGANGP.sample_many`. The rule does
+    Each table must have parameters of its own, as from :meth:`dpsynth.DPMarginals.sample_many`. The rule does
     **not** hold for several samples of one model. They share the noise for privacy and the sampling of the
     real records, and the interval would be far too short. The rule cannot correct an association that the
     model left out: it is absent from all tables.

@@ -21,7 +21,6 @@ from dpsynth.model.base_model.rule_factors import check_possible
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import IN_MEMORY, PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
-from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.studies import cautions, check_studies
 from dpsynth.table.encoder import Encoder
@@ -103,7 +102,7 @@ def records_of(
 
 def _check_room(rows: int, schema: TableSchema, options: FitOptions) -> None:
     """Refuse critic steps on a table in parts if there is no room for the file of its encoded records."""
-    if not options.steps:
+    if not options.holds_points:
         return
     size = 4 * rows * Encoder(schema.levels, None).layout.dim
     place = gettempdir()
@@ -119,16 +118,18 @@ def check_options(schema: TableSchema, options: FitOptions) -> None:
 
     Also for what patients with several rows cannot have.
     """
-    check_studies(options.studies, schema)
+    check_studies(options.declared, schema)
     levels = schema.levels
     if levels.rules:
         check_possible(levels, levels.rules)
     if not isinstance(schema, PatientSchema):
         return
-    if options.steps:
-        raise InputError("training_steps must be 0, with a base model, where patients have several rows")
-    shares = options.shares or Shares()
-    if options.studies and shares.studies + shares.visits >= 1:
+    if not options.takes_rows:
+        raise InputError(
+            f"generator {options.generator} takes one row per patient. Use generator marginals (DPMarginals)"
+        )
+    shares = options.division
+    if options.declared and shares.studies + shares.visits >= 1:
         raise InputError("shares.studies and shares.visits must add to less than 1")
 
 
@@ -146,7 +147,7 @@ def tell_not_private(options: FitOptions) -> None:
 def tell_cautions(options: FitOptions, schema: TableSchema) -> None:
     """Warn of what bounded influence makes of the studies' estimates, by public facts alone."""
     in_words = about_patients if isinstance(schema, PatientSchema) else str
-    for study in options.studies:
+    for study in options.declared:
         for caution in cautions(study, schema):
             warnings.warn(in_words(f"study {study.label!r}: {caution}"), OwnerWarning, stacklevel=3)
 

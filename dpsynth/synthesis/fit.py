@@ -43,9 +43,9 @@ from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogram, gro
 from dpsynth.releases.pairwise_statistics import PairwiseStatistics
 from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import Releases, Shares
+from dpsynth.synthesis.budget import Releases
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.planning import Blueprint, check_matching, choose_noise, draw_up, total_delta
+from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
 from dpsynth.synthesis.studies import check_widening, fit_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.marginals import Marginals
@@ -84,12 +84,11 @@ def plan_fit(
 
     Raises PrivacyError if the budget is too small for the run or for a study.
     """
-    check_matching(options)  # before the count costs budget
     levels = schema.levels
     n, n_std, spent = _count(records, levels, options, rng, ledger)
     blueprint = draw_up(schema, n, options, n_std)
     releases = choose_noise(blueprint, options, spent)
-    check_widening(options.studies, releases.studies, schema, n)
+    check_widening(options.declared, releases.studies, schema, n)
     return FitPlan(levels, options, n, blueprint, releases)
 
 
@@ -110,7 +109,7 @@ def fit_releases(records: Records, plan: FitPlan, rng: np.random.Generator, ledg
         base_model = base_model.coupled(marginals.grids, marginals.n, rng)
     model = dataclasses.replace(model, schema=plan.schema, base_model=base_model)
     model = dataclasses.replace(model, trajectories=release_rows(records, model, plan, rng, ledger))
-    studies, planned = plan.options.studies, plan.releases.studies
+    studies, planned = plan.options.declared, plan.releases.studies
     fitted = fit_studies(records, model, studies, planned, plan.n, rng, ledger)
     return dataclasses.replace(model, studies=fitted)
 
@@ -185,7 +184,7 @@ def _count(
     """
     if schema.n_public is not None:
         return float(schema.n_public), 0.0, (0.0, 0.0)
-    share = (options.shares or Shares()).count
+    share = options.division.count
     part = (share * (options.epsilon or 0.0), share * total_delta(schema, options))
     noise, detail = None, "no noise"
     if options.epsilon is not None:
@@ -319,7 +318,7 @@ def trained_state(
 
     model, settings = training.model, training.settings
     if isinstance(settings, MatchingSettings):
-        raise InputError("matched points have no trained WGAN critic: give training=TrainingSettings()")
+        raise InputError("matched points have no trained WGAN critic: use DPWGANGP")
     bank = None
     if settings.penalty == "public":
         bank = independent_points(model.encoder, _BANK_ROWS, rng)

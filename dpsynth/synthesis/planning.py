@@ -13,14 +13,10 @@ import numpy as np
 from dpsynth.accounting.budget_file import Cost
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
-from dpsynth.errors import InputError
-from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
-from dpsynth.releases.structure import Kind
-from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.budget import Needs, Releases, Shares, plan_releases
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
 
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
@@ -34,25 +30,8 @@ class Blueprint:
 
     needs: Needs
     delta: float
-    training: TrainingSettings | MatchingSettings
+    training: TrainingSettings | MatchingSettings | None
     shares: Shares
-
-
-def check_matching(options: FitOptions) -> None:
-    """Refuse what only an alternating training can do: a batch size, or thousands of critics' steps."""
-    if not options.has_matching:
-        return
-    if options.training_steps != "auto" and options.training_steps > default_rules.MOST_CRITICS:
-        raise InputError(
-            "training_steps is the number of random WGAN critics without a base model, at most "
-            f"{default_rules.MOST_CRITICS}, got {options.training_steps}. For an alternating training of so "
-            "many steps, give training=TrainingSettings() as well"
-        )
-    if options.batch_size is not None:
-        raise InputError(
-            "batch_size must not be given without a base model: each step reads every record. Leave it "
-            "out, or give training=TrainingSettings() for an alternating training"
-        )
 
 
 def total_delta(schema: Schema, options: FitOptions) -> float:
@@ -78,51 +57,8 @@ def cost_of(schema: TableSchema, options: FitOptions) -> Cost:
 
 def draw_up(described: TableSchema, n: float, options: FitOptions, n_std: float = 0.0) -> Blueprint:
     """Plan a fit without records. ``n_std`` is the noise of a private number of records."""
-    check_matching(options)
-    schema = described.levels.modelled
-    visits = described if isinstance(described, PatientSchema) else None
-    training: TrainingSettings | MatchingSettings = options.training or default_rules.training(n)
-    batch = min(n, options.batch_size or default_rules.batch_size(n))
-    if options.has_matching:
-        training, batch = MatchingSettings(), n
-    base_model: Kind | None = None
-    if options.has_base_model and options.base_model != "none":
-        usual: Kind = "tan" if schema.outcome is not None else "tree"
-        base_model = usual if options.base_model == "auto" else options.base_model
-    delta = total_delta(schema, options)
-    steps, pairs, histogram = options.steps, options.pairwise_statistics, options.neighbour_histogram
-    usual_shares = options.shares or Shares()
-    if pairs == "auto":
-        pairs = default_rules.has_pairwise_statistics(
-            schema, n, options.epsilon, delta, usual_shares.pairwise_statistics
-        )
-    if histogram == "auto":
-        share = usual_shares.neighbour_histogram
-        histogram = pairs and default_rules.has_neighbour_histogram(n, options.epsilon, delta, share)
-    round_of = training.critic_steps if isinstance(training, TrainingSettings) else 1
-    iterations = -(-steps // round_of)
-    plan = None
-    if iterations:
-        plan = Plan(
-            sampling_prob=batch / n,
-            expected_batch=batch / n * n,
-            steps=iterations * round_of,
-            noise_multiplier=None,
-            noise_shape=options.noise_shape,
-        )
-    refinable = base_model is not None and len(schema) > 2
-    needs = Needs(
-        schema=schema,
-        n=n,
-        base_model=base_model,
-        plan=plan,
-        pairwise_statistics=refinable and pairs,
-        neighbour_histogram=refinable and histogram,
-        studies=options.studies,
-        n_std=n_std,
-        visits=visits,
-    )
-    return Blueprint(needs, delta, training, usual_shares)
+    delta = total_delta(described.levels.modelled, options)
+    return Blueprint(options.needs(described, n, delta, n_std), delta, options.settings(n), options.division)
 
 
 def choose_noise(blueprint: Blueprint, options: FitOptions, spent: tuple[float, float]) -> Releases:

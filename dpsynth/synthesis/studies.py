@@ -111,13 +111,13 @@ def planned_widening(options: FitOptions, schema: TableSchema) -> dict[str, floa
     PrivacyError if the budget is too small for a study.
     """
     releases = _planned(options, schema)
-    return check_widening(options.studies, releases, schema, float(schema.n_public or 0))
+    return check_widening(options.declared, releases, schema, float(schema.n_public or 0))
 
 
 def _planned(options: FitOptions, schema: TableSchema) -> Sequence[StudyReleases]:
     """The studies' noisy statistics in a fit, with the same errors."""
-    check_studies(options.studies, schema)
-    if not options.studies:
+    check_studies(options.declared, schema)
+    if not options.declared:
         return ()
     if schema.n_public is None:
         raise InputError(
@@ -129,14 +129,14 @@ def _planned(options: FitOptions, schema: TableSchema) -> Sequence[StudyReleases
 
 def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
     """One sentence a study about `planned_widening`, or why it is unknown, with the same errors."""
-    check_studies(options.studies, schema)
-    if options.studies and schema.n_public is None:
+    check_studies(options.declared, schema)
+    if options.declared and schema.n_public is None:
         return [
             "studies: the width of their intervals depends on the number of records, which is private. The "
             "fit counts them first. A study that the budget cannot bear is refused after that count"
         ]
     releases = _planned(options, schema)
-    widening = check_widening(options.studies, releases, schema, float(schema.n_public or 0))
+    widening = check_widening(options.declared, releases, schema, float(schema.n_public or 0))
     return [
         f"study {study.label}: "
         + (
@@ -145,7 +145,7 @@ def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
             else _in_subgroup(study, schema, planned.multiplier)
         )
         + (", and wider where records lack a value" if _may_lack(study, schema) else "")
-        for study, planned in zip(options.studies, releases, strict=True)
+        for study, planned in zip(options.declared, releases, strict=True)
     ]
 
 

@@ -1,12 +1,13 @@
-"""DPWGANGP: private synthetic tables with scikit-learn's methods (fit, sample, save, load)."""
+"""Private synthetic tables with scikit-learn's methods: fit, sample, save, load."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,21 +21,15 @@ from dpsynth.errors import DpsynthError, InputError, NotFittedError
 from dpsynth.files import storage
 from dpsynth.files.notebook import html_lines
 from dpsynth.mechanism.noise import secure_generator
-from dpsynth.mechanism.plan import NoiseShape
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.rejection import Acceptance
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.progress import shown, training_bar
 from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.releases.records import Records
 from dpsynth.studies.estimates import Estimates
-from dpsynth.studies.study import Study
-from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.check_inputs import (
     alone,
     check_options,
-    conformed,
     record_provenance,
     records_of,
     tell_cautions,
@@ -48,11 +43,10 @@ from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.planning import cost_of
-from dpsynth.synthesis.studies import planned_widening
 from dpsynth.table.io import memory, write_table
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.rules import Rule
-from dpsynth.table.schema import Schema, require_reviewed
+from dpsynth.table.schema import require_reviewed
 from dpsynth.table.schema_inference import check_described
 from dpsynth.table.where import Where, combinations, parse_where
 
@@ -62,56 +56,17 @@ TABLE = "table-{:02d}.csv"
 if TYPE_CHECKING:
     from distributed import Client
 
-_FORMAT = 5
+#: of a saved model
+FORMAT = 5
 # Of a seeded sample: a user who picks rows by the same seed must not get the numbers that order them.
 _SAMPLING = 0x5A3
 
 
-class DPWGANGP(BaseEstimator):
-    """Differentially private WGAN-GP for tables, with or without a private base model of marginals.
+class Synthesizer(BaseEstimator, ABC):
+    """A generator of private tables: fit, sample, save and load, the same for every generator.
 
-    Parameters
-    ----------
-    epsilon : float or None, default 3.0
-        Total budget of ``fit``. None trains without noise and marks every output NOT PRIVATE.
-    delta : float, optional
-        Default: n_public^-1.5 (at most 1e-3), or 1e-6 if the schema has no public number of records.
-    base_model : {"auto", "tan", "tree", "none"}
-        The generator's input: a tree of private marginals without (``tree``) or with the outcome as a second
-        parent (``tan``). ``none``: points that match noisy gradients of random WGAN critics, or with
-        ``training`` the WGAN of Pedersen (2022), from latent noise only. ``auto`` is ``tan`` if the schema
-        has an outcome, else ``tree``.
-    pairwise_statistics : bool or "auto"
-        Whether the base model is reweighted to noisy pairwise statistics: a WGAN critic that is solved in one
-        shot (:mod:`dpsynth.releases.pairwise_statistics`). ``auto``: if their noise is small
-        (:func:`dpsynth.synthesis.default_rules.has_pairwise_statistics`).
-    neighbour_histogram : bool or "auto"
-        Whether samples are weighted by two noisy statistics: the nearest-neighbour histogram over groups of
-        samples, and random Fourier features (:mod:`dpsynth.releases.neighbour_histogram`). ``auto``: with
-        pairwise statistics and enough records
-        (:func:`dpsynth.synthesis.default_rules.has_neighbour_histogram`).
-    training_steps : int or "auto"
-        Steps of the WGAN critic, rounded up to whole generator iterations. 0 trains no generator. ``auto``
-        makes none beside a base model, and 1,000 without one. Without a base model and without ``training``
-        it is the number of random WGAN critics, 32 by default and at most 128.
-    batch_size : int, optional
-        Expected records in a Poisson sample. Default: a quarter of n, at most 2,048. Refused with random WGAN
-        critics, which read every record.
-    noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
-        Covariance of the noise (Theorem 3.1.2 is ``proportional``).
-    training : TrainingSettings
-        Architecture and optimiser of an alternating training.
-    shares : Shares
-        Division of the budget.
-    accept_unreviewed : bool
-        Fit although the schema holds fields read from the data. The ledger then excludes them.
-    studies : sequence of Study, str or dict
-        Pre-specified regressions, such as ``"logistic: death ~ age + sex"``. Part of the budget
-        (``shares.studies``) estimates their effects with valid intervals, see ``estimates_``.
-    random_state : int, optional
-        Seed of everything, the noise and later samples too. Each call of `sample` gives other records. The
-        same calls after the same fit give the same ones. A fit with a seed is not private, and its ledger
-        says so. A saved model keeps no seed. By default all randomness comes from the operating system.
+    A generator is a subclass with options of its own. Its constructor takes them and nothing else, as
+    scikit-learn asks.
 
     Attributes
     ----------
@@ -130,95 +85,19 @@ class DPWGANGP(BaseEstimator):
         finds one by its name.
     acceptance_ : Acceptance
         After sampling: number of candidates that obeyed the schema's constraints and ``where``.
-
-    References
-    ----------
-    Pedersen (2022), Algorithm 1, with the corrections listed in the modules of ``bounds`` and ``gan``.
-
-    Examples
-    --------
-    >>> import dpsynth, numpy as np, pandas as pd
-    >>> from dpsynth.table import Column, Schema
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
-    ...                          Column(name="died", kind="binary", categories=("no", "yes"))),
-    ...                 outcome="died", n_public=400)
-    >>> rng = np.random.default_rng(0)
-    >>> frame = pd.DataFrame({"age": rng.integers(18, 91, 400), "died": rng.choice(["no", "yes"], 400)})
-    >>> model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0)
-    >>> model = model.fit(frame, schema=schema)
-    >>> bool(model.ledger_.epsilon(1e-5) <= 1.0), model.sample(5).shape
-    (True, (5, 2))
     """
 
-    def __init__(
-        self,
-        epsilon: float | None = 3.0,
-        delta: float | None = None,
-        *,
-        base_model: str = "auto",
-        pairwise_statistics: bool | Literal["auto"] = "auto",
-        neighbour_histogram: bool | Literal["auto"] = "auto",
-        training_steps: int | Literal["auto"] = "auto",
-        batch_size: int | None = None,
-        noise_shape: NoiseShape = "optimal",
-        training: TrainingSettings | None = None,
-        shares: Shares | None = None,
-        accept_unreviewed: bool = False,
-        studies: Sequence[Study | str | dict[str, Any]] = (),
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.base_model = base_model
-        self.pairwise_statistics = pairwise_statistics
-        self.neighbour_histogram = neighbour_histogram
-        self.training_steps = training_steps
-        self.batch_size = batch_size
-        self.noise_shape = noise_shape
-        self.training = training
-        self.shares = shares
-        self.accept_unreviewed = accept_unreviewed
-        self.studies = studies
-        self.random_state = random_state
+    #: the checked options of the generator
+    options: ClassVar[type[FitOptions]]
+
+    @classmethod
+    def of(cls, options: FitOptions) -> Self:
+        """The estimator with these options."""
+        return cls(**options.arguments())
 
     def validate(self) -> FitOptions:
         """Check the constructor's arguments, as ``fit`` does first. An error names the wrong one."""
-        return FitOptions.of(**self.get_params(deep=False))
-
-    def expected_widening(self, schema: TableSchema) -> dict[str, float]:
-        """Return the expected width of the studies' intervals, from public numbers and without budget.
-
-        Parameters
-        ----------
-        schema : Schema or PatientSchema
-            With ``n_public`` of the records for ``fit``: for a training part, its own number.
-
-        Returns
-        -------
-        dict of str to float
-            For each study, the width of its intervals over their width without noise, as in a benchmark. Rare
-            outcomes and correlated or heavy-tailed predictors increase it. So does a subgroup, which is taken
-            to have all records here. :func:`dpsynth.plan` says how many it needs.
-
-        Raises
-        ------
-        InputError
-            If an argument of the constructor is wrong, a study does not fit the schema, or the schema has no
-            ``n_public``.
-        PrivacyError
-            If the budget is too small for a study, as in ``fit``.
-
-        Examples
-        --------
-        >>> from dpsynth import Column
-        >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
-        ...                          Column(name="died", kind="binary", categories=("no", "yes"))),
-        ...                 n_public=300)
-        >>> model = DPWGANGP(epsilon=1.0, training_steps=0, studies=["died ~ age"])
-        >>> {name: round(wide, 1) for name, wide in model.expected_widening(schema).items()}
-        {'died': 2.0}
-        """
-        return planned_widening(self.validate(), schema)
+        return self.options.of(**self.get_params(deep=False))
 
     def fit(
         self,
@@ -310,7 +189,7 @@ class DPWGANGP(BaseEstimator):
             tell_cautions(options, schema)
             rng = self._generator(len(ledger.entries))
             records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
-            if checkpoint is not None and options.steps:
+            if checkpoint is not None and options.holds_points:
                 load_tensorflow_quietly()
                 from dpsynth.model.wgan.checkpoint import check_target
 
@@ -326,8 +205,8 @@ class DPWGANGP(BaseEstimator):
                 history: list[dict[str, float]] = []
                 with shown(progress, training_bar) as tell:
                     model = fit_releases(records, plan, rng, ledger)
-                    if releases.plan is not None:
-                        settings = plan.blueprint.training
+                    settings = plan.blueprint.training
+                    if releases.plan is not None and settings is not None:
                         training = Training(
                             model, settings, self._public_generator(), self._record, checkpoint, tell
                         )
@@ -339,61 +218,6 @@ class DPWGANGP(BaseEstimator):
             warn_of_flattened(model.encoder.marginals)
             warn_of_outcome(model.schema, model.encoder.marginals)
             return self._finish(model, history)
-
-    @classmethod
-    def resume(
-        cls,
-        checkpoint: str | Path,
-        frame: pd.DataFrame | PartitionedRecords,
-        *,
-        budget: Budget | Literal["environment"] | None = "environment",
-        progress: Callable[[Progress], None] | None = None,
-    ) -> DPWGANGP:
-        """Continue an interrupted ``fit`` on the same table. The ledger already holds its whole cost.
-
-        A checkpoint can be used once. Two continuations would release more than the ledger says.
-
-        Parameters
-        ----------
-        checkpoint : path
-            The folder that the interrupted ``fit`` wrote.
-        frame : DataFrame or PartitionedRecords
-            The same private table.
-        budget : Budget, optional
-            As for `fit`. A fit that reserved its cost there has paid. A copy of its checkpoint, or a fit that
-            paid nothing, pays now.
-        progress : callable, optional
-
-        Raises
-        ------
-        DataError
-            If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
-        InputError, PrivacyError
-            As `fit` does for the budget.
-        """
-        load_tensorflow_quietly()
-        from dpsynth.model.wgan.checkpoint import read_checkpoint, take_checkpoint
-
-        if (paying := Budget.of_fit(budget)) is not None:
-            record, _ = read_checkpoint(checkpoint)
-            left, schema = cls._restore(record, checkpoint), Schema.from_dict(record["model"]["schema"])
-            cost = cost_of(schema, left.validate())
-            place = Path(checkpoint)
-            with spending(paying, cost, left.ledger_, "resumed in Python", place, resumed=True):
-                return cls.resume(checkpoint, frame, budget=None, progress=progress)
-
-        def conform(record: dict[str, Any]) -> Records:
-            return conformed(Schema.from_dict(record["model"]["schema"]), frame)
-
-        record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
-        self = cls._restore(record, checkpoint)
-        model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        rng = self._generator(len(self.ledger_.entries), state.step + 1)
-        with shown(progress, training_bar) as tell:
-            training = Training(model, settings, self._public_generator(), self._record, checkpoint, tell)
-            steps = training.release(plan, state=state)
-            trained = self.ledger_.resume(steps, records, rng)
-        return self._finish(*trained)
 
     def sample(
         self, n_samples: int, *, where: Where | None = None, random_state: int | None = None
@@ -698,30 +522,25 @@ class DPWGANGP(BaseEstimator):
         return storage.write_folder(path, warned, replace=replace, shared=self.may_share)
 
     @classmethod
-    def load(cls, path: str | Path) -> DPWGANGP:
-        """Read a folder written by `save`, without TensorFlow.
+    def load(cls, path: str | Path) -> Self:
+        """Read a folder written by `save`, without TensorFlow. :func:`dpsynth.load` reads any generator's.
 
         Raises
         ------
+        InputError
+            If the model is of another generator.
         DataError
-            If the folder holds no model, a damaged one or one of a newer dpsynth. If its arrays have changed
+            If the folder holds no model, a damaged one or one of another version. If its arrays have changed
             or are not finite. If the run's ledger beside it is not its own.
         """
-        path = Path(path)
-        record, arrays = storage.read_state(path, "model")
-        try:
-            self = cls._restore(record, path)
-            broken = storage.not_finite(arrays)
-            if broken is not None:
-                raise storage.damaged(path, "model", f"its array {broken} is not a finite number everywhere")
-            if path.name == "model":  # of a run
-                storage.check_same_ledger(path.with_name("ledger.json"), path)
-            model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-            return self._finish(model, record["history"])
-        except DpsynthError:
-            raise
-        except Exception as problem:  # what is damaged shows itself as one of many exceptions
-            raise storage.damaged(path, "model", problem) from None
+        return read_model(path, {cls.options.generator: cls})
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path) -> Self:
+        """The fitted generator of a saved folder's record and arrays."""
+        self = cls._restore(record, path)
+        model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
+        return self._finish(model, record["history"])
 
     def guarantee(self) -> Guarantee:
         """Return the privacy guarantee of ``ledger_``. Printed, it is one plain sentence."""
@@ -789,12 +608,13 @@ class DPWGANGP(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise NotFittedError("this DPWGANGP is not fitted. Call fit first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted. Call fit first")
 
     def _record(self) -> dict[str, Any]:
         """Parameters and ledger as JSON-able values."""
         return {
-            "format": _FORMAT,
+            "format": FORMAT,
+            "generator": self.options.generator,
             "params": self.validate().model_dump(),
             "n": self.n_,
             "delta": self.delta_,
@@ -803,9 +623,9 @@ class DPWGANGP(BaseEstimator):
         }
 
     @classmethod
-    def _restore(cls, record: dict[str, Any], path: str | Path) -> DPWGANGP:
-        storage.check_format(path, "model", record["format"], _FORMAT)
-        self = cls(**FitOptions.of(**record["params"]).__dict__)
+    def _restore(cls, record: dict[str, Any], path: str | Path) -> Self:
+        storage.check_format(path, "model", record["format"], FORMAT)
+        self = cls.of(cls.options.of(**record["params"]))
         self.n_, self.delta_ = float(record["n"]), float(record["delta"])
         self.ledger_ = Ledger.from_dict(record["ledger"])
         if not self.ledger_.entries:
@@ -813,6 +633,25 @@ class DPWGANGP(BaseEstimator):
         return self
 
 
-def load(path: str | Path) -> DPWGANGP:
-    """Read a fitted model from a folder, as ``DPWGANGP.load`` does."""
-    return DPWGANGP.load(path)
+Kind = TypeVar("Kind", bound=Synthesizer)
+
+
+def read_model(path: str | Path, kinds: Mapping[str, type[Kind]]) -> Kind:
+    """The fitted model in a folder, of one of these generators. Errors are those of `Synthesizer.load`."""
+    path = Path(path)
+    record, arrays = storage.read_state(path, "model")
+    try:
+        storage.check_format(path, "model", record["format"], FORMAT)
+        broken = storage.not_finite(arrays)
+        if broken is not None:
+            raise storage.damaged(path, "model", f"its array {broken} is not a finite number everywhere")
+        if path.name == "model":  # of a run
+            storage.check_same_ledger(path.with_name("ledger.json"), path)
+        generator = record["generator"]
+        if generator not in kinds:
+            raise InputError(f"the model in {path} is of generator {generator}. Read it with dpsynth.load")
+        return kinds[generator].from_record(record, arrays, path)
+    except DpsynthError:
+        raise
+    except Exception as problem:  # what is damaged shows itself as one of many exceptions
+        raise storage.damaged(path, "model", problem) from None

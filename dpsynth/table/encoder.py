@@ -1,7 +1,7 @@
 """Convert records to points of the unit cube and back.
 
 Numbers and ordinals become one coordinate each, through the column's released cumulative distribution. The
-generator then sees uniform columns (a copula). Where nothing was released they are scaled by public bounds.
+generator then sees uniform columns (a copula). Without released marginals they are scaled by public bounds.
 Categories become one-hot groups. A number that may be missing or have special codes is a coordinate, filled
 uniformly where absent, and a one-hot group (present, each code, missing). A category that may be missing has
 "missing" as one more category.

@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from fits import marginals_options
 from visits import VISITS, histories_of, visits
 
+from dpsynth import DPMarginals
 from dpsynth.attacks.trials import AWAKE
 from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
 from dpsynth.audits.configuration import Releases, audit_one, releases_of
@@ -26,8 +28,7 @@ from dpsynth.releases.count import CountRelease
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.study import Study
-from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.matching import MatchingOptions
 from dpsynth.table.schema import Column, Schema
 
 DELTA, TRIALS = 1e-5, 3000
@@ -65,7 +66,7 @@ GAUSSIAN = [name for name in NAMES if name != "base model edges"]
 @cache
 def found() -> Releases:
     """Every release of a fit, with all bins and points."""
-    options = FitOptions(
+    options = marginals_options(
         epsilon=20.0,
         delta=DELTA,
         pairwise_statistics=True,
@@ -93,7 +94,7 @@ def test_every_release_of_a_fit_is_audited():
 def test_every_release_that_a_count_could_choose_is_audited():
     """Catches an audit of made-up records so few that rules leave out what a real fit releases."""
     given = {"epsilon": 0.1, "delta": DELTA}
-    assert releases_of(SCHEMA, FitOptions(**given), np.random.default_rng(0)).names == NAMES[:6]
+    assert releases_of(SCHEMA, marginals_options(**given), np.random.default_rng(0)).names == NAMES[:6]
 
 
 PATIENTS = VISITS.with_n_public(300)
@@ -101,13 +102,13 @@ PATIENTS = VISITS.with_n_public(300)
 
 @cache
 def of_patients() -> Releases:
-    options = FitOptions(epsilon=3.0, delta=DELTA)
+    options = marginals_options(epsilon=3.0, delta=DELTA)
     return releases_of(PATIENTS, options, np.random.default_rng(0))
 
 
 def test_every_release_of_patients_is_audited():
     """Catches rows that are read without an audit, and noise that differs from a fit's."""
-    model = DPWGANGP(epsilon=3.0, delta=DELTA).fit(visits(300), schema=PATIENTS)
+    model = DPMarginals(epsilon=3.0, delta=DELTA).fit(visits(300), schema=PATIENTS)
     assert of_patients().names == tuple(entry.name for entry in model.ledger_.entries)
     assert of_patients().releases[-1].event == model.ledger_.entries[-1].event
 
@@ -125,7 +126,7 @@ def test_neighbours_differ_in_a_patient_with_all_rows(name):
 
 def test_random_critics_are_audited_as_a_fit_has_them():
     """Catches an audit of other critics, or of plain coordinates, where a fit has no base model."""
-    options = FitOptions(epsilon=2.0, delta=DELTA, base_model="none")
+    options = MatchingOptions.of(epsilon=2.0, delta=DELTA)
     of = releases_of(SCHEMA, options, np.random.default_rng(0))
     assert of.names[-1] == "WGAN critic steps" and of.plan.steps == 32 and of.plan.sampling_prob == 1.0
     assert of.scale.max() == 3.0 and (of.scale == 1.0).any()
@@ -252,7 +253,7 @@ def exact_scores(release, present):
 def test_the_priors_path_is_one_mechanism():
     """Catches noise that several releases of a fit share, and a release that rests on more than is posted."""
     schema = SCHEMA.with_n_public(300)
-    options = FitOptions(epsilon=3.0, delta=DELTA, training_steps=0)
+    options = marginals_options(epsilon=3.0, delta=DELTA)
     # with 400 trials the lower limit is asleep by about one seed in eight
     result = audit_path(schema, options, trials=800, rng=np.random.default_rng(4))
     assert not result.failed and result.tv.lower >= AWAKE * result.expected_tv > 0.05

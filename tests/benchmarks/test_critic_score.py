@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from critic_score import CriticTrainer
+from fits import dp_marginals
 
-from dpsynth import DPWGANGP, TrainingSettings, datasets
+from dpsynth import DPMarginals, TrainingSettings, datasets
 from dpsynth.errors import InputError
 from dpsynth.research.ltu.generators import attack_scores
 
-TRAINS = {"base_model": "none", "training_steps": 20, "training": TrainingSettings()}
+TRAINS = {"steps": 20, "training": TrainingSettings()}
 
 
 def small_table():
@@ -25,9 +26,9 @@ def test_the_synthesizer_that_is_attacked_is_our_own():
     """Catches a critic of other noise, other streams or another cost than DPWGANGP's own fit."""
     frame, schema = small_table()
     frame = frame.iloc[:200].reset_index(drop=True)
-    estimator = DPWGANGP(epsilon=3.0, delta=1e-5, **TRAINS)
+    estimator = dp_marginals(epsilon=3.0, delta=1e-5, **TRAINS)
     score = CriticTrainer(estimator, schema)(frame, 7)
-    own = DPWGANGP(epsilon=3.0, delta=1e-5, random_state=7, **TRAINS)
+    own = dp_marginals(epsilon=3.0, delta=1e-5, random_state=7, **TRAINS)
     own.fit(frame, schema=schema.with_n_public(200))
     assert score.ledger.epsilon(1e-5) == pytest.approx(own.ledger_.epsilon(1e-5))
     assert score.ledger.epsilon(1e-5) <= 3.0
@@ -42,7 +43,7 @@ def test_the_synthesizer_that_is_attacked_is_our_own():
 def test_the_critic_is_attacked():
     """Catches a score of the wrong side or of the wrong records; a private critic must not give them away."""
     frame, schema = small_table()
-    trainer = CriticTrainer(DPWGANGP(epsilon=1.0, delta=1e-5, **TRAINS), schema)
+    trainer = CriticTrainer(dp_marginals(epsilon=1.0, delta=1e-5, **TRAINS), schema)
     found = attack_scores(trainer, frame, records=250, seeds=1)
     only = found.trainings[0].pairwise
     assert only.lower <= 0.5 + 0.05
@@ -52,5 +53,5 @@ def test_the_critic_is_attacked():
 def test_a_synthesizer_without_a_critic_is_refused():
     """Catches a prior alone that is attacked as a critic."""
     frame, schema = small_table()
-    with pytest.raises(InputError, match="training_steps"):
-        CriticTrainer(DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0), schema)(frame, 0)
+    with pytest.raises(InputError, match="DPWGANGP"):
+        CriticTrainer(DPMarginals(epsilon=1.0, delta=1e-5), schema)(frame, 0)

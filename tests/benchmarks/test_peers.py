@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
 import dpsynth
 from dpsynth.accounting import Ledger, gaussian_event
@@ -309,7 +310,7 @@ def test_our_arms_are_parameters_that_the_synthesizer_takes():
         shares = {"shares": dpsynth.Shares(**options.pop("shares"))} if "shares" in options else {}
         training = options.pop("training", None)
         shares |= {"training": dpsynth.TrainingSettings(**training)} if training else {}
-        dpsynth.DPWGANGP(3.0, 1e-5, **options, **shares).validate()
+        dp_marginals(3.0, 1e-5, **options, **shares).validate()
     assert len({arm.name for arm in arms.ARMS.values()}) == len(arms.ARMS)
 
 
@@ -362,7 +363,7 @@ def test_the_generators_loss_is_nothing_at_the_released_numbers():
     import tensorflow as tf
 
     schema = Schema(columns=SCHEMA.columns, outcome="died", n_public=400)
-    options = dpsynth.DPWGANGP(100.0, 1e-5).validate()
+    options = dpsynth.DPMarginals(100.0, 1e-5).validate()
     records, rng, ledger = FrameRecords(patients()), np.random.default_rng(0), Ledger()
     plan = fit_generator.plan_fit(records, schema, options, rng, ledger)
     model, (pairs, histogram) = fit_generator.release_statistics(records, plan, rng, ledger)

@@ -35,10 +35,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def config(**changes: Any) -> RunConfig:
-    """A run of the independent marginals alone, which takes no training, and whose table nobody attacks."""
+    """A run of the default generator, whose table nobody attacks."""
     fields: dict[str, Any] = {
         "data": {"path": "cohort.csv", "schema": "cohort.yaml"},
-        "model": {"epsilon": 3.0, "delta": 1e-5, "base_model": "none", "training_steps": 0},
+        "model": {"epsilon": 3.0, "delta": 1e-5},
         "evaluate": {"seed": 0, "reference": False},
         "attack": {"enabled": False},
     }
@@ -46,4 +46,4 @@ def config(**changes: Any) -> RunConfig:
 
 
 def model(**changes: Any) -> dict[str, Any]:
-    return {"epsilon": 3.0, "delta": 1e-5, "base_model": "none", "training_steps": 0} | changes
+    return {"epsilon": 3.0, "delta": 1e-5} | changes

@@ -254,7 +254,7 @@ class Case:
     frame, test : DataFrame
         Records that are fitted, and that are held out.
     options : dict
-        Of `DPWGANGP`.
+        Of `fit_options`.
     """
 
     schema: Schema
@@ -288,21 +288,22 @@ def cases(
 
 @st.composite
 def fit_options(draw, schema: Schema, most_steps: int = 20) -> dict[str, Any]:
-    """Options of `DPWGANGP` that do not contradict each other."""
-    base_model = draw(st.sampled_from(["auto", "tree", "none"] + ["tan"] * (schema.outcome is not None)))
-    steps = draw(st.integers(1, most_steps)) if most_steps and draw(st.integers(0, 14)) == 0 else 0
+    """Options of `fits.dp_marginals`, or with ``steps`` of `DPWGANGP`, that do not contradict each other."""
     options: dict[str, Any] = {
         "epsilon": draw(st.sampled_from([0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 100.0, None])),
         "delta": draw(st.sampled_from([None, 1e-9, 1e-5, 1e-3])),
-        "base_model": base_model,
-        "pairwise_statistics": draw(st.sampled_from(["auto", "auto", True, False])),
-        "neighbour_histogram": draw(st.sampled_from(["auto", "auto", True, False])),
-        "training_steps": steps if base_model == "none" else 0,
         "random_state": draw(st.integers(0, 2**32 - 1)),
+    }
+    if most_steps and draw(st.integers(0, 14)) == 0:
+        return {**options, "steps": draw(st.integers(1, most_steps))}
+    options |= {
+        "base_model": draw(st.sampled_from([None, "tree"] + ["tan"] * (schema.outcome is not None))),
+        "pairwise_statistics": draw(st.sampled_from([None, None, True, False])),
+        "neighbour_histogram": draw(st.sampled_from([None, None, True, False])),
     }
     own = schema.modelled.columns
     outcomes = [column for column in own if column.is_numeric or len(column.categories) == 2]
-    if base_model != "none" and outcomes and len(own) > 1 and draw(st.integers(0, 3)) == 0:
+    if outcomes and len(own) > 1 and draw(st.integers(0, 3)) == 0:
         outcome = draw(st.sampled_from(outcomes))
         others = [f"`{column.name}`" for column in own if column != outcome]
         kind = "linear" if outcome.is_numeric else "logistic"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from fits import dp_marginals
 from table_strategies import Case
 
 import dpsynth
@@ -43,7 +44,7 @@ def go(case: Case, *, evaluated: bool = True, page: Mode | None = "internal") ->
 
 
 def _go(case: Case, folder: Path, evaluated: bool, page: Mode | None) -> str:
-    model = dpsynth.DPWGANGP(**case.options)
+    model = (dpsynth.DPWGANGP if "steps" in case.options else dp_marginals)(**case.options)
     judged = Settings.of(**_QUICK)
     try:
         judged.check(case.schema)

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth
-from dpsynth import DPWGANGP, Column, Schema
+from dpsynth import Column, DPMarginals, Schema
 from dpsynth.errors import InputError, RejectionError
 from dpsynth.model.generator import BLOCK, SMALLEST_BLOCK, GeneratorModel
 from dpsynth.model.postprocess import matched_draws
@@ -72,8 +73,8 @@ def cohort(n: int = 2000, seed: int = 0) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> DPWGANGP:
-    model = DPWGANGP(3.0, 1e-5, training_steps=0, pairwise_statistics=False, random_state=1)
+def fitted() -> DPMarginals:
+    model = dp_marginals(3.0, 1e-5, pairwise_statistics=False, random_state=1)
     return model.fit(cohort(), schema=SCHEMA)
 
 
@@ -352,11 +353,11 @@ def test_without_rules_the_digest_is_the_old_one():
 def test_a_derived_column_costs_nothing_and_is_not_read():
     """Catches a derived column that is counted, modelled, or even looked at in the private table."""
     own = Schema(columns=tuple(c for c in COLUMNS if c.derived is None), outcome="died", n_public=2000)
-    options = {"epsilon": 1.0, "delta": 1e-5, "training_steps": 0, "random_state": 2}
+    options = {"epsilon": 1.0, "delta": 1e-5, "random_state": 2}
     options |= {"pairwise_statistics": False}
-    plain = DPWGANGP(**options).fit(cohort(), schema=own)
+    plain = dp_marginals(**options).fit(cohort(), schema=own)
     garbage = cohort().assign(bmi="?", surface=np.inf)
-    with_derived = DPWGANGP(**options).fit(garbage, schema=Schema(**{**dict(SCHEMA), "constraints": ()}))
+    with_derived = dp_marginals(**options).fit(garbage, schema=Schema(**{**dict(SCHEMA), "constraints": ()}))
     assert str(with_derived.ledger_.entries) == str(plain.ledger_.entries)
     assert with_derived.ledger_.summary() == plain.ledger_.summary()
     both = with_derived.sample(500, random_state=0)

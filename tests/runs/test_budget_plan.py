@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from fits import marginals_options
 
 import dpsynth
 from dpsynth.accounting.ledger import Ledger
@@ -22,6 +23,7 @@ from dpsynth.runs.budget_plan import EPSILONS, smallest_group
 from dpsynth.runs.commands.plan import _write as write_plan
 from dpsynth.runs.plan_record import CERTAINTY, RELATIVE_ERROR
 from dpsynth.synthesis.fit import plan_fit
+from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.synthesis.studies import expected_widening, widening_lines
@@ -61,7 +63,7 @@ def test_noise_is_that_of_the_releases_of_a_fit():
     schema = schema_of(n_public=N)
     found = dpsynth.plan(schema, epsilon=2.0, studies=studies)
     frame = schema.conform(frame_of(N)).frame
-    options = FitOptions.of(epsilon=2.0, studies=studies)
+    options = marginals_options(epsilon=2.0, studies=studies)
     fit = plan_fit(FrameRecords(frame), schema, options, np.random.default_rng(0), Ledger())
     releases = fit.releases
     noise = {each.name: each.noise_std for each in found.statistics if each.noise_std is not None}
@@ -94,7 +96,7 @@ def test_a_subgroups_width_is_told_by_its_size():
     needed = [each.subgroups for each in found.forecasts]
     assert all(each["a"] > each["b"] for each in needed) and needed[0]["b"] > needed[1]["b"] > needed[3]["b"]
     assert "subgroup a  subgroup b" in str(found) and f"{needed[1]['a']:,}" in str(found)
-    options = FitOptions.of(epsilon=1.0, delta=found.delta, studies=studies)
+    options = marginals_options(epsilon=1.0, delta=found.delta, studies=studies)
     (line, _) = widening_lines(options, schema_of(n_public=5000))
     assert f"2 times as wide as without noise if its subgroup has {needed[1]['a']:,} records" in line
     whole = expected_widening(
@@ -273,21 +275,23 @@ def test_wide_intervals_are_not_enough():
     """Catches a width that is not that of the fit, or one that decides nothing."""
     study = "died ~ age + ward"
     found = dpsynth.plan(schema_of(), 3000, epsilon=0.5, studies=[study])
-    expected = dpsynth.DPWGANGP(0.5, found.delta, studies=[study]).expected_widening(schema_of(n_public=3000))
+    expected = dpsynth.DPMarginals(0.5, found.delta, studies=[study]).expected_widening(
+        schema_of(n_public=3000)
+    )
     assert found.forecast.widening == expected and expected["died"] > 2.0
     assert f"{expected['died']:.1f}" in str(found) and "width died" in str(found)
     assert found.large_enough.startswith("No:") and found.which_epsilon.startswith("1 is the smallest")
     assert dpsynth.plan(schema_of(), 3000, epsilon=0.5).large_enough.startswith("Yes:")
 
 
-@pytest.mark.parametrize(("outcome", "base_model"), [("died", "auto"), (None, "auto"), (None, "none")])
-def test_cells_of_two_columns_have_their_own_noise(outcome, base_model):
+@pytest.mark.parametrize(("outcome", "generator"), [("died", DEFAULT), (None, DEFAULT), (None, "matching")])
+def test_cells_of_two_columns_have_their_own_noise(outcome, generator):
     """Catches pairs that are promised the noise of single columns, or of tables that no fit counts."""
-    found = dpsynth.plan(schema_of(outcome=outcome), N, epsilon=2.0, base_model=base_model)
-    options = FitOptions.of(epsilon=2.0, delta=found.delta, base_model=base_model)
+    found = dpsynth.plan(schema_of(outcome=outcome), N, epsilon=2.0, generator=generator)
+    options = options_of(generator, epsilon=2.0, delta=found.delta)
     schema = schema_of(outcome=outcome, n_public=N)
     releases = choose_noise(draw_up(schema, float(N), options), options, (0.0, 0.0))
-    if base_model == "none":
+    if generator != DEFAULT:
         assert found.forecast.smallest_pair is None
         return
     tables = releases.base_model.tables

@@ -12,13 +12,13 @@ import pytest
 from cohort import SCHEMA, config, folder, model
 from modes import mode, open_to_others, usual_umask
 
+from dpsynth import DPMarginals
 from dpsynth.accounting import Budget
 from dpsynth.cli import main
 from dpsynth.errors import RunError
 from dpsynth.files.atomic import locked, replaced, write_text
 from dpsynth.runs import pipeline
 from dpsynth.runs.run_folder import RunFolder
-from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 
 __all__ = ["folder", "usual_umask"]
@@ -89,7 +89,7 @@ def test_values_that_nobody_confirmed_are_for_the_owner(
         "sample out -n 9 --out drawn.csv",
         "sample out -n 9 --out drawn.parquet",
         "sample out -n 9 --tables 2 --out tables",
-        f"fit {given} --base-model none --steps 0 --out m",
+        f"fit {given} --out m",
         "plan run.yaml --records 80 --out planned",
     )
     seen = {name for name in open_to_others(folder) if name.split("/")[0] not in before}
@@ -157,7 +157,7 @@ def test_a_model(folder: Path) -> None:
     """Catches a model that nobody else can read although it may be shared."""
     SCHEMA.with_n_public(80).to_yaml("cohort.yaml")
     data = "--data cohort.csv --schema cohort.yaml --epsilon 2"
-    call(f"fit {data} --base-model none --steps 0 --out m")
+    call(f"fit {data} --out m")
     Budget("budget.db", "clinic").set(3.0, 0.01)
     shared = open_to_others(folder) - {"cohort.csv", "cohort.yaml"}
     assert shared == {"m", "m/model.json", "m/model.npz"}
@@ -172,7 +172,7 @@ def test_what_has_no_guarantee_is_for_its_owner(folder: Path) -> None:
         "run run.yaml --out out",
         "sample out -n 9 --out drawn.csv",
         "sample out -n 9 --tables 2 --out tables",
-        f"fit {data} --base-model none --steps 0 --out m",
+        f"fit {data} --out m",
     )
     shared = open_to_others(folder) - {"cohort.csv", "cohort.yaml", "run.yaml"}
     assert {name.split("/")[-1] for name in shared} == {
@@ -191,7 +191,7 @@ def test_what_a_stopped_run_leaves(folder: Path, monkeypatch: pytest.MonkeyPatch
         raise RunError("stopped")
 
     with monkeypatch.context() as patch:
-        patch.setattr(DPWGANGP, "_finish", fail)
+        patch.setattr(DPMarginals, "_finish", fail)
         with pytest.raises(RunError):
             pipeline.run(config(**QUICK), "out")
     assert mode(".out.journal.json") == 0o600
@@ -212,7 +212,7 @@ def test_a_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         pipeline.run(
-            config(model=model(base_model="none", training_steps=40, training=small), **QUICK),
+            config(model=model(generator="wgan-gp", steps=40, training=small), **QUICK),
             "out",
             progress=interrupt,
         )

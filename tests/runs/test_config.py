@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth import DPWGANGP
+from dpsynth import DPMarginals
 from dpsynth.datasets import names
 from dpsynth.errors import ConfigError
 from dpsynth.files.yaml_text import load_yaml
@@ -78,7 +78,13 @@ def test_yaml_round_trip(epsilon, delta, n, seed, fraction, training) -> None:
         {
             "dataset": "flchain",
             "split": {"test_fraction": fraction, "seed": seed},
-            "model": {"epsilon": epsilon, "delta": delta, "noise_shape": "spherical", "training": training},
+            "model": {
+                "generator": "wgan-gp",
+                "epsilon": epsilon,
+                "delta": delta,
+                "noise_shape": "spherical",
+                "training": training,
+            },
             "sample": {"n": n},
         }
     )
@@ -148,9 +154,9 @@ def test_studies_that_are_none(text: str, words: str, tmp_path: Path) -> None:
 def test_studies_that_contradict_the_model() -> None:
     """A fault of two keys that is laid to one section, or found after the table was read."""
     config = RunConfig.from_dict(
-        {"dataset": "flchain", "model": {"epsilon": 3, "base_model": "none"}, "studies": ["death ~ age"]}
+        {"dataset": "flchain", "model": {"epsilon": 3, "generator": "matching"}, "studies": ["death ~ age"]}
     )
-    with pytest.raises(ConfigError, match=r"^studies need a base model"):
+    with pytest.raises(ConfigError, match=r"studies is an option of generator marginals, not of matching"):
         build_model(config)
 
 
@@ -164,10 +170,18 @@ def test_studies_that_contradict_the_model() -> None:
         ("dataset: a\nmodel: {epsilon: '3'}", "model.epsilon must be a valid number, got '3'"),
         ("dataset: a\nmodel: {delta: 1}", "model.delta must be less than 1, got 1"),
         (
-            "dataset: a\nmodel: {base_model: forest}",
-            "model.base_model must be 'auto', 'tan', 'tree' or 'none', got 'forest'",
+            "dataset: a\nmodel: {epsilon: 1, generator: forest}",
+            "model: generator must be one of marginals, wgan-gp, matching, got 'forest'",
         ),
-        ("dataset: a\nmodel: {epsilon: 1, training: {lr: 3}}", "model.training: lr is not a known key"),
+        (
+            "dataset: a\nmodel: {epsilon: 1, generator: wgan-gp, training: {lr: 3}}",
+            "model.training: lr is not a known key",
+        ),
+        (
+            "dataset: a\nmodel: {epsilon: 1, steps: 3}",
+            "model: steps is an option of generator wgan-gp, not of marginals",
+        ),
+        ("dataset: a\nmodel: {epsilon: 1, studies: []}", "model: studies is not a known key"),
         (
             "dataset: a\nmodel: {epsilon: 1, shares: {count: 2}}",
             "model.shares: shares.count must be greater than 0 and less than 1, got 2",
@@ -190,7 +204,7 @@ def test_studies_that_contradict_the_model() -> None:
             "data.path: it must not hold a zero byte",
         ),
         ("{}", "model is required"),
-        ("dataset: a\nmodel: {base_model: tan}", "model.epsilon is required"),
+        ("dataset: a\nmodel: {delta: 1e-5}", "model.epsilon is required"),
         ("model: {epsilon: 1}", "one of dataset and data is required, and neither is given"),
         ("", "a mapping of keys is required, got None"),
         ("[1]", "a mapping of keys is required, got [1]"),
@@ -237,9 +251,7 @@ def test_frozen() -> None:
 def test_defaults_are_the_synthesizers() -> None:
     """A default that the configuration and the class give differently."""
     config = RunConfig.from_dict({"dataset": "a", "model": {"epsilon": 3.0}})
-    params = DPWGANGP(epsilon=3.0).get_params()
-    del params["accept_unreviewed"]  # of the table, under data
-    assert {**config.model.model_dump(), "studies": config.studies} == params
+    assert config.model.arguments() == DPMarginals(epsilon=3.0).get_params()
 
 
 def test_a_card_of_ones_own_is_found_from_the_configs_folder(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from cohort import SCHEMA, config, folder, model
 from visits import VISITS, visits
 
+from dpsynth import DPMarginals
 from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
@@ -21,11 +22,11 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.runs import pipeline
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis import fit
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.wgan_gp import DPWGANGP
 
 __all__ = ["folder"]
 QUICK = {"evaluate": {"enabled": False}}
-FIT = "fit --data cohort.csv --schema half.yaml --epsilon 2 --delta 1e-6 --base-model none --steps 0 --out m"
+FIT = "fit --data cohort.csv --schema half.yaml --epsilon 2 --delta 1e-6 --out m"
 
 #: of tests of small tables that are about something else
 FEW = pytest.mark.filterwarnings("ignore:epsilon .* leaves little:dpsynth.errors.OwnerWarning")
@@ -78,7 +79,7 @@ def test_a_run_that_failed_counts_in_the_next(
 
     said: list[str] = []
     with monkeypatch.context() as patch:
-        patch.setattr(DPWGANGP, "_finish", fail)
+        patch.setattr(DPMarginals, "_finish", fail)
         with pytest.raises(type(raised)):
             pipeline.run(config(**QUICK), "out", log=said.append)
     assert said == [
@@ -133,9 +134,7 @@ def test_a_replaced_run_counts_unless_it_is_forgotten_in_so_many_words(
     assert Ledger.load("out/ledger.json").excluded == ledger.excluded
 
 
-@pytest.mark.parametrize(
-    "command", ["run", FIT, FIT.replace("cohort", "visits").replace("--base-model none ", "")]
-)
+@pytest.mark.parametrize("command", ["run", FIT, FIT.replace("cohort", "visits")])
 @pytest.mark.parametrize("problem", ["a value", "no table", "the reading", "Ctrl-C"])
 def test_a_run_refused_before_its_first_statistic_keeps_the_journal_of_a_killed_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, problem: str
@@ -181,22 +180,22 @@ def test_folder_journal_and_checkpoint_all_count(folder: Path, name: str) -> Non
     written = Ledger.load("out/ledger.json")
     assert [written.holds(each) for each in (of_folder, killed, abandoned_one)] == [True, True, True]
     assert len(written.stages) == 4 and sum("taken over" in line for line in said) == 3
-    assert DPWGANGP.load("out/model").ledger_.to_dict() == written.to_dict()
+    assert DPMarginals.load("out/model").ledger_.to_dict() == written.to_dict()
 
 
 def test_model_and_journal_of_a_fit_both_count(folder: Path) -> None:
     """Catches a fit that goes on from its folder alone, or from the journal of a killed one alone."""
     VISITS.with_n_public(80).to_yaml("half.yaml")
     visits(80).to_csv("visits.csv", index=False)
-    command = FIT.replace("cohort", "visits").replace("--base-model none ", "").split()
+    command = FIT.replace("cohort", "visits").replace("", "").split()
     assert main(command) == 0
-    of_folder, killed = DPWGANGP.load("m").ledger_, Ledger()
+    of_folder, killed = DPMarginals.load("m").ledger_, Ledger()
     killed.about(of_folder.unit)
     killed.begin_stage(1e-5)
     killed.post("first", gaussian_event(5.0), sensitivity="1")
     killed.save(".m.journal.json")
     assert main([*command, "--force"]) == 0
-    written = DPWGANGP.load("m").ledger_
+    written = DPMarginals.load("m").ledger_
     assert written.holds(of_folder) and written.holds(killed)
 
 
@@ -248,7 +247,7 @@ def test_a_resumed_run_counts_all_that_its_folder_released(
     other = earlier_ledger()
     other.save(".out.journal.json")
 
-    def resumed(checkpoint: Path, frame: Any, **kwargs: Any) -> DPWGANGP:
+    def resumed(checkpoint: Path, frame: Any, **kwargs: Any) -> DPMarginals:
         ledger = Ledger.from_dict(json.loads((checkpoint / "checkpoint.json").read_text())["ledger"])
         return pipeline.build_model(config(**QUICK)).fit(
             frame, schema=SCHEMA.with_n_public(len(frame)), ledger=ledger
@@ -258,7 +257,7 @@ def test_a_resumed_run_counts_all_that_its_folder_released(
     pipeline.run(config(**QUICK), "out", resume=True)
     written = Ledger.load("out/ledger.json")
     assert len(written.stages) == 3 and written.holds(other)
-    assert DPWGANGP.load("out/model").ledger_.to_dict() == written.to_dict()
+    assert DPMarginals.load("out/model").ledger_.to_dict() == written.to_dict()
 
 
 def test_resume_loses_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,12 +306,12 @@ def test_a_replaced_or_failed_fit_counts(
     assert main(FIT.split()) == 0
     assert main([*FIT.split(), "--force"]) == 0
     assert "taken over from m/model.json" in capsys.readouterr().err
-    assert len(DPWGANGP.load("m").ledger_.stages) == 2
+    assert len(DPMarginals.load("m").ledger_.stages) == 2
     with monkeypatch.context() as patch:
-        patch.setattr(DPWGANGP, "save", lambda *a, **k: (_ for _ in ()).throw(RunError("disk full")))
+        patch.setattr(DPMarginals, "save", lambda *a, **k: (_ for _ in ()).throw(RunError("disk full")))
         assert main([*FIT.split(), "--force"]) == 1
     assert main([*FIT.split(), "--force"]) == 0
-    assert len(DPWGANGP.load("m").ledger_.stages) == 4
+    assert len(DPMarginals.load("m").ledger_.stages) == 4
     capsys.readouterr()
     assert main([*FIT.split(), "--force", "--forget-earlier"]) == 0
     assert "left out on request" in capsys.readouterr().out
@@ -364,7 +363,7 @@ def test_a_ledger_that_is_not_the_models_is_refused(folder: Path, capsys: pytest
         assert main(command.split()) == 2
         assert "is not the ledger of the model" in capsys.readouterr().err
     with pytest.raises(DataError, match="not the ledger of the model"):
-        DPWGANGP.load("out/model")
+        DPMarginals.load("out/model")
 
 
 def test_account_reads_a_ledger_at_its_own_delta(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ import pytest
 import report_sources as sources
 from cohort import SCHEMA, config, folder, model
 
+from dpsynth import DPMarginals
 from dpsynth.accounting import Ledger
 from dpsynth.checks import together
 from dpsynth.cli import main
@@ -32,7 +33,8 @@ from dpsynth.runs import evaluation, pipeline
 from dpsynth.runs import preflight as tables_of
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.run_folder import RunFolder
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.generators import load
+from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.io import read_table, write_table
 from dpsynth.table.schema import Schema
 
@@ -79,7 +81,7 @@ def test_a_run_writes_everything(folder: Path) -> None:
     assert report["table"]["schema_sha256"] == SCHEMA.with_n_public(40).digest()
     synthetic = read_table(done.out / "synthetic.csv", SCHEMA)
     assert len(synthetic) == 50 and SCHEMA.conform(synthetic).clipped == {"age": 0, "crea": 0}
-    assert str(DPWGANGP.load(done.out / "model").guarantee()) == report["guarantee"]
+    assert str(DPMarginals.load(done.out / "model").guarantee()) == report["guarantee"]
     assert len(lines) == 5 and report["attempts"]
     assert all(attempt["internal"] for attempt in report["attempts"])
     assert names(folder / "runs") == {"first"}
@@ -90,7 +92,7 @@ def test_the_page_to_share_names_the_columns_that_are_mostly_noise(folder: Path)
     """Would catch a page that is silent about them, or that names columns which the counts show well."""
     for epsilon, noisy in ((0.1, True), (1000.0, False)):
         done = pipeline.run(config(model=model(epsilon=epsilon)), f"runs/{epsilon:g}", evaluate=False)
-        columns = DPWGANGP.load(done.out / "model").model_.encoder.marginals.flattened
+        columns = DPMarginals.load(done.out / "model").model_.encoder.marginals.flattened
         named = f"{together(columns)}." if columns else "nothing"
         page = render(done.folder.read_report(), "release")
         assert bool(columns) == noisy == (f"by their released counts: {named}" in page)
@@ -121,7 +123,7 @@ def test_what_was_paid_for_outlives_a_failing_evaluation(
     assert said in last and "The table, the model and the ledger are in out" in last
     assert {"synthetic.csv", "model", "ledger.json", "report.json"} <= names(folder / "out")
     assert json.loads((folder / "out/report.json").read_text())["evaluation"] is None
-    assert DPWGANGP.load(folder / "out/model").guarantee()
+    assert DPMarginals.load(folder / "out/model").guarantee()
     assert "`dpsynth evaluate out`" in last
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     assert main(["evaluate", "out"]) == 0
@@ -219,7 +221,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
 ) -> None:
     """Would catch estimates that were paid for and are lost by a run, or by an evaluation of it later on."""
     study = replace(sources.study_of("mortality", ("age",)), formula="logistic: died ~ age", outcome="died")
-    monkeypatch.setattr(DPWGANGP, "estimates_", (study,))
+    monkeypatch.setattr(DPMarginals, "estimates_", (study,))
     run = config()
     done = pipeline.run(run, "out")
     assert "Pre-specified regression" in (done.out / "report.md").read_text()
@@ -278,7 +280,7 @@ def test_what_was_paid_for_outlives_rules_that_refuse_everything(
     assert {"model", "ledger.json", "report.json", "report.md", "report.html"} == names(folder / "out")
     assert json.loads((folder / "out/report.json").read_text())["table"]["synthetic_records"] == 0
     assert (
-        DPWGANGP.load(folder / "out/model").ledger_.to_dict()
+        DPMarginals.load(folder / "out/model").ledger_.to_dict()
         == Ledger.load(folder / "out/ledger.json").to_dict()
     )
 
@@ -319,7 +321,7 @@ def test_a_run_without_epsilon_is_not_private_everywhere(
     assert "**NOT PRIVATE.**" in (out / "report.md").read_text()
     report = json.loads((out / "report.json").read_text())
     assert report["private"] is False and report["ledger"]["epsilon"] is None
-    assert DPWGANGP.load(out / "model").guarantee().status == "void"
+    assert DPMarginals.load(out / "model").guarantee().status == "void"
 
 
 def test_a_seeded_run_repeats_and_is_not_private(folder: Path) -> None:
@@ -353,7 +355,7 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
         raise RunError("the disk is full")
 
     before = names(folder)
-    monkeypatch.setattr(DPWGANGP, "save", fail)
+    monkeypatch.setattr(DPMarginals, "save", fail)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
     assert names(folder) - before == {".out.journal.json"}
@@ -370,7 +372,7 @@ def test_force_keeps_the_old_run_until_the_new_one_is_complete(
     with pytest.raises(InputError, match="exists and is not empty"):
         pipeline.run(quick, "out")
     with monkeypatch.context() as patched:
-        patched.setattr(DPWGANGP, "save", lambda *a, **k: (_ for _ in ()).throw(OSError("disk full")))
+        patched.setattr(DPMarginals, "save", lambda *a, **k: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="disk full"):
             pipeline.run(quick, "out", force=True)
     assert (folder / "out" / "synthetic.csv").read_bytes() == old
@@ -387,9 +389,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
     """Would catch Ctrl-C that leaves a half-written run, loses the work, or lets it be released twice."""
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    run = config(
-        model=model(base_model="none", training_steps=40, training=small), evaluate={"enabled": False}
-    )
+    run = config(model=model(generator="wgan-gp", steps=40, training=small), evaluate={"enabled": False})
     run.to_yaml("run.yaml")
     run = RunConfig.from_yaml("run.yaml")
 
@@ -517,7 +517,7 @@ def test_a_run_killed_in_its_evaluation_leaves_a_complete_table(
         "out",
     }
     before = (folder / "out/synthetic.csv").read_bytes()
-    assert DPWGANGP.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
+    assert DPMarginals.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
     assert main(["run", "run.yaml", "--out", "out", "--resume"]) == 2
     assert "`dpsynth evaluate out`" in capsys.readouterr().err
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
@@ -590,13 +590,13 @@ def test_a_run_of_ones_own_file(
     """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     command = "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --out a/b"
-    command += " --base-model none --steps 0"
+    command += ""
     assert main([*command.split(), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ledger"]["epsilon"] <= 2 and report["ledger"]["delta"] == 1e-6
     written = report["config"]
     assert written["data"]["path"] == str(folder / "cohort.csv")
-    assert (written["model"]["base_model"], written["model"]["training_steps"]) == ("none", 0)
+    assert written["model"]["generator"] == "marginals"
     for words, said in (
         ("run --out c", "give a YAML file, or --data"),
         ("run --data cohort.csv --out c", "dpsynth schema infer cohort.csv"),
@@ -604,8 +604,8 @@ def test_a_run_of_ones_own_file(
         ("run --data cohort.csv --schema cohort.yaml --epsilon -1 --out c", "--epsilon must be greater"),
         ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --steps -1 --out c", "--steps must be"),
         (
-            "run --data cohort.csv --schema cohort.yaml --epsilon 1 --base-model x --out c",
-            "--base-model must be",
+            "run --data cohort.csv --schema cohort.yaml --epsilon 1 --generator x --out c",
+            "--generator must be one of marginals, wgan-gp, matching",
         ),
         ("run cohort.yaml --epsilon 1 --out c", "--epsilon does not go with cohort.yaml"),
     ):
@@ -682,13 +682,13 @@ def test_ctrl_c_exits_130_with_one_sentence(
     """Would catch a traceback at Ctrl-C, or a checkpoint that nobody is told of."""
     config().to_yaml("run.yaml")
 
-    def interrupted(self: DPWGANGP, frame: object, **kwargs: Any) -> None:
+    def interrupted(self: DPMarginals, frame: object, **kwargs: Any) -> None:
         if leaves_checkpoint:
             kwargs["checkpoint"].mkdir()
             (kwargs["checkpoint"] / "checkpoint.json").write_text("{}")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DPWGANGP, "fit", interrupted)
+    monkeypatch.setattr(DPMarginals, "fit", interrupted)
     leaves_checkpoint = False
     assert main(["run", "run.yaml", "--out", "out"]) == 130
     assert capsys.readouterr().err == "dpsynth: interrupted: nothing was written\n"
@@ -701,7 +701,7 @@ def test_ctrl_c_exits_130_with_one_sentence(
 
 def test_fit_sample_and_account_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch commands that do not fit together, or a cost that changes on the way."""
-    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --base-model none --steps 0"
+    fit = "fit --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6"
     fit += " --json --out model"
     assert main(fit.split()) == 0
     fitted = json.loads(capsys.readouterr().out)
@@ -759,7 +759,7 @@ def test_a_long_table_is_evaluated_on_its_first_records(
         ({"training": 3}, r"model\.training"),
         ({"training": {"latent": "wide"}}, "latent must be a valid integer"),
         ({"shares": {"training": 0.5}}, r"training is not a known key \(known keys: count"),
-        ({"training_steps": "many"}, "many"),
+        ({"shares": {"tables": "many"}}, "many"),
         ({"noise_shape": "round"}, r"model\.noise_shape must be"),
         ({"batch_size": "all"}, r"model\.batch_size"),
     ],
@@ -772,11 +772,12 @@ def test_wrong_options_are_configuration_errors(options: dict[str, Any], message
 
 def test_options_reach_the_model() -> None:
     """Would catch an option that is read but not used."""
-    options = {"training_steps": 7, "training": {"critic_hidden": [8, 8]}, "shares": {"tables": 0.3}}
-    built = pipeline.build_model(config(model=model(base_model="none", **options)))
-    assert (built.epsilon, built.delta, built.base_model, built.training_steps) == (3.0, 1e-5, "none", 7)
-    assert built.training is not None and built.training.critic_hidden == (8, 8)
-    assert built.shares is not None and built.shares.tables == 0.3
+    options = {"steps": 7, "training": {"critic_hidden": [8, 8]}}
+    built = pipeline.build_model(config(model=model(generator="wgan-gp", **options))).validate()
+    assert isinstance(built, WganOptions) and built.training is not None
+    assert (built.epsilon, built.delta, built.steps, built.training.critic_hidden) == (3.0, 1e-5, 7, (8, 8))
+    built = pipeline.build_model(config(model=model(shares={"tables": 0.3}))).validate()
+    assert built.division.tables == 0.3
 
 
 def test_a_stratified_split_is_said_to_be_excluded(folder: Path) -> None:
@@ -784,7 +785,7 @@ def test_a_stratified_split_is_said_to_be_excluded(folder: Path) -> None:
     done = pipeline.run(config(split={"method": "stratified"}, evaluate={"enabled": False}), "out")
     assert "stratified split" in str(done.report.guarantee)
     assert json.loads((done.out / "report.json").read_text())["private"] is False
-    assert "stratified split" in str(DPWGANGP.load(done.out / "model").guarantee())
+    assert "stratified split" in str(DPMarginals.load(done.out / "model").guarantee())
 
 
 def test_a_run_goes_on_from_a_ledger(folder: Path) -> None:
@@ -806,9 +807,7 @@ def test_the_seed_of_the_noise_is_nowhere_in_a_run(folder: Path) -> None:
 @pytest.mark.audited
 def test_a_run_audits_its_releases(folder: Path) -> None:
     """Would catch a release that is not audited, one whose audit is internal, and a bound of another run."""
-    done = pipeline.run(
-        config(model=model(base_model="none", training={}, training_steps=4), attack=ATTACKED), "out"
-    )
+    done = pipeline.run(config(model=model(generator="wgan-gp", steps=4), attack=ATTACKED), "out")
     audited = [attempt for attempt in done.report.attempts if attempt.attack.startswith("audit: ")]
     names = {entry.name for entry in done.report.ledger.entries}
     told = {attempt.attack.removeprefix("audit: ").removesuffix(", at other noise") for attempt in audited}
@@ -824,7 +823,7 @@ def test_a_run_audits_its_releases(folder: Path) -> None:
 @pytest.mark.audited
 @pytest.mark.parametrize(
     ("options", "seed"),
-    [({"base_model": "tan"}, 0), ({"base_model": "none", "training": {}, "training_steps": 4}, 0)],
+    [({}, 0), ({"generator": "wgan-gp", "steps": 4}, 0)],
 )
 def test_what_an_audit_releases_depends_on_no_record(
     folder: Path, options: dict[str, Any], seed: int
@@ -833,7 +832,7 @@ def test_what_an_audit_releases_depends_on_no_record(
     off = {"enabled": False}
     run = config(model=model(**options), evaluate={"seed": seed, **off}, attack=off)
     done = pipeline.run(run, "out")
-    fitted = DPWGANGP.load(done.out / "model")
+    fitted = load(done.out / "model")
     train, test = tables_of.split_table(run, tables_of.load_table(run))
     made = read_table(done.out / "synthetic.csv", train.schema)
     found = []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cohort import config, folder, model
 
+from dpsynth import DPMarginals
 from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError
@@ -19,7 +20,6 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.run_folder import RunFolder
-from dpsynth.synthesis.synthesizer import DPWGANGP
 
 __all__ = ["folder"]
 TOLD = {"owner": "  Example \n Hospital", "contact": "Data office <data@example.org>"}
@@ -58,7 +58,7 @@ def test_the_ledger_and_the_page_to_share_name_owner_contact_and_table(
     record = json.loads(capsys.readouterr().out)
     assert record["contact"] == "me"
     assert record["record"]["deployment"]["basic"]["data_curators"] == ["us"]
-    assert DPWGANGP.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
+    assert DPMarginals.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
 
 
 def test_a_table_drawn_later_is_named_and_another_one_refused(

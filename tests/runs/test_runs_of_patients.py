@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 from visits import VISITS, visits
 
+from dpsynth import DPMarginals
 from dpsynth.cli import main
 from dpsynth.datasets.table import PatientTable
 from dpsynth.errors import DataError, InputError, PrivacyError
@@ -21,12 +23,11 @@ from dpsynth.runs.attack_inputs import attacked_run
 from dpsynth.runs.budget_plan import plan
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.preflight import load_table, split_table
-from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.patients import PatientSchema
 
 SCHEMA = VISITS.with_n_public(160)
 FRAME = visits(160, seed=5)
-FAST = {"epsilon": 3.0, "delta": 1e-5, "pairwise_statistics": False, "neighbour_histogram": False}
+FAST = {"epsilon": 3.0, "delta": 1e-5}
 
 
 def config(**changes: Any) -> RunConfig:
@@ -71,7 +72,7 @@ def test_rules_of_patients_are_said_to_be_about_patients(
     """Catches a sample that speaks of records where the run that made the model speaks of patients."""
     ruled = SCHEMA.model_copy(update={"constraints": ("day >= 0 or sex = F",)})
     Path("visits.yaml").write_text(dump_yaml(ruled.to_dict()))
-    DPWGANGP(**FAST).fit(FRAME, schema=ruled).save("model")
+    dp_marginals(**FAST).fit(FRAME, schema=ruled).save("model")
     assert main(["sample", "model", "-n", "7", "--out", "more.csv"]) == 0
     assert "of the model's patients obey day >= 0 or sex = F" in capsys.readouterr().out
 
@@ -135,7 +136,7 @@ def test_attackers_of_a_run_get_patients_and_its_rows(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ({"model": FAST | {"training_steps": 50}}, InputError, "training_steps must be 0"),
+        ({"model": FAST | {"generator": "matching"}}, InputError, "one row per patient"),
         ({"studies": ["sex ~ height"]}, InputError, "studies: "),
         ({"evaluate": {"effects": ["sex ~ height"]}}, InputError, "evaluate: "),
         ({"data": {"path": "none.csv", "schema": "visits.yaml"}}, DataError, "there is no such file"),
@@ -170,7 +171,7 @@ def test_a_plan_is_that_of_the_fit() -> None:
     """Catches a plan without the tables of rows, whose noise is less than the fit's, or about records."""
     schema = VISITS.with_n_public(160)
     found = plan(schema, epsilon=3.0, delta=1e-5)
-    model = DPWGANGP(epsilon=3.0, delta=1e-5).fit(FRAME, schema=schema)
+    model = DPMarginals(epsilon=3.0, delta=1e-5).fit(FRAME, schema=schema)
     assert found.statistics[-1].name == "tables of rows" and found.counted == "patients"
     alone = [entry["epsilon_alone"] for entry in model.ledger_.summary()["entries"]]
     assert [each.epsilon for each in found.statistics] == pytest.approx(alone, rel=1e-6)

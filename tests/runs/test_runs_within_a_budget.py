@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from cohort import SCHEMA, config, folder, model
+from fits import dp_marginals
 from visits import VISITS, visits
 
+from dpsynth import DPMarginals
 from dpsynth.accounting import Budget, Cost, Ledger
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError
@@ -18,14 +20,14 @@ from dpsynth.files.yaml_text import dump_yaml
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.wgan_gp import DPWGANGP
 from dpsynth.table.io import read_table
 
 __all__ = ["folder"]
 DATA = "--data cohort.csv --schema cohort.yaml --epsilon 2"
 COMMANDS = {
-    "run": f"run {DATA} --base-model none --steps 0 --no-evaluate --out out --budget clinic",
-    "fit": f"fit {DATA} --base-model none --steps 0 --out out --budget clinic",
+    "run": f"run {DATA} --no-evaluate --out out --budget clinic",
+    "fit": f"fit {DATA} --out out --budget clinic",
 }
 QUICK: dict[str, Any] = {"evaluate": {"enabled": False}, "budget": {"path": "b.db", "name": "clinic"}}
 
@@ -65,7 +67,7 @@ def test_a_command_pays_what_its_ledger_says(budget: Budget, command: str, n_pub
     assert main(COMMANDS[command].split()) == 0
     (use,) = budget.standing().uses
     path = Path("out/ledger.json")
-    ledger = Ledger.load(path) if path.is_file() else DPWGANGP.load("out").ledger_
+    ledger = Ledger.load(path) if path.is_file() else DPMarginals.load("out").ledger_
     assert use.cost == Cost(2.0, ledger.delta, ledger.unit) and ledger.unit == "one row = one patient"
     assert 1.9 < ledger.summary()["epsilon"] <= 2.0 and use.state == "complete"
     assert use.run == str(Path("out").absolute())
@@ -102,7 +104,7 @@ def test_a_fit_in_python_pays_beforehand(budget: Budget, monkeypatch: pytest.Mon
     """Catches a fit that ignores the budget, reads before it pays, or has a seed, which protects nobody."""
     table = read_table("cohort.csv", SCHEMA)
     options = model(epsilon=2.0)
-    fitted = DPWGANGP(**options).fit(table, schema=SCHEMA, budget=budget)
+    fitted = dp_marginals(**options).fit(table, schema=SCHEMA, budget=budget)
     assert budget.standing().used == (2.0, 1e-5) and len(fitted.ledger_.stages) == 1
     monkeypatch.setattr(
         "dpsynth.synthesis.synthesizer.records_of", lambda *args, **kwargs: pytest.fail("read")
@@ -111,7 +113,7 @@ def test_a_fit_in_python_pays_beforehand(budget: Budget, monkeypatch: pytest.Mon
         fitted.fit(table, schema=SCHEMA, budget=budget)
     for without in ({"random_state": 1}, {"epsilon": None}):
         with pytest.raises(PrivacyError, match="covers no run without a guarantee"):
-            DPWGANGP(**{**options, **without}).fit(table, schema=SCHEMA, budget=budget)
+            dp_marginals(**{**options, **without}).fit(table, schema=SCHEMA, budget=budget)
 
 
 @pytest.mark.parametrize("patients", [False, True])
@@ -123,20 +125,19 @@ def test_a_fit_in_python_names_its_data_set(
     options = model(epsilon=2.0)
     if patients:
         table, schema = visits(80), VISITS.with_n_public(80)
-        options["base_model"] = "tree"
     said = r"DPSYNTH_BUDGET names a file .* budget=Budget\('b.db', NAME\)"
     with monkeypatch.context() as patch:
         patch.setattr("dpsynth.synthesis.synthesizer.records_of", lambda *a, **k: pytest.fail("read"))
         with pytest.raises(InputError, match=said):
-            DPWGANGP(**options).fit(table, schema=schema)
+            dp_marginals(**options).fit(table, schema=schema)
         with pytest.raises(InputError, match="must be a Budget or None, got str"):
-            DPWGANGP(**options).fit(table, schema=schema, budget="clinic")
+            dp_marginals(**options).fit(table, schema=schema, budget="clinic")
         with pytest.raises(InputError, match=said):
             DPWGANGP.resume("absent", table)
-    DPWGANGP(**options).fit(table, schema=schema, budget=None)
+    dp_marginals(**options).fit(table, schema=schema, budget=None)
     assert not budget.standing().uses
     monkeypatch.delenv("DPSYNTH_BUDGET")
-    DPWGANGP(**options).fit(table, schema=schema)
+    dp_marginals(**options).fit(table, schema=schema)
 
 
 @pytest.mark.slow
@@ -149,14 +150,14 @@ def test_an_interrupted_fit_in_python_pays_once_and_its_copy_again(
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
     table, options = (
         read_table("cohort.csv", SCHEMA),
-        model(base_model="none", training_steps=40, training=small),
+        model(generator="wgan-gp", steps=40, training=small),
     )
 
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        DPWGANGP(**options).fit(
+        dp_marginals(**options).fit(
             table, schema=SCHEMA, budget=budget, checkpoint="mine.checkpoint", progress=interrupt
         )
     assert [(use.state, use.cost.epsilon) for use in budget.standing().uses] == [("interrupted", 3.0)]
@@ -177,7 +178,7 @@ def test_rows_are_not_added_to_patients(budget: Budget, capsys: pytest.CaptureFi
     visits(80).to_csv("visits.csv", index=False)
     Path("visits.yaml").write_text(dump_yaml(VISITS.with_n_public(80).to_dict()))
     budget.reserve(Cost(0.5, 1e-6), "rows")
-    command = COMMANDS["fit"].replace("cohort", "visits").replace("--base-model none", "")
+    command = COMMANDS["fit"].replace("cohort", "visits")
     assert main(command.split()) == 2
     assert "protects one row, and this run protects one patient (one pat" in capsys.readouterr().err
 
@@ -190,7 +191,7 @@ def test_an_interrupted_run_pays_once_and_its_copy_again(
     """Catches a resumed run that pays twice, and a copied checkpoint that goes on without payment."""
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    run = config(**QUICK, model=model(base_model="none", training_steps=40, training=small))
+    run = config(**QUICK, model=model(generator="wgan-gp", steps=40, training=small))
 
     def interrupt(progress: Any) -> None:
         raise KeyboardInterrupt

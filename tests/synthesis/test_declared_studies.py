@@ -11,10 +11,11 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 from sklearn.base import clone
 
 import dpsynth
-from dpsynth import DPWGANGP, Column, Schema, Shares, Study, TrainingSettings
+from dpsynth import Column, Schema, Shares, Study, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError
 from dpsynth.studies.estimates import Estimates
@@ -50,11 +51,10 @@ def table(n=600, seed=0):
 
 
 def estimator(**options):
-    return DPWGANGP(
+    return dp_marginals(
         **{
             "epsilon": 2.0,
             "delta": 1e-5,
-            "training_steps": 0,
             "pairwise_statistics": False,
             "studies": STUDIES,
             **options,
@@ -102,7 +102,6 @@ WIDE_SCHEMA = Schema(
         ),
         ({"studies": "died ~ age"}, "studies must be a list of studies, got 'died ~ age'"),
         ({"studies": ["died ~ age", 3]}, "studies: study 2: a study must be a text, a mapping of keys"),
-        ({"base_model": "none"}, "studies need a base model"),
     ],
     ids=str,
 )
@@ -122,7 +121,7 @@ def test_what_cannot_be_is_refused_in_a_sentence_before_anything_is_read(options
 
 def test_too_many_terms_for_the_budget():
     """A study whose intervals say nothing, found out after the budget was spent."""
-    model = DPWGANGP(0.3, 1e-5, training_steps=0, pairwise_statistics=False, studies=[WIDE])
+    model = dp_marginals(0.3, 1e-5, pairwise_statistics=False, studies=[WIDE])
     frame = pd.DataFrame({f"x{k}": np.linspace(0, 1, 200) for k in range(40)}).assign(
         died=["no", "yes"] * 100
     )

@@ -8,8 +8,9 @@ from shutil import copytree
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
-from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth import DPWGANGP, Column, DPCriticMatching, DPMarginals, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
@@ -63,15 +64,15 @@ OF_WGAN = ["number of records", "single-column counts", "WGAN critic steps"]
 
 
 @pytest.mark.parametrize(
-    ("given", "readings"),
+    ("model", "readings"),
     [
-        ({"pairwise_statistics": True, "neighbour_histogram": True}, READINGS),
-        ({"base_model": "none", "training_steps": 4, "training": SMALL}, OF_WGAN),
-        ({"base_model": "none", "training_steps": 2}, OF_WGAN),
+        (dp_marginals(1.0, 1e-5, pairwise_statistics=True, neighbour_histogram=True), READINGS),
+        (DPWGANGP(1.0, 1e-5, steps=4, training=SMALL), OF_WGAN),
+        (DPCriticMatching(1.0, 1e-5, critics=2), OF_WGAN),
     ],
     ids=["marginals", "wgan-gp", "matching"],
 )
-def test_nothing_is_read_before_it_is_posted(monkeypatch, unrefined, given, readings):
+def test_nothing_is_read_before_it_is_posted(monkeypatch, unrefined, model, readings):
     """Catches a reading that a crash, or a look at its result, could keep out of the ledger."""
     ledger, posted = Ledger(), []
     for name in ("_size", "_counts", "_sums", "_rows", "_frame"):
@@ -84,7 +85,6 @@ def test_nothing_is_read_before_it_is_posted(monkeypatch, unrefined, given, read
             return read(self, *args)
 
         monkeypatch.setattr(FrameRecords, name, watched)
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, **given)
     with pytest.raises(Stopped):
         model.fit(table(), schema=SCHEMA.with_n_public(None), ledger=ledger)
     assert posted == [readings[: k + 1] for k in range(len(readings))]
@@ -109,14 +109,14 @@ def test_releases_use_the_public_number_of_records(monkeypatch, unrefined):
     monkeypatch.setattr(
         critic, "train_generator", lambda records, plan, rng, training, state: (training.model, [])
     )
-    trains = {"base_model": "none", "training_steps": 4, "batch_size": 60, "training": SMALL}
-    for given in ({}, trains):
-        model, ledger = DPWGANGP(epsilon=2.0, **given), Watched()
+    trains = DPWGANGP(epsilon=2.0, steps=4, batch_size=60, training=SMALL)
+    for model in (DPMarginals(epsilon=2.0), trains):
+        ledger = Watched()
         model.fit(table(270), schema=SCHEMA, ledger=ledger)
         assert (
             model.n_ == ledger.ran["single-column counts"][0].n == model.model_.encoder.marginals.n == 300.0
         )
-        if given:
+        if model is trains:
             plan = ledger.ran["WGAN critic steps"][0].plan
             assert (plan.expected_batch, plan.sampling_prob * 300) == (60.0, 60.0)
         else:
@@ -139,14 +139,14 @@ def test_rules_and_places_within_bins_read_no_records(refined):
     """Catches rules, factors of rules or couplings that look at the table: all follow from noisy numbers."""
     rules = ("age <= 60 or died = yes", "group = a implies stage = 1")
     schema = SCHEMA.model_copy(update={"constraints": rules})
-    options = {"pairwise_statistics": refined, "neighbour_histogram": refined, "training_steps": 0}
+    options = {"pairwise_statistics": refined, "neighbour_histogram": refined}
     whole = table()
     lawful = whole[~np.logical_or.reduce([rule.broken(schema.conform(whole).frame) for rule in schema.rules])]
     first = Watched()
-    DPWGANGP(2.0, 1e-5, random_state=0, **options).fit(whole, schema=schema, ledger=first)
+    dp_marginals(2.0, 1e-5, random_state=0, **options).fit(whole, schema=schema, ledger=first)
     states = []
     for records in (whole, lawful.sample(300, replace=True, random_state=0)):
-        model = DPWGANGP(2.0, 1e-5, random_state=0, **options)
+        model = dp_marginals(2.0, 1e-5, random_state=0, **options)
         model.fit(records, schema=schema, ledger=Told(first.ran))
         states.append((model.model_.to_state(), model.sample(500, random_state=0)))
     ((record, arrays), sample), ((other, others), again) = states
@@ -159,7 +159,7 @@ def test_rules_and_places_within_bins_read_no_records(refined):
 def test_no_record_is_a_public_point(monkeypatch):
     """Catches records as the public points of the penalty: used without noise."""
     settings = replace(SMALL, penalty="public", critic_constraint="none")
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, base_model="none", training_steps=0)
+    model = DPMarginals(epsilon=1.0, delta=1e-5)
     model = model.fit(table(), schema=SCHEMA)
     training = critic.Training(model.model_, settings, np.random.default_rng(0), dict)
     plan = Plan(sampling_prob=0.5, expected_batch=150.0, steps=2, noise_multiplier=1.0)
@@ -182,9 +182,9 @@ def test_no_record_is_a_public_point(monkeypatch):
 def test_noise_comes_from_the_operating_system(unrefined):
     """Catches a fit whose noise has a seed although none was given, or is drawn by a generator of its own."""
     first, second = (
-        DPWGANGP(
-            epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=every, neighbour_histogram=every
-        ).fit(table(), schema=SCHEMA.with_n_public(None), ledger=Watched())
+        dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=every, neighbour_histogram=every).fit(
+            table(), schema=SCHEMA.with_n_public(None), ledger=Watched()
+        )
         for every in (True, False)
     )
     assert list(first.ledger_.ran) == READINGS
@@ -220,7 +220,7 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(critic, "train_generator", train)
-    model = DPWGANGP(1.0, 1e-5, base_model="none", training_steps=40, training=SMALL, random_state=5)
+    model = DPWGANGP(1.0, 1e-5, steps=40, training=SMALL, random_state=5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "c")
     copytree(tmp_path / "c", tmp_path / "copied")
@@ -237,7 +237,7 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
 
 def test_a_fit_without_noise_is_posted_as_what_it_is():
     """Catches exact counts that no entry of the ledger tells of: an empty ledger promises everything."""
-    model = DPWGANGP(epsilon=None, training_steps=0, neighbour_histogram=False).fit(table(), schema=SCHEMA)
+    model = dp_marginals(epsilon=None, neighbour_histogram=False).fit(table(), schema=SCHEMA)
     assert model.ledger_.entries and model.ledger_.not_private
     assert str(model.guarantee()).startswith("NOT PRIVATE")
     assert [entry.name for entry in model.ledger_.entries] == READINGS[1:-1]
@@ -245,7 +245,7 @@ def test_a_fit_without_noise_is_posted_as_what_it_is():
 
 def test_a_fit_without_noise_names_the_delta_that_was_asked_for():
     """Catches a count that takes a delta of its own, so that the ledger tells twice what was asked."""
-    model = DPWGANGP(epsilon=None, delta=1e-5, training_steps=0, pairwise_statistics=False)
+    model = dp_marginals(epsilon=None, delta=1e-5, pairwise_statistics=False)
     model.fit(table(), schema=SCHEMA.with_n_public(None))
     assert model.ledger_.entries[0].name == "number of records" and model.ledger_.not_private
     assert model.ledger_.delta == pytest.approx(1e-5) and model.n_ == 300.0

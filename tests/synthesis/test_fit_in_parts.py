@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask_workers import threads
+from fits import dp_marginals
 from visits import VISITS, visits
 
 import dpsynth
@@ -74,13 +75,15 @@ def opened(folder, client, schema=SCHEMA):
 
 
 def estimator(**options):
-    return dpsynth.DPWGANGP(
-        1.0, 1e-5, **{"training_steps": 0, "pairwise_statistics": False, "random_state": 5, **options}
-    )
+    return dp_marginals(1.0, 1e-5, **{"pairwise_statistics": False, "random_state": 5, **options})
+
+
+def trained(**options):
+    return dpsynth.DPWGANGP(1.0, 1e-5, training=SMALL, random_state=5, **options)
 
 
 @pytest.mark.parametrize("n_public", [600, None])
-@pytest.mark.parametrize("base_model", ["tan", "tree", "none"])
+@pytest.mark.parametrize("base_model", ["tan", "tree"])
 def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder, client, tmp_path):
     """Catches counts, noise or postings that differ between a table in memory and one in parts."""
     schema = SCHEMA.with_n_public(n_public)
@@ -93,7 +96,7 @@ def test_the_same_noise_gives_the_same_bytes(base_model, n_public, frame, folder
     assert keys[0] == keys[1]
     assert (tmp_path / "memory/model.npz").read_bytes() == (tmp_path / "dask/model.npz").read_bytes()
     entries = json.loads(texts[1])["ledger"]["entries"]
-    assert len(entries) == (1 if base_model == "none" else 3) + (n_public is None)
+    assert len(entries) == 3 + (n_public is None)
 
 
 @pytest.mark.slow
@@ -142,11 +145,10 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
     Also a run on parts that an interrupt loses, or that goes on with other records.
     """
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 2)
-    options = {"base_model": "none", "training_steps": 20, "training": SMALL}
-    memory = estimator(**options).fit(frame, schema=SCHEMA)
+    memory = trained(steps=20).fit(frame, schema=SCHEMA)
     monkeypatch.setattr("dpsynth.model.wgan.training._HELD", 0)
     monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 0)
-    parts = estimator(**options).fit(opened(folder, client), schema=SCHEMA)
+    parts = trained(steps=20).fit(opened(folder, client), schema=SCHEMA)
     for own, other in zip(memory.model_.weights, parts.model_.weights, strict=True):
         np.testing.assert_array_equal(own[0], other[0])
         np.testing.assert_array_equal(own[1], other[1])
@@ -156,7 +158,7 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        left = estimator(**options)
+        left = trained(steps=20)
         left.fit(opened(folder, client), schema=SCHEMA, checkpoint=tmp_path / "c", progress=stop)
     with pytest.raises(InputError, match="opened with"):
         dpsynth.DPWGANGP.resume(tmp_path / "c", opened(folder, client, SCHEMA.with_n_public(601)))
@@ -183,7 +185,7 @@ def test_every_block_of_records_is_matched(frame, folder, client, monkeypatch):
     for block, records in ((600, frame), (599, frame), (599, opened(folder, client))):
         monkeypatch.setattr("dpsynth.synthesis.fit._BLOCK", block)
         with pytest.raises(RunError, match="enough"):
-            estimator(base_model="none", training_steps=20).fit(records, schema=SCHEMA)
+            dpsynth.DPCriticMatching(1.0, 1e-5, critics=20, random_state=5).fit(records, schema=SCHEMA)
     for blocks in seen[1:]:
         np.testing.assert_array_equal(blocks, seen[0])
 
@@ -194,9 +196,7 @@ def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch)
     monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=600 * 4 * 8 - 1))
     ledger = Ledger()
     with pytest.raises(InputError, match=r"file of 0\.0 GB \(confidential\)\. .* Set TMPDIR"):
-        estimator(base_model="none", training_steps=20, training=SMALL).fit(
-            opened(folder, client), schema=SCHEMA, ledger=ledger
-        )
+        trained(steps=20).fit(opened(folder, client), schema=SCHEMA, ledger=ledger)
     assert not ledger.entries
 
     def full(file, start, size):
@@ -206,7 +206,7 @@ def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch)
     monkeypatch.setattr(os, "posix_fallocate", full)
     monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 600 * 8)  # for the checkpoint's hashes
     with pytest.raises(RunError, match=r"need 0\.0 GB \(confidential\) in .*: No space left"):
-        model = estimator(base_model="none", training_steps=20, training=SMALL)
+        model = trained(steps=20)
         model.fit(opened(folder, client), schema=SCHEMA, checkpoint=tmp_path / "c")
     assert json.loads((tmp_path / "c/checkpoint.json").read_text())["training"]["step"] == 0
 
@@ -290,7 +290,7 @@ def test_nothing_is_spent_on_a_fit_that_cannot_be(options, schema, change, messa
     last.to_parquet(folder / "3.parquet", index=False, row_group_size=150)
     ledger = Ledger()
     with pytest.raises(InputError, match=message):
-        estimator(**options).fit(opened(folder, client), schema=schema, ledger=ledger)
+        trained(steps=20).fit(opened(folder, client), schema=schema, ledger=ledger)
     assert not ledger.entries
 
 

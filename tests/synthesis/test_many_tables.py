@@ -7,10 +7,11 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 from releases import fit_base_model, release_marginals
 
 import dpsynth
-from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.model.base_model.factors import fit_factors
 from dpsynth.model.generator import GeneratorModel
@@ -56,7 +57,7 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
 
 @pytest.fixture(scope="module")
 def fitted():
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
+    model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False)
     return model.fit(cohort(), schema=SCHEMA)
 
 
@@ -105,7 +106,7 @@ def test_an_association_outside_the_tables_is_shrunk_once():
     schema = Schema(columns=columns, n_public=2000)
     frame = rng.normal(size=(2000, 6)) + 0.35 * rng.normal(size=(2000, 1))
     frame = pd.DataFrame((frame > 0).astype(int), columns=schema.names)
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, neighbour_histogram=False, random_state=1)
+    model = dp_marginals(epsilon=1.0, delta=1e-5, neighbour_histogram=False, random_state=1)
     base_model = model.fit(frame, schema=schema).model_.base_model
     features, released = base_model.reweighting.features, base_model.reweighting.mean
     edges = [set(edge) for edge in base_model.edges]
@@ -294,7 +295,7 @@ def test_conditions_and_constraints_hold_in_every_table():
     )
     frame = cohort()
     frame.loc[frame["age"] < 30, "y"] = 0
-    model = DPWGANGP(epsilon=3.0, delta=1e-5, training_steps=0).fit(frame, schema=schema)
+    model = DPMarginals(epsilon=3.0, delta=1e-5).fit(frame, schema=schema)
     tables = model.sample_many(2, 40, where="x = 1", random_state=0)
     for table in tables:
         assert len(table) == 40 and (table["x"] == 1).all()
@@ -305,10 +306,9 @@ def test_conditions_and_constraints_hold_in_every_table():
     assert "x" in model.acceptance_.conditions
 
 
-@pytest.mark.parametrize("base_model", ["none", "tree"])
-def test_without_a_prior_or_noise(base_model):
-    """Catches a redraw that needs a base model, or noise where the model has none."""
-    model = DPWGANGP(None, base_model=base_model, training_steps=0, pairwise_statistics=False)
+def test_without_noise():
+    """Catches a redraw with noise where the model has none."""
+    model = dp_marginals(None, base_model="tree", pairwise_statistics=False)
     model.fit(cohort(), schema=SCHEMA)
     shares = [
         redraw(model.model_, np.random.default_rng(k)).encoder.marginals.probabilities[3][1] * 400
@@ -325,7 +325,7 @@ def test_a_trained_generator_is_kept():
     small = TrainingSettings(
         critic_hidden=(4,), generator_hidden=(4,), latent=2, activation="leaky_relu", bjorck_steps=0
     )
-    model = DPWGANGP(2.0, 1e-5, base_model="none", training_steps=5, training=small)
+    model = DPWGANGP(2.0, 1e-5, steps=5, training=small)
     model.fit(cohort(), schema=SCHEMA)
     again = redraw(model.model_, np.random.default_rng(0))
     assert again.weights is model.model_.weights is not None
@@ -350,7 +350,7 @@ def test_fewer_than_two_tables_are_refused(fitted, m):
 def test_needs_a_fit():
     """Catches an AttributeError of our own."""
     with pytest.raises(NotFittedError):
-        DPWGANGP().sample_many(5)
+        DPMarginals().sample_many(5)
 
 
 def _log_odds(frame):
@@ -365,7 +365,7 @@ def test_intervals_hold_the_population():
     held, alone, errors, estimates = [], [], [], []
     for k in range(50):
         frame = pairs(N, np.random.default_rng([7, k]))
-        model = DPWGANGP(epsilon=0.5, delta=1e-5, training_steps=0, random_state=k).fit(frame, schema=PAIR)
+        model = DPMarginals(epsilon=0.5, delta=1e-5, random_state=k).fit(frame, schema=PAIR)
 
         def told(table):
             share = table["y"].astype(float).mean()

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
@@ -51,7 +52,7 @@ def cohort(seed: int = 0) -> pd.DataFrame:
     return frame.assign(age=rng.random(N), ill=np.where(ill, "yes", "no"))
 
 
-def new_fit(**given) -> dpsynth.DPWGANGP:
+def new_fit(**given) -> dpsynth.DPMarginals:
     options = {
         "epsilon": 3.0,
         "delta": 1e-5,
@@ -59,11 +60,11 @@ def new_fit(**given) -> dpsynth.DPWGANGP:
         "neighbour_histogram": True,
         "random_state": 0,
     } | given
-    return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
+    return dp_marginals(**options).fit(cohort(), schema=SCHEMA)
 
 
 @cache
-def fitted(**given) -> dpsynth.DPWGANGP:
+def fitted(**given) -> dpsynth.DPMarginals:
     return new_fit(**given)
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
 import dpsynth
+from dpsynth import DPMarginals
 from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -45,9 +46,9 @@ def cohort(n: int = 400) -> pd.DataFrame:
     )
 
 
-def fitted(**options: Any) -> DPWGANGP:
-    settings = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "pairwise_statistics": True}
-    return DPWGANGP(**settings | options).fit(cohort(), schema=SCHEMA)
+def fitted(**options: Any) -> DPMarginals:
+    settings = {"epsilon": 3.0, "delta": 1e-5, "pairwise_statistics": True}
+    return dp_marginals(**settings | options).fit(cohort(), schema=SCHEMA)
 
 
 def stored(folder: Path) -> list[np.ndarray]:
@@ -93,7 +94,7 @@ def test_a_model_holds_no_value_and_no_exact_sum(tmp_path: Path, monkeypatch: py
     assert text and not [value for value in values if repr(float(value)) in text]
 
 
-def noise_of(model: DPWGANGP) -> np.ndarray:
+def noise_of(model: DPMarginals) -> np.ndarray:
     """Released numbers of one table: equal for two fits only if their noise is."""
     return np.concatenate([np.ravel(p) for p in model.model_.encoder.marginals.probabilities])
 
@@ -101,7 +102,7 @@ def noise_of(model: DPWGANGP) -> np.ndarray:
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
 )
-def test_copies_of_a_model_draw_noise_of_their_own(copied: Callable[[DPWGANGP], DPWGANGP]) -> None:
+def test_copies_of_a_model_draw_noise_of_their_own(copied: Callable[[DPMarginals], DPMarginals]) -> None:
     """A generator that is kept with a model: two copies then draw the same noise for two tables."""
     model = fitted()
     assert b"AESCounter" not in pickle.dumps(model)

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
@@ -36,20 +37,19 @@ def cohort(n: int = N, seed: int = 0) -> pd.DataFrame:
     return frame
 
 
-def new_fit(**given) -> dpsynth.DPWGANGP:
+def new_fit(**given) -> dpsynth.DPMarginals:
     options = {
         "epsilon": 3.0,
         "delta": 1e-5,
-        "training_steps": 0,
         "pairwise_statistics": True,
         "neighbour_histogram": False,
         "random_state": 0,
     } | given
-    return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
+    return dp_marginals(**options).fit(cohort(), schema=SCHEMA)
 
 
 @cache
-def fitted(**given) -> dpsynth.DPWGANGP:
+def fitted(**given) -> dpsynth.DPMarginals:
     return new_fit(**given)
 
 
@@ -76,9 +76,7 @@ def test_an_interaction_with_the_outcome_is_kept() -> None:
 
     odd = frame["lab0"] * frame["lab1"] > 0
     frame["died"] = np.where(odd ^ (rng.random(N) < 0.1), "yes", "no")
-    model = dpsynth.DPWGANGP(
-        epsilon=3.0, delta=1e-5, base_model="tree", training_steps=0, pairwise_statistics=True
-    )
+    model = dp_marginals(epsilon=3.0, delta=1e-5, base_model="tree", pairwise_statistics=True)
     drawn = model.fit(frame, schema=SCHEMA).sample(N)
     assert xor(frame) > 0.75 and xor(drawn) > 0.3
 
@@ -153,7 +151,7 @@ def test_moments_are_redrawn_with_their_noise() -> None:
 def test_two_columns_have_no_pair_beside_the_tree() -> None:
     """Budget spent on pairwise statistics of the one pair that a table holds already."""
     schema = SCHEMA.select(["died", "lab0"])
-    model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=True)
+    model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=True)
     model.fit(cohort()[["died", "lab0"]], schema=schema)
     assert "pairwise statistics" not in [entry.name for entry in model.ledger_.entries]
     assert model.model_.base_model.reweighting is None

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask_workers import threads
+from fits import dp_marginals
 from visits import VISITS, WARDS, visits, wards
 
 import dpsynth
@@ -28,7 +29,7 @@ FRAME = visits(300, seed=4)
 @pytest.fixture(scope="module")
 def model():
     studies = ["linear: weight ~ sex + day", "logistic: sex ~ rows"]
-    return dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5, studies=studies).fit(
+    return dpsynth.DPMarginals(epsilon=3.0, delta=1e-5, studies=studies).fit(
         FRAME, schema=VISITS.model_copy(update={"n_public": 300})
     )
 
@@ -95,7 +96,7 @@ def test_samples_are_patients(model, tmp_path):
 
 def test_a_private_number_counts_patients():
     """Catches a noisy count of rows."""
-    found = dpsynth.DPWGANGP(epsilon=50.0, delta=1e-5).fit(FRAME, schema=VISITS)
+    found = dpsynth.DPMarginals(epsilon=50.0, delta=1e-5).fit(FRAME, schema=VISITS)
     assert found.n_ == pytest.approx(300, abs=15)
 
 
@@ -116,8 +117,6 @@ def test_an_evaluation_compares_patients(model):
 @pytest.mark.parametrize(
     ("options", "frame", "error", "message"),
     [
-        ({"base_model": "none"}, FRAME, InputError, "training_steps must be 0"),
-        ({"base_model": "none", "training": {}}, FRAME, InputError, "training_steps must be 0"),
         (
             {"studies": ["sex ~ rows"], "shares": dpsynth.Shares(studies=0.6, visits=0.5)},
             FRAME,
@@ -132,7 +131,7 @@ def test_an_evaluation_compares_patients(model):
 )
 def test_what_cannot_be_fitted_is_refused_before_anything_is_spent(options, frame, error, message):
     """Catches budget that is spent on a fit that must fail."""
-    model = dpsynth.DPWGANGP(epsilon=1.0, **options)
+    model = dp_marginals(epsilon=1.0, **options)
     with pytest.raises(error, match=message):
         model.fit(frame, schema=VISITS.model_copy(update={"n_public": 300}))
     assert not hasattr(model, "ledger_")
@@ -142,7 +141,7 @@ def test_limits_read_off_the_rows_are_refused():
     """Catches a column whose limits nobody has reviewed, and levels or an evaluation that hide that."""
     lab = VISITS.column("lab").model_copy(update={"unreviewed": ("lower", "upper")})
     columns = tuple(lab if column.name == "lab" else column for column in VISITS.columns)
-    model = dpsynth.DPWGANGP(epsilon=1.0)
+    model = dpsynth.DPMarginals(epsilon=1.0)
     with pytest.raises(PrivacyError, match=r"lab \(lower, upper\)"):
         model.fit(FRAME, schema=VISITS.model_copy(update={"columns": columns, "n_public": 300}))
     schema = VISITS.model_copy(update={"columns": columns})
@@ -155,13 +154,13 @@ def test_a_number_of_rows_read_off_the_rows_is_refused():
     """Catches a draft's largest number of rows, or choice of columns per patient, without review."""
     schema = VISITS.model_copy(update={"rows_unreviewed": ("most", "per"), "n_public": 300})
     with pytest.raises(PrivacyError, match=r"rows \(most, per\)"):
-        dpsynth.DPWGANGP(epsilon=1.0).fit(FRAME, schema=schema)
+        dpsynth.DPMarginals(epsilon=1.0).fit(FRAME, schema=schema)
 
 
 def test_what_a_draft_has_chosen_is_excluded():
     """Catches a list of ignored columns, chosen in view of the rows, of which the ledger says nothing."""
     fields = {"rows_unreviewed": ("most",), "ignored": ("mrn",), "n_public": 300}
-    model = dpsynth.DPWGANGP(epsilon=1.0, pairwise_statistics=False, accept_unreviewed=True)
+    model = dp_marginals(epsilon=1.0, pairwise_statistics=False, accept_unreviewed=True)
     model.fit(FRAME.assign(mrn=1), schema=VISITS.model_copy(update=fields))
     (reason,) = model.ledger_.excluded
     assert "rows: most" in reason and "ignored" in reason
@@ -221,7 +220,7 @@ def test_a_condition_says_whether_a_study_is_of_rows():
 
 def test_studies_of_patients_are_read_from_levels():
     """Catches a study that takes rows for patients, and samples of rows in place of levels."""
-    model = dpsynth.DPWGANGP(epsilon=20.0, delta=1e-5, studies=["sex ~ rows"])
+    model = dpsynth.DPMarginals(epsilon=20.0, delta=1e-5, studies=["sex ~ rows"])
     schema = VISITS.model_copy(update={"n_public": 300})
     assert 1 < model.expected_widening(schema)["sex"] < 1.1
     assert model.fit(FRAME, schema=schema).study("sex").terms == ("rows",)
@@ -270,7 +269,7 @@ def test_a_model_is_made_of_noisy_numbers_alone(monkeypatch):
     other["stage"] = other["ward"].map({"a": 1, "b": 2, "c": 3})
     found = []
     for frame in (one, other):
-        model = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5, pairwise_statistics=False, random_state=0)
+        model = dp_marginals(epsilon=3.0, delta=1e-5, pairwise_statistics=False, random_state=0)
         record, arrays = model.fit(frame, schema=WARDS).model_.to_state()
         found.append((model.n_, record, {name: array.tobytes() for name, array in arrays.items()}))
     assert found[0] == found[1]
@@ -323,7 +322,7 @@ def test_dates_order_synthetic_rows():
         "constraints": ("born <= day", "left >= day"),
     }
     schema = VISITS.model_copy(update=changes)
-    sample = dpsynth.DPWGANGP(epsilon=3.0, delta=1e-5).fit(frame, schema=schema).sample(200)
+    sample = dpsynth.DPMarginals(epsilon=3.0, delta=1e-5).fit(frame, schema=schema).sample(200)
     assert sample["day"].between("2010-01-01", "2011-01-01").all()
     assert sample.groupby("id")["day"].apply(lambda own: own.is_monotonic_increasing).all()
     assert sample["day"].nunique() > 50 and len(sample[["id", "born"]].drop_duplicates()) == 200
@@ -336,3 +335,12 @@ def test_dates_order_synthetic_rows():
     gaps = sample.sort_values(["id", "day"]).groupby("id")["day"].diff().dt.days.dropna()
     assert found["return_30_days_synthetic"].value == pytest.approx((gaps <= 30).mean(), abs=0.1)
     assert "in days" in found["gap_p50_synthetic"].detail
+
+
+@pytest.mark.parametrize("kind", [dpsynth.DPWGANGP, dpsynth.DPCriticMatching])
+def test_generators_of_single_rows_refuse_patients_with_several(kind):
+    """Catches a critic that sees levels of patients and leaves out their rows."""
+    model = kind(epsilon=1.0)
+    with pytest.raises(InputError, match=r"takes one row per patient.*generator marginals"):
+        model.fit(FRAME, schema=VISITS)
+    assert not hasattr(model, "ledger_")

@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
 import dpsynth
 from dpsynth.errors import InputError, OwnerWarning
@@ -23,7 +24,7 @@ FRAME = pd.DataFrame({"age": RNG.integers(18, 91, 300), "sex": RNG.choice(["F", 
 
 
 def fitted(**options):
-    return dpsynth.DPWGANGP(epsilon=2.0, delta=1e-4, **options).fit(FRAME, schema=SCHEMA)
+    return dp_marginals(epsilon=2.0, delta=1e-4, **options).fit(FRAME, schema=SCHEMA)
 
 
 def calls(model, folder):
@@ -76,7 +77,7 @@ def test_a_draft_in_place_of_a_schema_is_told_what_to_do():
     """Catches "got Draft" without the way on, here and in a plan."""
     draft = infer_schema(FRAME)
     for call in (
-        lambda: dpsynth.DPWGANGP().fit(FRAME, schema=draft),
+        lambda: dpsynth.DPMarginals().fit(FRAME, schema=draft),
         lambda: dpsynth.plan(draft, n=300),
     ):
         with pytest.raises(
@@ -84,10 +85,10 @@ def test_a_draft_in_place_of_a_schema_is_told_what_to_do():
         ):
             call()
     with pytest.raises(InputError, match=r"must be a Schema .*got dict"):
-        dpsynth.DPWGANGP().fit(FRAME, schema={})
+        dpsynth.DPMarginals().fit(FRAME, schema={})
 
 
 def test_a_fit_without_noise_warns():
     """Catches epsilon=None without a word: a table to share that protects nobody."""
     with pytest.warns(OwnerWarning, match=r"epsilon is None.*not private.*Do not share"):
-        dpsynth.DPWGANGP(epsilon=None).fit(FRAME, schema=SCHEMA)
+        dpsynth.DPMarginals(epsilon=None).fit(FRAME, schema=SCHEMA)

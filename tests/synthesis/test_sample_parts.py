@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask_workers import process, threads
+from fits import dp_marginals
 from modes import mode, open_to_others, usual_umask
 from pyarrow import parquet
 
@@ -43,9 +44,7 @@ def fitted(schema=SCHEMA, epsilon=1.0):
             "stage": rng.choice(np.array(["I", "II", "III", None], dtype=object), 500),
         }
     )
-    return dpsynth.DPWGANGP(epsilon, 1e-5, training_steps=0, pairwise_statistics=False).fit(
-        frame, schema=schema
-    )
+    return dp_marginals(epsilon, 1e-5, pairwise_statistics=False).fit(frame, schema=schema)
 
 
 @pytest.fixture(scope="module")

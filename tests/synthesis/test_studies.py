@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
@@ -41,10 +42,10 @@ def cohort(n: int = 800, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def fitted(**given) -> dpsynth.DPWGANGP:
-    options = {"epsilon": 3.0, "delta": 1e-5, "training_steps": 0, "studies": [TEXT]}
+def fitted(**given) -> dpsynth.DPMarginals:
+    options = {"epsilon": 3.0, "delta": 1e-5, "studies": [TEXT]}
     options |= {"pairwise_statistics": False} | given
-    return dpsynth.DPWGANGP(**options).fit(cohort(), schema=SCHEMA)
+    return dp_marginals(**options).fit(cohort(), schema=SCHEMA)
 
 
 @pytest.mark.parametrize("studies", [[TEXT], [TEXT, {"model": "linear: age ~ urea + sex", "name": "age"}]])
@@ -107,9 +108,7 @@ def test_the_effects_are_found():
 
 def test_more_terms_than_the_budget_can_bear_are_refused_before_anything_is_read():
     """A study whose intervals would say nothing, found out when the budget is spent."""
-    model = dpsynth.DPWGANGP(
-        epsilon=0.05, delta=1e-6, training_steps=0, pairwise_statistics=False, studies=[TEXT]
-    )
+    model = dp_marginals(epsilon=0.05, delta=1e-6, pairwise_statistics=False, studies=[TEXT])
     with pytest.raises(PrivacyError, match=r"study 'died' has more terms .* about [0-9.]+ times as wide"):
         model.fit(cohort(), schema=SCHEMA)
     assert not model.ledger_.entries
@@ -157,7 +156,6 @@ def test_the_expected_widening_is_what_a_benchmark_saw(multiplier, n, terms, see
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"base_model": "none", "training_steps": 1}, "studies need a base model"),
         ({"studies": ["died ~ bmi"]}, "'bmi' is not a column"),
         ({"studies": ["logistic: age ~ sex"]}, "must have two categories"),
         ({"studies": [TEXT, "died ~ age"]}, "died"),
@@ -165,8 +163,8 @@ def test_the_expected_widening_is_what_a_benchmark_saw(multiplier, n, terms, see
 )
 def test_what_is_wrong_is_said_in_a_sentence(given, said):
     """A mistake in a declaration that is found when the budget is spent, or as a traceback."""
-    options = {"epsilon": 3.0, "training_steps": 0, "studies": [TEXT]} | given
-    model = dpsynth.DPWGANGP(**options)
+    options = {"epsilon": 3.0, "studies": [TEXT]} | given
+    model = dp_marginals(**options)
     with pytest.raises(InputError, match=said) as problem:
         model.fit(cohort(), schema=SCHEMA)
     assert (
@@ -174,7 +172,7 @@ def test_what_is_wrong_is_said_in_a_sentence(given, said):
     )
 
 
-def combined(model: dpsynth.DPWGANGP, m: int, n: int | None = None) -> dpsynth.studies.combining.Combined:
+def combined(model: dpsynth.DPMarginals, m: int, n: int | None = None) -> dpsynth.studies.combining.Combined:
     import statsmodels.api as sm
 
     fits = []
@@ -223,6 +221,6 @@ def test_constraints_that_the_draws_break_lose_nothing(monkeypatch):
 
     monkeypatch.setattr(GeneratorModel, "sample", sample)
     schema = SCHEMA.model_copy(update={"constraints": ("age < 60",)})
-    model = dpsynth.DPWGANGP(1.0, 1e-5, pairwise_statistics=False, studies=["died ~ urea"])
+    model = dp_marginals(1.0, 1e-5, pairwise_statistics=False, studies=["died ~ urea"])
     model.fit(cohort(), schema=schema)
     assert len(model.ledger_.entries) == 6 and model.estimates_

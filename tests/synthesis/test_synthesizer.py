@@ -1,4 +1,4 @@
-"""DPWGANGP from fit to load."""
+"""Estimators from fit to load."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from threading import Event
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 from sklearn.base import clone
 from table_strategies import random_frame
 
 import dpsynth
-from dpsynth import DPWGANGP, Column, Schema, TrainingSettings
+from dpsynth import DPWGANGP, Column, DPCriticMatching, DPMarginals, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
 from dpsynth.files import storage
@@ -29,7 +30,7 @@ from dpsynth.runs.reporting import Origin
 from dpsynth.synthesis import fit, synthesizer
 from dpsynth.synthesis.budget import Needs, Shares, plan_releases
 from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
-from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.generators import GENERATORS, estimator
 from dpsynth.table.column import TEXT_DTYPE
 
 # As little as there is to compile.
@@ -59,7 +60,7 @@ def table(n=400, seed=0):
 
 def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a model that ends with another fit's ledger, or with none, and an estimator left locked."""
-    model = DPWGANGP(epsilon=1.0, delta=1e-6, base_model="none", training_steps=0)
+    model = DPMarginals(epsilon=1.0, delta=1e-6)
     began, go_on = Event(), Event()
     whole = synthesizer.fit_releases
 
@@ -74,7 +75,9 @@ def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.Monkey
         first = pool.submit(model.fit, table(), schema=SCHEMA)
         assert began.wait(60)
         try:
-            with pytest.raises(InputError, match=r"^this DPWGANGP is being fitted by another thread\. Wait"):
+            with pytest.raises(
+                InputError, match=r"^this DPMarginals is being fitted by another thread\. Wait"
+            ):
                 model.fit(table(), schema=SCHEMA)
             copied = copy.deepcopy(model)
         finally:
@@ -103,19 +106,19 @@ def check_is_valid(frame):
 
 @PROJECTED
 @pytest.mark.parametrize(
-    "options",
+    "model",
     [
-        {"base_model": "tan", "training_steps": 0},
-        {"base_model": "tree", "training_steps": 0},
-        pytest.param({"base_model": "none", "training_steps": 20, "training": SMALL}, marks=pytest.mark.slow),
-        {"base_model": "none", "training_steps": 0},
+        DPMarginals(2.0, 1e-5),
+        dp_marginals(2.0, 1e-5, base_model="tree"),
+        pytest.param(DPWGANGP(2.0, 1e-5, steps=20, training=SMALL), marks=pytest.mark.slow),
+        pytest.param(DPCriticMatching(2.0, 1e-5, critics=2), marks=pytest.mark.slow),
     ],
-    ids=str,
+    ids=["tan", "tree", "wgan-gp", "matching"],
 )
 @pytest.mark.usefixtures("eager_steps")
-def test_fit_keeps_the_budget_and_samples_valid_records(options):
+def test_fit_keeps_the_budget_and_samples_valid_records(model):
     """Catches an overspent budget and synthetic values that the schema does not allow."""
-    model = DPWGANGP(epsilon=2.0, delta=1e-5, **options).fit(table(), schema=SCHEMA)
+    model.fit(table(), schema=SCHEMA)
     assert 1.9 <= model.ledger_.epsilon(1e-5) <= 2.0
     frame = model.sample(321)
     assert len(frame) == 321
@@ -125,9 +128,7 @@ def test_fit_keeps_the_budget_and_samples_valid_records(options):
 
 def test_released_marginals_are_exact():
     """Catches post-processing that leaves the paid-for marginals unused."""
-    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0, pairwise_statistics=False).fit(
-        table(), schema=SCHEMA
-    )
+    model = dp_marginals(epsilon=5.0, delta=1e-5, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     frame = model.sample(5000)
     p = model.model_.encoder.marginals.probabilities[2]
     shares = frame["group"].value_counts(normalize=True).reindex(["a", "b", "c"]).to_numpy()
@@ -136,9 +137,7 @@ def test_released_marginals_are_exact():
 
 def test_few_records_follow_the_distribution_too():
     """Catches rank matching on few rows, which would make every single record the median."""
-    model = DPWGANGP(epsilon=5.0, delta=1e-5, training_steps=0, pairwise_statistics=False).fit(
-        table(), schema=SCHEMA
-    )
+    model = dp_marginals(epsilon=5.0, delta=1e-5, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     ages = [int(model.sample(1)["age"].iloc[0]) for _ in range(12)]
     assert np.std(ages) > 5
     assert model.sample(0).shape == (0, 4)
@@ -147,9 +146,7 @@ def test_few_records_follow_the_distribution_too():
 @pytest.fixture
 def trained(eager_steps):
     """A model of few critic steps."""
-    return DPWGANGP(epsilon=2.0, delta=1e-5, base_model="none", training_steps=10, training=SMALL).fit(
-        table(), schema=SCHEMA
-    )
+    return DPWGANGP(epsilon=2.0, delta=1e-5, steps=10, training=SMALL).fit(table(), schema=SCHEMA)
 
 
 def test_save_and_load_sample_the_same(trained, tmp_path):
@@ -171,6 +168,7 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
     record = json.loads((tmp_path / "m/model.json").read_text())
     assert set(record) == {
         "format",
+        "generator",
         "params",
         "n",
         "delta",
@@ -194,7 +192,7 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
 @PROJECTED
 def test_second_fit_adds_to_the_ledger():
     """Catches a second look at the table that is not paid for."""
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
+    model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False)
     once = len(model.fit(table(), schema=SCHEMA).ledger_.entries)
     model.fit(table(), schema=SCHEMA)
     assert len(model.ledger_.entries) == 2 * once
@@ -207,9 +205,7 @@ def test_second_fit_adds_to_the_ledger():
 def test_without_n_public_a_count_is_paid_for(monkeypatch):
     """Catches the frame's length used in silence for delta, q or the marginals."""
     monkeypatch.setattr(fit, "train_generator", untrained)
-    model = DPWGANGP(epsilon=2.0, base_model="none", training_steps=20, training=SMALL).fit(
-        table(), schema=SCHEMA.with_n_public(None)
-    )
+    model = DPWGANGP(epsilon=2.0, steps=20, training=SMALL).fit(table(), schema=SCHEMA.with_n_public(None))
     assert model.ledger_.entries[0].name == "number of records"
     assert model.n_ != 400 and abs(model.n_ - 400) < 1000
     assert model.delta_ == 1e-6
@@ -228,11 +224,11 @@ FEW = pytest.mark.filterwarnings("ignore:epsilon .* leaves little:dpsynth.errors
 def test_delta_is_fixed_before_any_record_is_read():
     """Catches a delta made from a noisy count, which is chosen after the fact and guarantees nothing."""
     for n in (3, 40, 4000):
-        model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False).fit(
+        model = dp_marginals(epsilon=1.0, pairwise_statistics=False).fit(
             table(n), schema=SCHEMA.with_n_public(None)
         )
         assert model.delta_ == 1e-6
-    assert DPWGANGP(training_steps=0).fit(table(9), schema=SCHEMA.with_n_public(9)).delta_ == 1e-3
+    assert DPMarginals().fit(table(9), schema=SCHEMA.with_n_public(9)).delta_ == 1e-3
 
 
 def test_n_public_decides_not_the_length(monkeypatch):
@@ -240,9 +236,7 @@ def test_n_public_decides_not_the_length(monkeypatch):
     monkeypatch.setattr(fit, "train_generator", untrained)
     plans = []
     for n in (380, 420):
-        model = DPWGANGP(epsilon=2.0, base_model="none", training_steps=20, training=SMALL).fit(
-            table(n), schema=SCHEMA
-        )
+        model = DPWGANGP(epsilon=2.0, steps=20, training=SMALL).fit(table(n), schema=SCHEMA)
         plans.append((model.delta_, model.n_, [str(e.event) for e in model.ledger_.entries]))
     assert plans[0] == plans[1]
 
@@ -251,7 +245,7 @@ def test_n_public_decides_not_the_length(monkeypatch):
 def test_asked_three_prints_three():
     """Catches a count and noise that depends on it on one privacy-loss distribution (2.937 was printed)."""
     every = {"pairwise_statistics": True, "neighbour_histogram": True}
-    model = DPWGANGP(epsilon=3.0, **every).fit(table(), schema=SCHEMA.with_n_public(None))
+    model = dp_marginals(epsilon=3.0, **every).fit(table(), schema=SCHEMA.with_n_public(None))
     summary = model.ledger_.summary()
     assert 2.9999 < summary["epsilon"] <= 3.0 and summary["delta"] == 1e-6
     assert [stage["epsilon"] for stage in summary["stages"]][1] == 2.94
@@ -263,7 +257,7 @@ def test_asked_three_prints_three():
 )
 def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
     """Catches the whole table's number for its training half, by which every count would be doubled."""
-    model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False)
+    model = dp_marginals(epsilon=1.0, pairwise_statistics=False)
     schema = SCHEMA.with_n_public(n)
     if told == "refused":
         with pytest.raises(
@@ -284,7 +278,7 @@ def test_n_public_far_from_the_table_is_told_before_anything_is_spent(n, told):
 @pytest.mark.parametrize("n_public", [None, 2])
 def test_a_table_of_fewer_than_two_rows_is_refused_before_anything_is_spent(rows, n_public):
     """Catches a budget spent on a table that has no distribution."""
-    model = DPWGANGP(epsilon=1.0, training_steps=0)
+    model = DPMarginals(epsilon=1.0)
     with pytest.raises(DataError, match=rf"at least 2 rows, got {rows} \(confidential"):
         model.fit(table(rows), schema=SCHEMA.with_n_public(n_public), accept_n_public=True)
     assert not hasattr(model, "ledger_")
@@ -302,7 +296,7 @@ def test_more_rows_than_exact_sums_hold_are_refused():
 def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
     """Catches a fit of noise without a word, and a private number of rows that is not marked."""
     model, schema = (
-        DPWGANGP(epsilon=3.0, training_steps=0, pairwise_statistics=False),
+        dp_marginals(epsilon=3.0, pairwise_statistics=False),
         SCHEMA.with_n_public(n_public),
     )
     with pytest.warns(OwnerWarning, match=r"epsilon 3 leaves little .* 30 rows \(confidential\)"):
@@ -332,7 +326,7 @@ def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeyp
         return tuple((parents, child, spoil(table)) for parents, child, table in usual(*args))
 
     monkeypatch.setattr("dpsynth.model.base_model.network.fit_factors", broken)
-    model = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
+    model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False)
     with pytest.raises(RunError, match=said):
         model.fit(table(), schema=SCHEMA)
     assert not hasattr(model, "model_") and 0.9 < model.ledger_.epsilon(1e-5) <= 1.0
@@ -342,7 +336,7 @@ def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeyp
 def test_a_person_in_several_rows_is_said():
     """A guarantee for rows that is taken for one for persons, where the schema ignores the identifier."""
     schema = Schema(**{**dict(SCHEMA), "ignored": ("patient_id",)})
-    model = DPWGANGP(3.0, 1e-5, training_steps=0, pairwise_statistics=False)
+    model = dp_marginals(3.0, 1e-5, pairwise_statistics=False)
     with pytest.warns(
         OwnerWarning, match=r"patient_id: 400 rows .* 100 .* 4 times \(confidential.* k times epsilon"
     ):
@@ -360,7 +354,7 @@ def test_a_split_in_halves_is_near_its_expected_number():
 @pytest.mark.parametrize("name", ["nan", "swapped", "empty", "newer"])
 def test_a_model_that_is_not_whole_is_refused(tmp_path, name):
     """Catches samples from a damaged model, or from one that its ledger does not speak of."""
-    model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
+    model = dp_marginals(epsilon=1.0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     record = json.loads((tmp_path / "m/model.json").read_text())
     del record["sha256"]  # as models of earlier versions, which are read
@@ -391,7 +385,7 @@ def test_a_model_that_is_not_whole_is_refused(tmp_path, name):
 @PROJECTED
 def test_the_ledger_says_what_drew_the_noise():
     """Catches a ledger in which a statistical generator passes for a cryptographic one."""
-    model = DPWGANGP(epsilon=1.0, training_steps=0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
+    model = dp_marginals(epsilon=1.0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     assert model.ledger_.to_dict()["generators"] == [
         "AES-128 in counter mode, key from the operating system's randomness"
     ]
@@ -402,9 +396,7 @@ def test_the_ledger_says_what_drew_the_noise():
 def test_no_epsilon_is_not_private_everywhere(monkeypatch):
     """Catches a noiseless run that looks like a private one."""
     monkeypatch.setattr(fit, "train_generator", untrained)
-    model = DPWGANGP(epsilon=None, training_steps=20, training=SMALL, base_model="none").fit(
-        table(), schema=SCHEMA
-    )
+    model = DPWGANGP(epsilon=None, steps=20, training=SMALL).fit(table(), schema=SCHEMA)
     assert model.ledger_.not_private and "NOT PRIVATE" in str(model.guarantee())
     assert model.ledger_.epsilon(1e-5) == np.inf
 
@@ -412,9 +404,7 @@ def test_no_epsilon_is_not_private_everywhere(monkeypatch):
 @PROJECTED
 def test_a_seed_is_not_kept_and_never_gives_the_same_noise_twice(tmp_path):
     """Catches a released seed, and a second fit whose noise is the first one's: their difference is exact."""
-    model = DPWGANGP(
-        epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False, random_state=987654321
-    )
+    model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False, random_state=987654321)
     model.fit(table(), schema=SCHEMA)
     first = model.model_.encoder.marginals.probabilities[0]
     model.save(tmp_path / "m")
@@ -429,13 +419,13 @@ def test_a_seed_is_not_kept_and_never_gives_the_same_noise_twice(tmp_path):
 
 def test_outputs_without_a_guarantee_say_so(tmp_path):
     """Catches a table or a model of an unprotected fit that passes for a private one."""
-    plain = {"training_steps": 0, "pairwise_statistics": False}
-    model = DPWGANGP(epsilon=None, **plain).fit(table(), schema=SCHEMA)
+    plain = {"pairwise_statistics": False}
+    model = dp_marginals(epsilon=None, **plain).fit(table(), schema=SCHEMA)
     model.sample_to(tmp_path / "s.csv", 10)
     model.save(tmp_path / "m")
     for name in ("s.csv.NOT_PRIVATE.txt", "m/NOT_PRIVATE.txt"):
         assert (tmp_path / name).read_text().startswith("NOT PRIVATE")
-    private = DPWGANGP(epsilon=1.0, **plain).fit(table(), schema=SCHEMA)
+    private = dp_marginals(epsilon=1.0, **plain).fit(table(), schema=SCHEMA)
     private.sample_to(tmp_path / "t.csv", 10)
     assert not (tmp_path / "t.csv.NOT_PRIVATE.txt").exists()
 
@@ -443,10 +433,8 @@ def test_outputs_without_a_guarantee_say_so(tmp_path):
 @PROJECTED
 def test_a_given_ledger_goes_on():
     """Catches a second run on the same table that forgets what the first one cost."""
-    first = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False).fit(
-        table(), schema=SCHEMA
-    )
-    other = DPWGANGP(epsilon=1.0, delta=1e-5, training_steps=0, pairwise_statistics=False)
+    first = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False).fit(table(), schema=SCHEMA)
+    other = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False)
     other.fit(table(), schema=SCHEMA, ledger=Ledger.from_dict(first.ledger_.to_dict()))
     assert 1.95 < other.ledger_.epsilon(2e-5) <= 2.0
 
@@ -467,7 +455,7 @@ def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
 
     monkeypatch.setattr("dpsynth.model.wgan.training.initial_state", start)
     monkeypatch.setattr(DPWGANGP, "_generator", stream)
-    DPWGANGP(epsilon=1.0, base_model="none", training_steps=2, training=SMALL).fit(table(), schema=SCHEMA)
+    DPWGANGP(epsilon=1.0, steps=2, training=SMALL).fit(table(), schema=SCHEMA)
     assert len(seen) == len(secret) == 1 and seen[0] is not secret[0]
     assert seen[0].bit_generator is not secret[0].bit_generator
 
@@ -475,19 +463,15 @@ def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
 @PROJECTED
 def test_a_seed_is_confessed():
     """Catches a repeatable run that claims privacy against whoever knows its seed."""
-    a = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False, random_state=1).fit(
-        table(), schema=SCHEMA
-    )
-    b = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False, random_state=1).fit(
-        table(), schema=SCHEMA
-    )
+    a = dp_marginals(epsilon=2.0, pairwise_statistics=False, random_state=1).fit(table(), schema=SCHEMA)
+    b = dp_marginals(epsilon=2.0, pairwise_statistics=False, random_state=1).fit(table(), schema=SCHEMA)
     assert a.ledger_.seeded and "seed" in str(a.guarantee())
     pd.testing.assert_frame_equal(a.sample(20, random_state=0), b.sample(20, random_state=0))
 
 
 def test_a_notebook_shows_the_guarantee_after_a_fit_alone():
     """Catches a diagram that says Fitted of a fit that failed, no guarantee, or HTML that runs."""
-    model = DPWGANGP(epsilon=2.0, training_steps=0, studies=["died ~ <script>"])
+    model = DPMarginals(epsilon=2.0, studies=["died ~ <script>"])
     with pytest.raises(InputError):
         model.fit(table(), schema=SCHEMA)
     model.ledger_ = dpsynth.accounting.Ledger()  # as a fit that fails while it reads leaves it
@@ -515,7 +499,7 @@ def test_samples_have_the_dtypes_that_the_schema_names():
         n_public=200,
     )
     real = random_frame(schema, 200, 0)
-    model = DPWGANGP(epsilon=5.0, training_steps=0).fit(real, schema=schema)
+    model = DPMarginals(epsilon=5.0).fit(real, schema=schema)
     made = model.sample(100)
     assert {name: str(dtype) for name, dtype in made.dtypes.items()} == {
         "visits": "Int64",
@@ -533,8 +517,8 @@ def test_unreviewed_fields_are_refused_or_excluded():
     """Catches bounds read off the data that pass for public knowledge."""
     drafted = dpsynth.table.infer_schema(table()).schema.model_copy(update={"ignored": ("mrn",)})
     with pytest.raises(PrivacyError, match="age"):
-        DPWGANGP(epsilon=2.0).fit(table(), schema=drafted)
-    model = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False, accept_unreviewed=True)
+        DPMarginals(epsilon=2.0).fit(table(), schema=drafted)
+    model = dp_marginals(epsilon=2.0, pairwise_statistics=False, accept_unreviewed=True)
     model.fit(table(), schema=drafted)
     assert any("age" in reason and "ignored" in reason for reason in model.ledger_.excluded)
     assert "exclude" in str(model.guarantee()) or "not cover" in str(model.guarantee())
@@ -545,7 +529,7 @@ def test_unreviewed_fields_are_refused_or_excluded():
 def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
     """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    model = DPWGANGP(epsilon=2.0, delta=1e-5, base_model="none", training_steps=40, training=SMALL)
+    model = DPWGANGP(epsilon=2.0, delta=1e-5, steps=40, training=SMALL)
 
     def stop(progress):
         if progress.step >= 20:
@@ -573,7 +557,7 @@ def test_a_checkpoint_replaces_no_other_folder(tmp_path):
     """Catches Ctrl-C that deletes whatever folder was named."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/patients.csv").write_text("age\n40\n")
-    model = DPWGANGP(base_model="none", training_steps=20, training=SMALL)
+    model = DPWGANGP(steps=20, training=SMALL)
     with pytest.raises(InputError, match="holds other files"):
         model.fit(table(), schema=SCHEMA, checkpoint=tmp_path / "mine")
     assert (tmp_path / "mine/patients.csv").exists()
@@ -581,7 +565,7 @@ def test_a_checkpoint_replaces_no_other_folder(tmp_path):
 
 def test_streaming_to_files(tmp_path):
     """Catches blocks that are lost or repeated between sampling and file."""
-    model = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
+    model = dp_marginals(epsilon=2.0, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     model.sample_to(tmp_path / "s.parquet", 2500)
     model.sample_to(tmp_path / "s.csv", 2500)
     for path in ("s.parquet", "s.csv"):
@@ -590,16 +574,37 @@ def test_streaming_to_files(tmp_path):
         check_is_valid(frame)
 
 
-def test_scikit_learn_manners():
-    """Catches a constructor that scikit-learn's clone cannot copy."""
-    model = DPWGANGP(epsilon=1.5, base_model="none", training=SMALL)
+@pytest.mark.parametrize("kind", GENERATORS.values())
+def test_scikit_learn_manners(kind):
+    """Catches a constructor that scikit-learn's clone cannot copy, or an option that it does not have."""
+    model = kind(epsilon=1.5)
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(epsilon=2.0).epsilon == 2.0
     with pytest.raises(ValueError, match="nonsense"):
         model.set_params(nonsense=1)
-    declared = {name: field.default for name, field in FitOptions.model_fields.items()}
-    assert DPWGANGP().get_params() == declared
-    assert isinstance(DPWGANGP(base_model="none", training_steps=np.int64(4)).validate().training_steps, int)
+    declared = {name: each.default for name, each in kind.options.model_fields.items() if not each.exclude}
+    assert kind().get_params() == declared
+    assert isinstance(kind(random_state=np.int64(4)).validate().random_state, int)
+
+
+def test_an_option_belongs_to_its_generator():
+    """Catches an option of another generator that is ignored, or named without saying whose it is."""
+    for generator, option, said in (
+        ("marginals", "steps", "steps is an option of generator wgan-gp, not of marginals"),
+        ("matching", "shares", "shares is an option of generator marginals, not of matching"),
+        ("marginals", "noise_shape", "noise_shape is an option of generator wgan-gp and matching, not of"),
+        ("gan", "steps", "generator must be one of marginals, wgan-gp, matching, got 'gan'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            estimator(generator, [option])
+
+
+def test_a_model_is_read_as_what_it_is(trained, tmp_path):
+    """Catches a model that another generator's class reads."""
+    trained.save(tmp_path / "m")
+    assert type(dpsynth.load(tmp_path / "m")) is DPWGANGP
+    with pytest.raises(InputError, match=r"is of generator wgan-gp\. Read it with dpsynth\.load"):
+        DPMarginals.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize(
@@ -613,7 +618,7 @@ def test_scikit_learn_manners():
 def test_noise_shapes_without_a_proof_are_refused(options):
     """Catches noise shaped by componentwise bounds where the gradient has none."""
     with pytest.raises(PrivacyError, match="noise_shape"):
-        DPWGANGP(base_model="none", **options).fit(table(), schema=SCHEMA)
+        DPWGANGP(**options).fit(table(), schema=SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -625,13 +630,10 @@ def test_noise_shapes_without_a_proof_are_refused(options):
         ({"epsilon": "3"}, "epsilon"),
         ({"delta": 1.0}, "delta"),
         ({"delta": 0.0}, "delta"),
-        ({"base_model": "forest"}, "base_model"),
-        ({"training_steps": -1}, "training_steps"),
-        ({"training_steps": 1.5}, "training_steps"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 1.5}, "steps"),
         ({"batch_size": 0}, "batch_size"),
         ({"noise_shape": "round"}, "noise_shape"),
-        ({"training": SMALL}, "training needs base_model='none'"),
-        ({"training_steps": 9}, "training_steps needs base_model='none'"),
         ({"training": {"average": 2}}, "training"),
     ],
     ids=str,
@@ -646,12 +648,12 @@ def test_not_fitted_is_said():
     """Catches an attribute error in place of a sentence."""
     for call in (lambda m: m.sample(3), lambda m: m.save("nowhere"), lambda m: m.guarantee()):
         with pytest.raises(NotFittedError, match="fit"):
-            call(DPWGANGP())
+            call(DPMarginals())
 
 
 def test_a_damaged_model_is_one_sentence(tmp_path):
     """Catches a traceback from a truncated or foreign folder."""
-    model = DPWGANGP(epsilon=2.0, training_steps=0, pairwise_statistics=False)
+    model = dp_marginals(epsilon=2.0, pairwise_statistics=False)
     model.fit(table(), schema=SCHEMA).save(tmp_path / "m")
     (tmp_path / "m/model.npz").write_bytes(b"PK")
     with pytest.raises(DataError, match="damaged model"):
@@ -669,18 +671,18 @@ def test_a_damaged_model_is_one_sentence(tmp_path):
 def test_wrong_types_are_named():
     """Catches an attribute error deep inside for a table or schema of the wrong type."""
     with pytest.raises(InputError, match="frame must be a pandas DataFrame or PartitionedRecords, got dict"):
-        DPWGANGP().fit({"age": [1]}, schema=SCHEMA)
+        DPMarginals().fit({"age": [1]}, schema=SCHEMA)
     with pytest.raises(InputError, match="schema must be a Schema"):
-        DPWGANGP().fit(table(), schema="schema.yaml")
+        DPMarginals().fit(table(), schema="schema.yaml")
 
 
 def test_numpy_arguments_can_be_saved(tmp_path):
     """Catches a fit that is paid for and then cannot be written down."""
-    given = {"training_steps": np.int64(0), "pairwise_statistics": False}
-    model = DPWGANGP(np.float64(2.0), np.float64(1e-5), **given).fit(table(), schema=SCHEMA)
+    given = {"pairwise_statistics": False}
+    model = dp_marginals(np.float64(2.0), np.float64(1e-5), **given).fit(table(), schema=SCHEMA)
     model.save(tmp_path / "m")
     assert dpsynth.load(tmp_path / "m").epsilon == 2.0
-    said = "DPWGANGP(delta=1e-05, epsilon=2.0, pairwise_statistics=False, training_steps=0)"
+    said = "DPMarginals(delta=1e-05, epsilon=2.0)"
     assert repr(dpsynth.load(tmp_path / "m")) == said
 
 
@@ -695,9 +697,9 @@ def test_large_budgets_are_planned():
 def test_a_delta_below_the_accounting_is_refused():
     """Catches a misleading sentence for a delta that no grid can resolve."""
     with pytest.raises(PrivacyError, match="smaller than the accounting can resolve"):
-        DPWGANGP(delta=1e-30, training_steps=0).fit(table(), schema=SCHEMA)
+        DPMarginals(delta=1e-30).fit(table(), schema=SCHEMA)
     with pytest.warns(OwnerWarning, match="n_public is 1,000,000,000"):
-        model = DPWGANGP(training_steps=0, pairwise_statistics=False).fit(
+        model = dp_marginals(pairwise_statistics=False).fit(
             table(), schema=SCHEMA.with_n_public(10**9), accept_n_public=True
         )
     assert model.delta_ == 1e-11
@@ -709,7 +711,7 @@ def test_rows_picked_by_the_seed_of_their_sample_are_like_all(seed):
 
     Rows are drawn column by column, so that who meets the order of a column's draws picks what is in it.
     """
-    model = DPWGANGP(epsilon=None, pairwise_statistics=False, training_steps=0).fit(table(), schema=SCHEMA)
+    model = dp_marginals(epsilon=None, pairwise_statistics=False).fit(table(), schema=SCHEMA)
     n, few = 20_000, 4_000
     died = (model.sample(n, random_state=seed)["died"] == "yes").to_numpy()
     dose = model.sample(n, random_state=seed)["dose"].isna().to_numpy()
@@ -735,7 +737,7 @@ def test_columns_that_noise_has_flattened_are_named():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"site": rng.integers(0, 300, 600), "sex": rng.choice(["F", "M"], 600)})
     with pytest.warns(OwnerWarning, match=r"little of the column\(s\) 'site'. Declare"):
-        model = DPWGANGP(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
+        model = DPMarginals(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
     assert model.model_.encoder.marginals.flattened == ("site",)
 
 
@@ -755,15 +757,14 @@ def test_an_outcome_that_noise_hides_is_named(events, rare):
     frame["death"] = frame["death"].astype(int)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", OwnerWarning)
-        model = DPWGANGP(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
+        model = DPMarginals(epsilon=1.0, delta=1e-5).fit(frame, schema=schema)
     said = [str(w.message) for w in found if "the outcome 'death' is mostly noise" in str(w.message)]
     assert bool(said) == rare
     assert (outcome_in_noise(model.model_.schema, model.model_.encoder.marginals) is not None) == rare
     assert (Origin.of_model(model).outcome_noise is not None) == rare
 
 
-@pytest.mark.parametrize("base_model", ["tree", "none"])
-def test_special_codes_come_out_as_often_as_they_went_in(base_model):
+def test_special_codes_come_out_as_often_as_they_went_in():
     """Catches codes that are counted as numbers: -1 and 999 went from 27 % of a column to 2 %."""
     schema = Schema(
         columns=(
@@ -779,11 +780,10 @@ def test_special_codes_come_out_as_often_as_they_went_in(base_model):
     sbp = np.where(rng.random(3000) < np.where(ward == "a", 0.4, 0.1), -1.0, sbp)
     sbp = np.where(rng.random(3000) < 0.05, 999.0, np.where(rng.random(3000) < 0.1, np.nan, sbp))
     frame = pd.DataFrame({"sbp": sbp, "ward": ward})
-    model = DPWGANGP(
+    model = dp_marginals(
         epsilon=5.0,
         delta=1e-5,
-        base_model=base_model,
-        training_steps=0,
+        base_model="tree",
         pairwise_statistics=False,
         random_state=0,
     )
@@ -794,9 +794,8 @@ def test_special_codes_come_out_as_often_as_they_went_in(base_model):
     assert made["sbp"].isna().mean() == pytest.approx(np.isnan(sbp).mean(), abs=0.02)
     numbers = made.loc[made["sbp"].between(40, 300), "sbp"].astype(float)
     assert numbers.mean() == pytest.approx(120, abs=3) and numbers.std() == pytest.approx(15, rel=0.15)
-    if base_model == "tree":
-        of_a, of_b = ((made.loc[made["ward"] == w, "sbp"] == -1).mean() for w in "ab")
-        assert of_a > 2 * of_b
-        few = frame[:200]
-        report = dpsynth.evaluate(made[:200], train=few, test=few, schema=schema, seed=0)
-        assert "nan" not in report.to_markdown()
+    of_a, of_b = ((made.loc[made["ward"] == w, "sbp"] == -1).mean() for w in "ab")
+    assert of_a > 2 * of_b
+    few = frame[:200]
+    report = dpsynth.evaluate(made[:200], train=few, test=few, schema=schema, seed=0)
+    assert "nan" not in report.to_markdown()

@@ -209,7 +209,7 @@ def test_what_is_drafted_is_fitted_or_asked_about(frame):
 def test_a_fit_takes_what_conforms(frame):
     """Catches a reader on the way to the noisy counts that takes cells or names in its own way."""
     schema = infer_schema(frame).schema
-    model = dpsynth.DPWGANGP(epsilon=1.0, delta=1e-3, accept_unreviewed=True)
+    model = dpsynth.DPMarginals(epsilon=1.0, delta=1e-3, accept_unreviewed=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OwnerWarning)  # noise of twelve rows
         made = model.fit(pd.concat([frame] * 3, ignore_index=True), schema=schema).sample(20)

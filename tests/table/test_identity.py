@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask_workers import threads
+from fits import marginals_options
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.synthesis.check_inputs import records_of
-from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.identifiers import repeated_persons
 from dpsynth.table.identity import identities, spellings
 from dpsynth.table.parquet import ParquetTable, Reader, units_in
@@ -454,7 +454,7 @@ NEAR += [["'-C"], ["-C"]]
 @pytest.mark.parametrize("parts", [False, True])
 def test_spellings_that_stay_apart_are_told_to_the_owner(parts, tmp_path):
     """Catches a patient who is two patients by a capital letter or a lost zero, without a word."""
-    given = (SCHEMA, FitOptions(epsilon=1.0, delta=1e-6))
+    given = (SCHEMA, marginals_options(epsilon=1.0, delta=1e-6))
 
     def check(groups: list) -> None:
         frame = Ids.of(groups).frame()
@@ -498,4 +498,4 @@ def test_a_unit_whose_name_is_a_number_is_found(keep):
     frame = Ids(pd.Series(["A", "A ", "A", "B"], name="id"), [0, 0, 0, 1]).frame()
     for name in (5, "5"):
         own = frame.rename(columns={"id": name})
-        assert records_of(own, schema, FitOptions(epsilon=1.0), accept_n_public=True)[1] == 2
+        assert records_of(own, schema, marginals_options(epsilon=1.0), accept_n_public=True)[1] == 2

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth import DPWGANGP, PatientSchema, datasets
+from dpsynth import DPMarginals, PatientSchema, datasets
 from dpsynth.cli import main
 from dpsynth.table import Column, Schema, infer_patient_schema, infer_schema
 from dpsynth.table.suggestions import suggested
@@ -433,7 +433,7 @@ def test_an_accepted_draft_makes_exact_rows() -> None:
     """Catches an accepted draft that cannot be fitted, or samples off their formulas and rules."""
     frame = clinic(2000)
     schema = Schema.from_yaml(accepted(infer_schema(frame).to_yaml()))
-    made = DPWGANGP(epsilon=3.0, delta=1e-5).fit(frame, schema=schema).sample(500)
+    made = DPMarginals(epsilon=3.0, delta=1e-5).fit(frame, schema=schema).sample(500)
     limits = schema["bmi"].bounds
     bmi = (made["weight"] / (made["height"] / 100) ** 2).clip(*limits)
     assert ((made["bmi"] - bmi).abs().dropna() <= 0.0501).all() and 0.5 < made["bmi"].notna().mean() < 1

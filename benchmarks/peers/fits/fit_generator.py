@@ -132,7 +132,7 @@ def misfit(base, refinements, marginals_std, n):
 
 def fit(train, task):
     schema, frame = fit_ours.read(train, task)
-    options = dpsynth.DPWGANGP(task["epsilon"], task["delta"]).validate()
+    options = dpsynth.DPMarginals(task["epsilon"], task["delta"]).validate()
     ledger, rng = Ledger(), np.random.Generator(np.random.PCG64DXSM([task["seed"], 0]))
     records, _ = records_of(frame, schema, options, accept_n_public=False)
     plan = plan_fit(records, schema, options, rng, ledger)

@@ -1,20 +1,17 @@
-"""Ours, in the driver's own environment: the options are parameters of DPWGANGP."""
+"""Ours, in the driver's own environment: the options are a generator's."""
 
 import harness
 import numpy as np
 import pandas as pd
 
 import dpsynth
+from dpsynth.synthesis.generators import options_of, unfitted
 
 
 def fit(train, task):
     schema, frame = read(train, task)
-    options = dict(task["options"])
-    if "shares" in options:
-        options["shares"] = dpsynth.Shares(**options["shares"])
-    if "training" in options:
-        options["training"] = dpsynth.TrainingSettings(**options["training"])
-    model = dpsynth.DPWGANGP(task["epsilon"], task["delta"], random_state=task["seed"], **options)
+    own = {"epsilon": task["epsilon"], "delta": task["delta"], "random_state": task["seed"]}
+    model = unfitted(options_of(**task["options"], **own))
     model.fit(frame, schema=schema)
     check(model.ledger_, task)
     return coded(model.sample(task["rows"], random_state=task["seed"]), schema, task)

@@ -69,7 +69,7 @@ def fit(train, task):
     others = [column for column in schema.columns if column is not outcome]
     causes = Schema(columns=tuple(others), n_public=schema.n_public, name=schema.name)
     ledger, rng = Ledger(), np.random.default_rng([task["seed"], 1])
-    model = dpsynth.DPWGANGP(options["fit"] * task["epsilon"], task["delta"], random_state=task["seed"])
+    model = dpsynth.DPMarginals(options["fit"] * task["epsilon"], task["delta"], random_state=task["seed"])
     model.fit(frame[list(causes.names)], schema=causes, ledger=ledger)
     made = model.sample(task["rows"], random_state=task["seed"])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dpsynth.checks import together
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.yaml_text import dump_yaml
@@ -80,9 +78,8 @@ def _refinement(report: RunReport) -> str | None:
         )
     if not words:
         why = " By rule: at this budget their noise or their time outweighs their use."
-        none = "Neither pairwise statistics nor a nearest-neighbour histogram."
-        return none + (why if _by_rule(report, "pairwise_statistics") else "")
-    if pairs and not histogram and _by_rule(report, "neighbour_histogram"):
+        return "Neither pairwise statistics nor a nearest-neighbour histogram." + why
+    if pairs and not histogram:
         words.append("No nearest-neighbour histogram: by rule there are too few records for it.")
     return " ".join(words)
 
@@ -100,12 +97,6 @@ def _critic(report: RunReport) -> str | None:
     if "random critic" in steps.sensitivity:
         return "Points were moved until their gradients at random WGAN critics matched those of the records."
     return "A generator was trained against a WGAN critic with noise, and made the table alone."
-
-
-def _by_rule(report: RunReport, option: str) -> bool:
-    """Whether a rule chose this option of the fit."""
-    model = report.config.get("model")
-    return isinstance(model, Mapping) and model.get(option) == "auto"
 
 
 def _seeds(report: RunReport) -> str | None:

@@ -17,7 +17,8 @@ from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.profile import Profile
 from dpsynth.research.replications.protocol import Protocol
-from dpsynth.synthesis.options import ModelOptions
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.wgan_gp import WganOptions
 
 #: the records themselves, in place of a synthetic table
 REAL = "real"
@@ -33,7 +34,7 @@ class Arm:
     """
 
     name: str
-    options: ModelOptions | None = None
+    options: FitOptions | None = None
     epsilon: float | None = None
     restarts: int = 1
     shared: bool = False
@@ -59,12 +60,12 @@ def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
     found = [Arm(REAL)]
     if protocol.baseline is not None:
         steps = protocol.baseline.training_steps
-        thesis = ModelOptions(epsilon=None, base_model="none", training_steps=steps)
+        thesis = WganOptions(epsilon=None, steps=steps)
         found.append(Arm(HEALTHGAN, thesis, None, protocol.restarts))
-    fields = protocol.model.model_dump(exclude={"epsilon", "random_state"})
 
-    def private(epsilon: float) -> ModelOptions:
-        return ModelOptions(**{**fields, "epsilon": epsilon})
+    def private(epsilon: float) -> FitOptions:
+        changes = {"epsilon": epsilon, "random_state": None, "studies": protocol.studies}
+        return protocol.model.model_copy(update=changes)
 
     for epsilon in protocol.epsilons:
         name = f"ε = {epsilon:.12g}"

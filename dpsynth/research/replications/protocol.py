@@ -21,7 +21,7 @@ from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.files.options import Section, listed
 from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
-from dpsynth.synthesis.options import ModelOptions
+from dpsynth.synthesis.marginals import MarginalsOptions
 from dpsynth.table.schema import Column, Schema
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(listed)]
@@ -101,7 +101,7 @@ class Protocol(Section):
         Number of splits, with a fit of everything in each.
     epsilons : tuple of float
         Epsilon of one fit, each.
-    model : ModelOptions
+    model : MarginalsOptions
         Options of a private generator. Their ``epsilon`` is not used.
     restarts : int
         Fits of each generator on one split, of which one is selected.
@@ -128,7 +128,7 @@ class Protocol(Section):
     test_fraction: float = Field(default=0.5, gt=0, lt=1)
     seeds: int = Field(default=5, ge=1)
     epsilons: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(listed)] = (1.0, 3.0, 10.0)
-    model: ModelOptions = ModelOptions()
+    model: MarginalsOptions = MarginalsOptions()
     restarts: int = Field(default=1, ge=1)
     sets: int = Field(default=1, ge=1)
     baseline: Baseline | None = None

@@ -29,7 +29,6 @@ from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial, carry_out
 from dpsynth.research.replications.writing import write_results
-from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.planning import total_delta
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.schema import Schema
@@ -202,7 +201,7 @@ def run_study(
             _clear(out)
             earlier = None
         fitted = training_schema(table.schema, protocol.test_fraction)
-        compared = arms_of(protocol, total_delta(fitted, FitOptions(**dict(protocol.model))))
+        compared = arms_of(protocol, total_delta(fitted, protocol.model))
         concluded = protocol.to_dict()["findings"]
         first = concluded if earlier is None else earlier.get("findings", concluded)
         make_folder(out)

@@ -29,8 +29,9 @@ from dpsynth.evaluation.utility.models import CLASSIFIERS
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.studies.model_text import ModelText
-from dpsynth.synthesis.default_rules import batch_size, healthgan, training
-from dpsynth.synthesis.synthesizer import DPWGANGP
+from dpsynth.synthesis.generators import unfitted
+from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 
 #: a split of the records into training and test part, or records drawn from all of them with replacement
 Draw = Literal["split", "resample"]
@@ -147,10 +148,10 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
         kept = {name: value for name, value in whole.measures.items() if name != "positive_rate_train"}
         own = (Measured(kept, whole.effects),)
         return Trial(task, own, *train.frame.shape, seconds={"evaluate": time.perf_counter() - start})
-    declared = () if arm.name == HEALTHGAN else protocol.studies
-    model = DPWGANGP(**dict(arm.options), studies=declared)
+    model = unfitted(arm.options)
     if arm.name == HEALTHGAN:
-        model.set_params(training=healthgan(train.schema), batch_size=max(len(train.frame) // 10, 1))
+        thesis = DPWGANGP.healthgan(train.schema.with_n_public(len(train.frame)))
+        model.set_params(training=thesis.training, batch_size=thesis.batch_size)
     ledger = Ledger()
     ledger.exclude(_NOT_COVERED[task.draw])
     if table.card is None:
@@ -235,17 +236,16 @@ def _without_durations(tables: Tables, protocol: Protocol) -> Tables:
     return Tables.of(tables.synthetic[kept], train=tables.train[kept], test=held_out, schema=schema)
 
 
-def _architecture(model: DPWGANGP) -> dict[str, Any]:
+def _architecture(model: Synthesizer) -> dict[str, Any]:
     """Widths from the first layer's input to the last one's output, as Pedersen (2022) counts them."""
     weights = model.model_.weights
-    if weights is None:
-        return {}
     options = model.validate()
-    settings = options.training or training(model.n_)
+    if weights is None or not isinstance(options, WganOptions):
+        return {}
     widths = [weights[0][0].shape[0], *(matrix.shape[1] for matrix, _ in weights)]
     return {
         "generator": [int(width) for width in widths],
-        "critic": [int(widths[-1]), *settings.critic_hidden, 1],
-        "batch": options.batch_size or batch_size(model.n_),
+        "critic": [int(widths[-1]), *options.settings(model.n_).critic_hidden, 1],
+        "batch": int(options.batch(model.n_)),
         "steps": options.steps,
     }

@@ -40,8 +40,10 @@ DeltaOption = Annotated[
         help="Probability of failure. Default: n^-1.5 for n records to fit, if n is public, else 1e-6.",
     ),
 ]
-BaseModelOption = Annotated[str | None, Option("--base-model", help="none, tree or tan.")]
-StepsOption = Annotated[int | None, Option("--steps", help="Steps of the WGAN critic.")]
+GeneratorOption = Annotated[str, Option("--generator", help="marginals, wgan-gp or matching.")]
+StepsOption = Annotated[
+    int | None, Option("--steps", help="Steps of the WGAN critic, with --generator wgan-gp.")
+]
 NotPrivateFlag = Annotated[bool, Option("--not-private", help="Fit without any noise.")]
 UnreviewedFlag = Annotated[
     bool, Option("--accept-unreviewed", help="Use fields that were read off the data. The ledger says so.")

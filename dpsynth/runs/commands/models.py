@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dpsynth.releases.partitioned import PartitionedRecords
     from dpsynth.synthesis.options import FitOptions
-    from dpsynth.synthesis.synthesizer import DPWGANGP
+    from dpsynth.synthesis.synthesizer import Synthesizer
     from dpsynth.table.patients import TableSchema
 
 
@@ -36,7 +36,7 @@ def fit(
         float | None,
         Option(help="Default: n_public^-1.5 (at most 1e-3), or 1e-6 where the schema has no n_public."),
     ] = None,
-    base_model: console.BaseModelOption = None,
+    generator: console.GeneratorOption = "marginals",
     steps: console.StepsOption = None,
     study: console.StudyOption = None,
     not_private: console.NotPrivateFlag = False,
@@ -63,14 +63,15 @@ def fit(
     from dpsynth.accounting.journal import journalled
     from dpsynth.runs.run_folder import read_ledger
     from dpsynth.synthesis.check_inputs import check_options
+    from dpsynth.synthesis.generators import estimator
     from dpsynth.synthesis.planning import cost_of
-    from dpsynth.synthesis.synthesizer import DPWGANGP
     from dpsynth.table.patients import read_schema
 
     chosen = Budget.chosen(budget)
-    given = {"base_model": base_model, "training_steps": steps, "studies": study}
-    model = DPWGANGP(epsilon, delta, accept_unreviewed=accept_unreviewed)
-    model.set_params(**{name: value for name, value in given.items() if value is not None})
+    optional = {"steps": steps, "studies": study}
+    given = {name: value for name, value in optional.items() if value is not None}
+    model = estimator(generator, given)(epsilon, delta, accept_unreviewed=accept_unreviewed)
+    model.set_params(**given)
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = None if ledger is None else read_ledger(ledger)
@@ -231,7 +232,9 @@ def sample(
     console.emit(result, "\n".join(lines), as_json=as_json)
 
 
-def _describe(fitted: DPWGANGP, table: Path, records: int, described: Path, *, escape_formulas: bool) -> None:
+def _describe(
+    fitted: Synthesizer, table: Path, records: int, described: Path, *, escape_formulas: bool
+) -> None:
     """Write the metadata of a table that was sampled."""
     from dpsynth.files.atomic import dump_json, write_text
     from dpsynth.report.croissant import metadata_of

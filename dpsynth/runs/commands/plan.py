@@ -76,7 +76,8 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
         schema = read_schema(Path(config.data.schema_path))
     accept = config.data is not None and config.data.accept_unreviewed
     schema = training_schema(schema, config.split.test_fraction)
-    options = {**dict(config.model), "studies": config.studies, "accept_unreviewed": accept}
+    options = {**config.model.arguments(), "generator": config.model.generator, "accept_unreviewed": accept}
+    options |= {"studies": config.studies} if config.studies else {}
     return schema, options, 1.0 - config.split.test_fraction
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +29,9 @@ def run_configuration(
     schema: Annotated[Path | None, Option(help="YAML file of the schema of --data.")] = None,
     epsilon: Annotated[float | None, Option(help="Total budget, with --data.")] = None,
     delta: console.DeltaOption = None,
-    base_model: console.BaseModelOption = None,
+    generator: Annotated[
+        str | None, Option(help="marginals (by default), wgan-gp or matching, with --data.")
+    ] = None,
     steps: console.StepsOption = None,
     study: console.StudyOption = None,
     not_private: console.NotPrivateFlag = False,
@@ -62,7 +65,7 @@ def run_configuration(
         "--schema": schema,
         "--epsilon": epsilon,
         "--delta": delta,
-        "--base-model": base_model,
+        "--generator": generator,
         "--steps": steps,
         "--study": study,
         "--budget": budget,
@@ -119,8 +122,8 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         raise InputError("give either --epsilon, or --not-private for a run without any guarantee")
     model = {
         "delta": given["--delta"],
-        "base_model": given["--base-model"],
-        "training_steps": given["--steps"],
+        "generator": given["--generator"],
+        "steps": given["--steps"],
     }
     record = {
         "data": {
@@ -137,12 +140,7 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         return RunConfig.from_dict(record).located(".")
     except ConfigError as problem:
         # the keys of the file that was not written
-        said = (
-            str(problem)
-            .replace("model.training_steps", "--steps")
-            .replace("model.base_model", "--base-model")
-        )
-        said = said.replace("model.", "--")
+        said = re.sub("^model: ", "--", str(problem)).replace("model.", "--")
         if said.startswith("studies: "):
             said = f"--study: {said.removeprefix('studies: ')}"
         raise ConfigError(said) from None

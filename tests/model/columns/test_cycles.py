@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth import DPWGANGP
+from dpsynth import DPMarginals
 from dpsynth.model.columns.cycles import with_cycles
 from dpsynth.table.column import Column
 from dpsynth.table.dates import CYCLES, cycle_places
@@ -78,7 +78,7 @@ def test_a_fit_keeps_weekdays_months_and_hours():
     time = pd.Timestamp("2010-01-01") + pd.to_timedelta(RNG.integers(0, 364, n) * 24 + hour, unit="h")
     own = Schema(columns=(DAY.model_copy(update={"missing": True}), TIME), n_public=n)
     real = pd.DataFrame({"day": pd.Series(kept[:n]).where(RNG.random(n) < 0.8), "time": time})
-    made = DPWGANGP(epsilon=3.0, delta=1e-5).fit(real, schema=own).sample(n)
+    made = DPMarginals(epsilon=3.0, delta=1e-5).fit(real, schema=own).sample(n)
     for name, part in (("day", "day_of_week"), ("day", "month"), ("time", "hour")):
         a, b = (getattr(frame[name].dropna().dt, part).value_counts(normalize=True) for frame in (real, made))
         assert a.subtract(b, fill_value=0).abs().max() < 0.04, (name, part)

@@ -17,7 +17,7 @@ from dpsynth.mechanism.plan import NOISE_SHAPES, Plan
 from dpsynth.model.wgan import gradient_matching
 from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
 from dpsynth.model.wgan.matched_points import MatchedPoints, coordinate_scale
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.model.wgan.settings import MatchingSettings
 from dpsynth.synthesis import fit
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder
@@ -235,7 +235,7 @@ def test_critics_do_not_come_from_the_noise(monkeypatch):
     monkeypatch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
     monkeypatch.setattr(Critics, "draw", classmethod(watched))
     monkeypatch.setattr(gradient_matching, "with_noise", noise)
-    fitted(training_steps=2)
+    fitted(critics=2)
     assert drawn and seen and drawn[0] is not seen[0]
 
 
@@ -276,14 +276,14 @@ FAST = MatchingSettings(critic_width=8, points=800, iterations=80)
 def fitted(**options):
     patch = pytest.MonkeyPatch()
     with patch.context() as context:
-        context.setattr("dpsynth.synthesis.planning.MatchingSettings", lambda: FAST)
-        model = dpsynth.DPWGANGP(**{"epsilon": 3.0} | options, base_model="none", random_state=0)
+        context.setattr("dpsynth.synthesis.matching.MatchingSettings", lambda: FAST)
+        model = dpsynth.DPCriticMatching(**{"epsilon": 3.0} | options, random_state=0)
         return model.fit(table(), schema=SCHEMA)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return fitted(training_steps=16)
+    return fitted(critics=16)
 
 
 @pytest.mark.slow
@@ -366,7 +366,7 @@ def test_a_private_number_of_records_sets_the_batch():
         patch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
         patch.setattr(GradientRelease, "__call__", watched)
         schema = Schema(columns=SCHEMA.columns, outcome="died")
-        model = dpsynth.DPWGANGP(epsilon=1.0, base_model="none", training_steps=2, random_state=0)
+        model = dpsynth.DPCriticMatching(epsilon=1.0, critics=2, random_state=0)
         model.fit(table(), schema=schema)
     assert seen == [model.n_] and model.n_ != 600
 
@@ -384,7 +384,7 @@ def test_every_record_reaches_the_critics_once(monkeypatch):
     monkeypatch.setattr(GradientRelease, "sums", watched)
     for block in (fit._BLOCK, 170):
         monkeypatch.setattr(fit, "_BLOCK", block)
-        fitted(training_steps=2)
+        fitted(critics=2)
     np.testing.assert_array_equal(seen[0], seen[1])
     assert len(seen[0]) == 600
 
@@ -413,24 +413,11 @@ def test_a_saved_model_samples_the_same_without_tensorflow(model, tmp_path, monk
     pd.testing.assert_frame_equal(frame, model.sample(50, random_state=3))
 
 
-def test_the_recipe_is_chosen_by_rule():
-    """Catches matched points where settings of an alternating training were given, or a base model."""
-    options = dpsynth.DPWGANGP(base_model="none").validate()
-    assert options.has_matching and options.steps == 32
-    for given in (
-        dict(base_model="none", training=TrainingSettings()),
-        dict(),
-    ):
-        assert not dpsynth.DPWGANGP(**given).validate().has_matching
-    options = dpsynth.DPWGANGP(base_model="none", training=TrainingSettings()).validate()
-    assert options.steps == 1000
-
-
-@pytest.mark.parametrize("given", [{"batch_size": 100}, {"training_steps": 1000}])
-def test_options_of_another_training_are_refused(given):
-    """Catches a batch size that is silently ignored, and a thousand critics in memory at once."""
-    with pytest.raises(InputError, match=rf"{next(iter(given))}.*training=TrainingSettings\(\)"):
-        fitted(**given)
+@pytest.mark.parametrize("critics", [0, 1000])
+def test_too_many_critics_are_refused(critics):
+    """Catches a thousand critics in memory at once, or none that anything is matched to."""
+    with pytest.raises(InputError, match=r"^critics must be "):
+        fitted(critics=critics)
 
 
 def test_an_interrupt_says_what_was_spent(monkeypatch, eager_steps):
@@ -441,8 +428,8 @@ def test_an_interrupt_says_what_was_spent(monkeypatch, eager_steps):
         seen.append(state)
         raise KeyboardInterrupt
 
-    model = dpsynth.DPWGANGP(epsilon=3.0, base_model="none", training_steps=2, random_state=0)
-    monkeypatch.setattr("dpsynth.synthesis.planning.MatchingSettings", lambda: FAST)
+    model = dpsynth.DPCriticMatching(epsilon=3.0, critics=2, random_state=0)
+    monkeypatch.setattr("dpsynth.synthesis.matching.MatchingSettings", lambda: FAST)
     with pytest.raises(KeyboardInterrupt, match=r"had used privacy budget.*cannot go on"):
         model.fit(table(), schema=SCHEMA, progress=stop)
     assert seen[0].total == 2 and model.ledger_.entries[-1].name == "WGAN critic steps"

@@ -198,7 +198,7 @@ def test_a_passed_bound_is_not_handled() -> None:
 
 def test_numbers_that_are_public_are_named() -> None:
     """Catches a public number of records, rules or a weak epsilon that the list is silent about."""
-    known = run(table={"n_public": 2850}, config={"model": {"training_steps": "auto"}})
+    known = run(table={"n_public": 2850}, config={"model": {"generator": "marginals"}})
     assert listed(known)["Neighbouring datasets"].status == "yours"
     assert "2850" in listed(known)["Neighbouring datasets"].said
     assert "0.029" in listed(known)["Size of ε and δ"].said

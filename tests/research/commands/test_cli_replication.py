@@ -19,7 +19,7 @@ question: Which are malignant?
 dataset: breast_cancer
 seeds: 1
 epsilons: [3]
-model: {delta: 1e-5, base_model: tree, pairwise_statistics: false, training_steps: 0}
+model: {delta: 1e-5}
 classifiers: [logistic_regression]
 studies: [{name: nuclei, model: "diagnosis ~ mean_texture + mean_smoothness"}]
 findings:

@@ -23,7 +23,9 @@ SMALL: dict[str, Any] = {
     "dataset": "breast_cancer",
     "seeds": 1,
     "epsilons": [3.0],
-    "model": {"delta": 1e-5, "base_model": "tree", "pairwise_statistics": False, "training_steps": 0},
+    "model": {
+        "delta": 1e-5,
+    },
     "classifiers": ["logistic_regression"],
     "studies": ["diagnosis ~ mean_texture + mean_smoothness"],
 }

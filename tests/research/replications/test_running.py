@@ -72,7 +72,7 @@ def test_a_trial_tells_its_cost_and_its_records(small: Protocol, finished: Path)
 
 def test_trials_of_another_protocol_are_not_mixed(small: Protocol, finished: Path) -> None:
     """Tables made of trials of two protocols."""
-    other = Protocol.from_dict({**small.to_dict(), "model": {"delta": 1e-6, "training_steps": 0}})
+    other = Protocol.from_dict({**small.to_dict(), "model": {"delta": 1e-6}})
     with pytest.raises(InputError, match="trials of another protocol"):
         run_study(other, finished)
 
@@ -146,13 +146,13 @@ def test_a_generator_is_fitted_to_the_training_part(
     small: Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A generator that has seen the records on which its table is judged."""
-    seen, fit = [], trial.DPWGANGP.fit
+    seen, fit = [], trial.Synthesizer.fit
 
     def watched(self, frame, **options):
         seen.append(frame.copy())
         return fit(self, frame, **options)
 
-    monkeypatch.setattr(trial.DPWGANGP, "fit", watched)
+    monkeypatch.setattr(trial.Synthesizer, "fit", watched)
     run_study(small.changed(seeds=2), tmp_path / "study")
     for seed, frame in enumerate(seen):
         expected, _ = datasets.train_test(datasets.load("breast_cancer"), 0.5, seed)
@@ -202,7 +202,7 @@ def test_restarts_that_share_a_budget_do_not_exceed_it(
     """Shares drawn up at the whole table's delta, n**-1.5, where each fit has the training part's."""
     plain = {
         **small.to_dict(),
-        "model": {"base_model": "none", "training_steps": 0},
+        "model": {},
         "restarts": 4,
         "studies": [],
     }
@@ -276,6 +276,6 @@ def test_force_removes_what_a_study_wrote(small: Protocol, finished: Path, tmp_p
     out = tmp_path / "link"
     out.symlink_to(finished)
     (out / "notes.txt").write_text("mine")
-    other = Protocol.from_dict({**small.to_dict(), "model": {"delta": 1e-6, "training_steps": 0}})
+    other = Protocol.from_dict({**small.to_dict(), "model": {"delta": 1e-6}})
     assert run_study(other, out, force=True).carried_out == 2
     assert (out / "notes.txt").read_text() == "mine" and out.is_symlink()

@@ -34,7 +34,7 @@ columns:
 CONFIG = """\
 data: {path: good.csv, schema: good.yaml}
 split: {test_fraction: 0.5, seed: 0}
-model: {epsilon: 3.0, delta: 1e-5, base_model: tree, training_steps: 0}
+model: {epsilon: 3.0, delta: 1e-5}
 sample: {n: 40}
 evaluate: {seed: 0}
 """
@@ -142,9 +142,13 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "epsilon negative": (config_with("epsilon: 3.0", "epsilon: -3"), RUN_BAD, "model.epsilon"),
     "epsilon text": (config_with("epsilon: 3.0", "epsilon: three"), RUN_BAD, "model.epsilon"),
     "delta above one": (config_with("delta: 1e-5", "delta: 2"), RUN_BAD, "model.delta"),
-    "option unknown": (config_with("training_steps", "trainingsteps"), RUN_BAD, "trainingsteps"),
-    "option text": (config_with("training_steps: 0", "training_steps: many"), RUN_BAD, "many"),
-    "training unknown": (config_with("training_steps: 0", "training: {depth: 3}"), RUN_BAD, "depth"),
+    "option unknown": (config_with("delta", "delt"), RUN_BAD, "delt"),
+    "option text": (config_with("delta: 1e-5", "delta: many"), RUN_BAD, "many"),
+    "training unknown": (
+        config_with("delta: 1e-5", "generator: wgan-gp, training: {depth: 3}"),
+        RUN_BAD,
+        "depth",
+    ),
     "dataset unknown": (write("bad.yaml", "dataset: nobody\nmodel: {epsilon: 1}\n"), RUN_BAD, "nobody"),
     "data folder unset": (
         write("bad.yaml", "dataset: flchain\nmodel: {epsilon: 1}\n"),
@@ -185,7 +189,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], None], str, str]] = {
     "run under a file": (nothing, "run good_run.yaml --out good.csv/out", "cannot be written"),
     "fit under a file": (nothing, "fit --data good.csv --schema good.yaml --epsilon 1 --out good.csv/out",
                          "cannot be written"),
-    "steps negative": (nothing, f"{fit_command()} --steps -5", "training_steps"),
+    "steps negative": (nothing, f"{fit_command()} --generator wgan-gp --steps -5", "steps"),
     "folder as table": (nothing, fit_command(data="."), "holds no file that ends with .parquet"),
     "folder as schema": (nothing, fit_command(schema="."), "Is a directory"),
     "schema of another": (
@@ -306,8 +310,7 @@ def test_from_a_bare_table_to_a_synthetic_one(folder: Path, capsys: pytest.Captu
     remarks = json.loads(capsys.readouterr().out)["remarks"]
     assert remarks[0]["column"] == "mrn" and remarks[0]["kind"] == "left out"
     for command in (
-        "fit --data bare.csv --schema bare.yaml --epsilon 100 --steps 0 --base-model none "
-        "--accept-unreviewed --out bare",
+        "fit --data bare.csv --schema bare.yaml --epsilon 100 --accept-unreviewed --out bare",
         "sample bare -n 50 --seed 1 --out safe.csv",
         "sample bare -n 50 --seed 1 --out raw.csv --no-escape-formulas",
     ):
@@ -369,7 +372,7 @@ def test_sample_under_rules(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert "died = 1 implies age > 25: 59 rows obey, 1 does not (confidential)" in said
     assert "old = age - 18: 60 rows obey, 0 do not (confidential)" in said
-    fit = "fit --data bad.csv --schema bad.yaml --epsilon 3 --delta 1e-5 --steps 0 --out model"
+    fit = "fit --data bad.csv --schema bad.yaml --epsilon 3 --delta 1e-5 --out model"
     assert main(fit.split()) == 0
     capsys.readouterr()
     command = ["sample", "model", "-n", "50", "--out", "s.csv", "--where", "sex = F", "--where", "old >= 12"]
@@ -536,10 +539,10 @@ def test_an_interrupt_of_the_matching_says_what_it_cost(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(gradient_matching, "matched", interrupt)
-    Path("run.yaml").write_text(CONFIG.replace("base_model: tree, training_steps: 0", "base_model: none"))
+    Path("run.yaml").write_text(CONFIG.replace("delta: 1e-5", "generator: matching"))
     for command in (
         "run run.yaml --out a",
-        "fit --data good.csv --schema good.yaml --epsilon 3 --base-model none --out b",
+        "fit --data good.csv --schema good.yaml --epsilon 3 --generator matching --out b",
     ):
         assert main(command.split()) == 130
         said = capsys.readouterr().err

@@ -14,8 +14,7 @@ from dpsynth.runs import attack_inputs, pipeline
 from dpsynth.runs.config import RunConfig
 
 __all__ = ["folder"]
-OFF = "training_steps: 0, pairwise_statistics: false, neighbour_histogram: false"
-MODEL = f"{{epsilon: 3.0, delta: 1.0e-5, base_model: tree, {OFF}}}"
+MODEL = "{epsilon: 3.0, delta: 1.0e-5}"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ FILES = "attack synthetic --synthetic made.csv --train train.csv --control contr
 CONFIG = """\
 data: {path: table.csv, schema: schema.yaml}
 split: {method: METHOD, test_fraction: 0.5, seed: 0}
-model: {epsilon: 3.0, delta: 1e-5, base_model: tree, training_steps: 0}
+model: {epsilon: 3.0, delta: 1e-5}
 sample: {n: 60}
 evaluate: {enabled: false}
 """

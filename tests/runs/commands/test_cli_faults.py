@@ -77,7 +77,7 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
     assert f"implies deploy = yes: {N - broken} rows obey, {broken} do not (confidential)" in told
     assert "clipped" not in told
 
-    fit = ["fit", "--data", "t.csv", "--schema", "t.yaml", "--epsilon", "3", "--steps", "0", "--out", "model"]
+    fit = ["fit", "--data", "t.csv", "--schema", "t.yaml", "--epsilon", "3", "--out", "model"]
     told = ran(*fit, "--sep", ";", "--encoding", "cp1252")
     assert "read with decimal commas (guessed; to say otherwise: --decimal)" in told
     assert "patient_id: 300 rows have" in told and "a person with k rows has at least k times epsilon" in told
@@ -89,7 +89,7 @@ def test_every_fault_from_the_draft_to_the_table(table, tmp_path: Path, monkeypa
 
     files = {"path": "t.csv", "schema": "t.yaml", "sep": ";", "decimal": ",", "encoding": "cp1252"}
     quick = {"evaluate": {"enabled": False}, "attack": {"enabled": False}}
-    config = {"data": files, "model": {"epsilon": 3, "training_steps": 0}, **quick}
+    config = {"data": files, "model": {"epsilon": 3}, **quick}
     Path("run.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     told = ran("run", "run.yaml", "--out", "run")
     assert "guessed" not in told and "patient_id: 300 rows have" in told

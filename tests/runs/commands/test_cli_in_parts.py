@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-FIT = "fit --schema schema.yaml --epsilon 3 --delta 1e-5 --steps 0 --workers 1"
+FIT = "fit --schema schema.yaml --epsilon 3 --delta 1e-5 --workers 1"
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
+from dpsynth import DPMarginals
 from dpsynth.cli import main
-from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.schema import Schema
 
 SCHEMA = """\
@@ -26,7 +27,7 @@ columns:
   - {name: died, kind: binary, categories: [0, 1]}
 """
 STUDY = "logistic: died ~ age + crea"
-FIT = ["fit", "--data", "all.csv", "--schema", "s.yaml", "--steps", "0", "--out", "m"]
+FIT = ["fit", "--data", "all.csv", "--schema", "s.yaml", "--out", "m"]
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_fit_and_run_buy_studies(
     starts = [re.split(": [AIi]", line)[0] for line in said.splitlines()]
     told = ["dpsynth: study 'died'", "dpsynth: study 'crea'"]  # a tail of a predictor and of an outcome
     assert starts == ["study died", "study crea", *told]
-    model = DPWGANGP.load("m")
+    model = DPMarginals.load("m")
     assert all(str(estimates) in printed for estimates in model.estimates_)
     assert [estimates.study for estimates in model.estimates_] == ["died", "crea"]
     assert main(["study", "show", "m", "--name", "crea"]) == 0
@@ -88,15 +89,13 @@ def test_fit_and_run_buy_studies(
     )
     Path("run.yaml").write_text(
         "data: {path: all.csv, schema: s.yaml}\nevaluate: {enabled: false}\n"
-        f"model: {{epsilon: 1, training_steps: 0}}\nstudies: ['{STUDY}']\n"
+        f"model: {{epsilon: 1}}\nstudies: ['{STUDY}']\n"
     )
     assert main(["run", "run.yaml", "--out", "r"]) == 0
     printed, said = capsys.readouterr()
     half = Schema.from_yaml(SCHEMA).with_n_public(250)
-    expected = DPWGANGP(1.0, training_steps=0, studies=[STUDY]).expected_widening(half)["died"]
-    whole = DPWGANGP(1.0, training_steps=0, studies=[STUDY]).expected_widening(Schema.from_yaml(SCHEMA))[
-        "died"
-    ]
+    expected = DPMarginals(1.0, studies=[STUDY]).expected_widening(half)["died"]
+    whole = DPMarginals(1.0, studies=[STUDY]).expected_widening(Schema.from_yaml(SCHEMA))["died"]
     assert f"{expected:.1f}" != f"{whole:.1f}"
     assert said.splitlines()[0].startswith(
         f"study died: intervals about {expected:.1f} times as wide as without noise, and wider where records "
@@ -105,7 +104,7 @@ def test_fit_and_run_buy_studies(
     assert said.count("dpsynth: study 'died': A record far out in crea counts less") == 1
     assert "`dpsynth study show r`" in printed
     assert main(["study", "show", "r"]) == 0
-    assert str(DPWGANGP.load("r/model").study("died")) in capsys.readouterr().out
+    assert str(DPMarginals.load("r/model").study("died")) in capsys.readouterr().out
     assert json.loads(Path("r/report.json").read_text())["config"]["studies"] == [{"model": STUDY}]
     assert main(["run", "run.yaml", "--study", STUDY, "--out", "q"]) == 2
     assert "--study does not go with run.yaml" in capsys.readouterr().err
@@ -120,28 +119,27 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "numeric outcome": ([*PRIVATE, "--study", "logistic: age ~ sex"], "study 'age': the outcome 'age' of"),
     "twice": ([*PRIVATE, "--study", STUDY, "--study", "died ~ sex"], "two studies are called 'died'"),
     "predictor twice": ([*PRIVATE, "--study", "died ~ age + age"], "the predictor 'age' is given twice"),
-    "no base model": ([*PRIVATE, "--study", STUDY, "--base-model", "none"], "studies need a base model"),
+    "no marginals": ([*PRIVATE, "--study", STUDY, "--generator", "matching"], "studies is an option of generator"),
     "budget": ([*FIT, "--epsilon", "0.02", "--study", "died ~ ."], "more terms than the budget can bear"),
     "no table": ([*PRIVATE[:2], "absent.csv", *PRIVATE[3:], "--study", STUDY],
                  "absent.csv: there is no such file"),
     "run": ([*RUN, "died ~ dose"], "studies: study 'died': 'dose' is not a column"),
     "run no model": ([*RUN, "died"], "--study: study 1: model: a model is written"),
-    "run no base model": ([*RUN, STUDY, "--base-model", "none"], "studies need a base model"),
+    "run no marginals": ([*RUN, STUDY, "--generator", "matching"], "studies is an option of generator"),
     "run budget": ([*RUN, "died ~ .", "--delta", "1e-9", "--epsilon", "0.02"],
                    "more terms than the budget can bear"),
     "show no study": (["study", "show", "none"], "the model of none holds no study"),
     "show another": (["study", "show", "one", "--name", "x"],
                      "study 'x' was not declared before the fit (declared were: died)"),
 }  # fmt: skip
-MODELS: dict[str, DPWGANGP] = {}
+MODELS: dict[str, DPMarginals] = {}
 
 
 def models() -> None:
     """Two models, fitted once for all cases: of no study, and of one."""
     for name, studies in (("none", []), ("one", [STUDY])):
         if name not in MODELS:
-            options = {"base_model": "tree", "training_steps": 0, "pairwise_statistics": False}
-            model = DPWGANGP(1.0, 1e-5, studies=studies, **options)
+            model = dp_marginals(1.0, 1e-5, studies=studies, base_model="tree", pairwise_statistics=False)
             MODELS[name] = model.fit(pd.read_csv("all.csv"), schema=Schema.from_yaml(SCHEMA), budget=None)
         MODELS[name].save(name)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fits import dp_marginals
 
+from dpsynth import DPMarginals
 from dpsynth.cli import main
-from dpsynth.synthesis.synthesizer import DPWGANGP
 from dpsynth.table.column import Column
 from dpsynth.table.io import read_table
 from dpsynth.table.schema import Schema
@@ -28,12 +29,12 @@ NAMES = ["table-01.csv", "table-02.csv", "table-03.csv"]
 Sample = Callable[..., int]
 
 
-def fitted(epsilon: float | None) -> DPWGANGP:
+def fitted(epsilon: float | None) -> DPMarginals:
     rng = np.random.default_rng(0)
     age = rng.integers(18, 91, 300)
     died = (rng.random(300) < 1 / (1 + np.exp(-(age - 55) / 10))).astype(int)
     frame = pd.DataFrame({"age": age, "sex": rng.choice(["F", "M"], 300), "died": died})
-    model = DPWGANGP(epsilon, 1e-4, pairwise_statistics=False, training_steps=0, studies=["died ~ age"])
+    model = dp_marginals(epsilon, 1e-4, pairwise_statistics=False, studies=["died ~ age"])
     return model.fit(frame, schema=SCHEMA)
 
 
@@ -60,7 +61,7 @@ def test_the_folder_holds_the_tables_of_sample_many(study, model, sample, capsys
     told = json.loads(capsys.readouterr().out)
     assert (told["tables"], told["records"], told["study"]) == (3, 40, study)
     assert sorted(entry.name for entry in Path("many").iterdir()) == NAMES
-    expected = DPWGANGP.load(model).sample_many(3, 40, study=study, where="age >= 40", random_state=1)
+    expected = DPMarginals.load(model).sample_many(3, 40, study=study, where="age >= 40", random_state=1)
     for name, table in zip(NAMES, expected, strict=True):
         pd.testing.assert_frame_equal(read_table(Path("many") / name, SCHEMA), table)
 

@@ -1,0 +1,88 @@
+"""DPCriticMatching: points that match noisy gradients of random WGAN critics."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from dpsynth.mechanism.plan import NoiseShape, Plan
+from dpsynth.model.wgan.settings import MatchingSettings
+from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.budget import Needs
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.table.patients import TableSchema
+
+
+class MatchingOptions(FitOptions):
+    """The options of `DPCriticMatching`."""
+
+    generator: ClassVar[str] = "matching"
+
+    critics: int = Field(default=default_rules.CRITICS, ge=1, le=default_rules.MOST_CRITICS)
+    noise_shape: NoiseShape = "optimal"
+
+    def settings(self, n: float) -> MatchingSettings:
+        """The public constants of the matching."""
+        return MatchingSettings()
+
+    def needs(self, described: TableSchema, n: float, delta: float, n_std: float = 0.0) -> Needs:
+        """Single-column counts, and a gradient of every record at each critic."""
+        plan = Plan(
+            sampling_prob=1.0,
+            expected_batch=n,
+            steps=self.critics,
+            noise_multiplier=None,
+            noise_shape=self.noise_shape,
+        )
+        return Needs(described.levels.modelled, n, None, plan, n_std=n_std)
+
+
+class DPCriticMatching(Synthesizer):
+    """Differentially private tables from points that match noisy gradients of random WGAN critics.
+
+    Nothing is trained against an adversary (`dpsynth.model.wgan.gradient_matching`). Random critics are drawn
+    from public randomness. The gradient of each, summed over all records, is released once with noise. Points
+    are moved until their gradients match.
+
+    Parameters
+    ----------
+    epsilon : float or None, default 3.0
+        Total budget of ``fit``. None fits without noise and marks every output NOT PRIVATE.
+    delta : float, optional
+        Default: n_public^-1.5 (at most 1e-3), or 1e-6 if the schema has no public number of records.
+    critics : int, default 32
+        Number of random critics, at most 128.
+    noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
+        Covariance of the noise.
+    accept_unreviewed : bool
+        Fit although the schema holds fields read from the data. The ledger then excludes them.
+    random_state : int, optional
+        As in :class:`dpsynth.DPMarginals`.
+
+    Examples
+    --------
+    >>> DPCriticMatching(critics=500).validate()
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: critics must be less than or equal to 128, got 500
+    """
+
+    options = MatchingOptions
+
+    def __init__(
+        self,
+        epsilon: float | None = 3.0,
+        delta: float | None = None,
+        *,
+        critics: int = default_rules.CRITICS,
+        noise_shape: NoiseShape = "optimal",
+        accept_unreviewed: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.critics = critics
+        self.noise_shape = noise_shape
+        self.accept_unreviewed = accept_unreviewed
+        self.random_state = random_state

@@ -1,0 +1,208 @@
+"""DPWGANGP: the Wasserstein GAN with gradient penalty of Pedersen (2022), trained by proved bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import pandas as pd
+from pydantic import Field, field_validator, model_validator
+
+from dpsynth.accounting.budget_file import Budget, spending
+from dpsynth.errors import PrivacyError
+from dpsynth.files import storage
+from dpsynth.mechanism.plan import NoiseShape, Plan
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.progress import shown, training_bar
+from dpsynth.releases.partitioned import PartitionedRecords
+from dpsynth.releases.records import Records
+from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.budget import Needs
+from dpsynth.synthesis.check_inputs import conformed
+from dpsynth.synthesis.fit import Progress, Training
+from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.planning import cost_of
+from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.table.patients import TableSchema
+from dpsynth.table.schema import Schema
+
+
+class WganOptions(FitOptions):
+    """The options of `DPWGANGP`."""
+
+    generator: ClassVar[str] = "wgan-gp"
+
+    steps: int = Field(default=default_rules.STEPS, ge=1)
+    batch_size: int | None = Field(default=None, ge=1)
+    noise_shape: NoiseShape = "optimal"
+    training: TrainingSettings | None = None
+
+    @field_validator("training", mode="before")
+    @classmethod
+    def _training(cls, given: Any) -> Any:
+        return TrainingSettings.from_dict(given) if isinstance(given, dict) else given
+
+    @model_validator(mode="after")
+    def _noise_has_a_proof(self) -> Self:
+        if self.epsilon is None:
+            return self
+        training = self.training or TrainingSettings()
+        if training.penalty == "data" and self.noise_shape not in ("spherical", "layerwise"):
+            raise PrivacyError(
+                "noise_shape must be 'spherical' or 'layerwise' with penalty 'data', which has no "
+                f"componentwise bound, got {self.noise_shape!r}"
+            )
+        if training.clip_norm is not None and self.noise_shape != "spherical":
+            raise PrivacyError(f"noise_shape must be 'spherical' with clip_norm, got {self.noise_shape!r}")
+        return self
+
+    def settings(self, n: float) -> TrainingSettings:
+        """The given architecture and optimiser, or those of the rule."""
+        return self.training or default_rules.training(n)
+
+    def batch(self, n: float) -> float:
+        """Expected records in a Poisson sample."""
+        return min(n, self.batch_size or default_rules.batch_size(n))
+
+    def needs(self, described: TableSchema, n: float, delta: float, n_std: float = 0.0) -> Needs:
+        """Single-column counts and critic steps, in whole generator iterations."""
+        critic_steps, probability = self.settings(n).critic_steps, self.batch(n) / n
+        plan = Plan(
+            sampling_prob=probability,
+            expected_batch=probability * n,
+            steps=-(-self.steps // critic_steps) * critic_steps,
+            noise_multiplier=None,
+            noise_shape=self.noise_shape,
+        )
+        return Needs(described.levels.modelled, n, None, plan, n_std=n_std)
+
+
+class DPWGANGP(Synthesizer):
+    """Differentially private WGAN-GP for tables (Pedersen 2022, Algorithm 1), trained alone.
+
+    Numbers are encoded through noisy single-column counts, with which samples are made to agree. The rest of
+    the budget is for the critic's steps. Each step's sensitivity is proved from the critic's weights.
+
+    Parameters
+    ----------
+    epsilon : float or None, default 3.0
+        Total budget of ``fit``. None trains without noise and marks every output NOT PRIVATE.
+    delta : float, optional
+        Default: n_public^-1.5 (at most 1e-3), or 1e-6 if the schema has no public number of records.
+    steps : int, default 1000
+        Steps of the WGAN critic, rounded up to whole generator iterations.
+    batch_size : int, optional
+        Expected records in a Poisson sample. Default: a quarter of n, at most 2,048.
+    noise_shape : {"optimal", "layerwise", "spherical", "proportional"}
+        Covariance of the noise (Theorem 3.1.2 is ``proportional``).
+    training : TrainingSettings, optional
+        Architecture, penalty and optimiser. By default wider critics for more records
+        (:func:`dpsynth.synthesis.default_rules.training`).
+    accept_unreviewed : bool
+        Fit although the schema holds fields read from the data. The ledger then excludes them.
+    random_state : int, optional
+        As in :class:`dpsynth.DPMarginals`.
+
+    References
+    ----------
+    Pedersen (2022), Algorithm 1, with the corrections listed in `dpsynth.model.wgan.step`.
+
+    Examples
+    --------
+    >>> from dpsynth import Column, Schema
+    >>> schema = Schema(columns=[Column(name=f"x{i}", kind="continuous", lower=0, upper=1) for i in range(4)])
+    >>> thesis = DPWGANGP.healthgan(schema)
+    >>> thesis.epsilon, thesis.training.generator_hidden, thesis.training.critic_hidden
+    (None, (8, 6), (64, 128, 256))
+    """
+
+    options = WganOptions
+
+    def __init__(
+        self,
+        epsilon: float | None = 3.0,
+        delta: float | None = None,
+        *,
+        steps: int = default_rules.STEPS,
+        batch_size: int | None = None,
+        noise_shape: NoiseShape = "optimal",
+        training: TrainingSettings | None = None,
+        accept_unreviewed: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.steps = steps
+        self.batch_size = batch_size
+        self.noise_shape = noise_shape
+        self.training = training
+        self.accept_unreviewed = accept_unreviewed
+        self.random_state = random_state
+
+    @classmethod
+    def healthgan(cls, schema: Schema) -> Self:
+        """HealthGAN as in Pedersen (2022), table 3.1: architecture, optimiser and a tenth of n as batch.
+
+        It trains without noise, so it is NOT PRIVATE. Pedersen (2022) makes a million steps.
+        """
+        n = schema.n_public
+        batch = None if n is None else max(n // 10, 1)
+        return cls(epsilon=None, training=default_rules.healthgan(schema), batch_size=batch)
+
+    @classmethod
+    def resume(
+        cls,
+        checkpoint: str | Path,
+        frame: pd.DataFrame | PartitionedRecords,
+        *,
+        budget: Budget | Literal["environment"] | None = "environment",
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Self:
+        """Continue an interrupted ``fit`` on the same table. The ledger already holds its whole cost.
+
+        A checkpoint can be used once. Two continuations would release more than the ledger says.
+
+        Parameters
+        ----------
+        checkpoint : path
+            The folder that the interrupted ``fit`` wrote.
+        frame : DataFrame or PartitionedRecords
+            The same private table.
+        budget : Budget, optional
+            As for `fit`. A fit that reserved its cost there has paid. A copy of its checkpoint, or a fit that
+            paid nothing, pays now.
+        progress : callable, optional
+
+        Raises
+        ------
+        DataError
+            If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
+        InputError, PrivacyError
+            As `fit` does for the budget.
+        """
+        load_tensorflow_quietly()
+        from dpsynth.model.wgan.checkpoint import read_checkpoint, take_checkpoint
+
+        if (paying := Budget.of_fit(budget)) is not None:
+            record, _ = read_checkpoint(checkpoint)
+            left, schema = cls._restore(record, checkpoint), Schema.from_dict(record["model"]["schema"])
+            cost = cost_of(schema, left.validate())
+            place = Path(checkpoint)
+            with spending(paying, cost, left.ledger_, "resumed in Python", place, resumed=True):
+                return cls.resume(checkpoint, frame, budget=None, progress=progress)
+
+        def conform(record: dict[str, Any]) -> Records:
+            return conformed(Schema.from_dict(record["model"]["schema"]), frame)
+
+        record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
+        self = cls._restore(record, checkpoint)
+        model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
+        rng = self._generator(len(self.ledger_.entries), state.step + 1)
+        with shown(progress, training_bar) as tell:
+            training = Training(model, settings, self._public_generator(), self._record, checkpoint, tell)
+            steps = training.release(plan, state=state)
+            trained = self.ledger_.resume(steps, records, rng)
+        return self._finish(*trained)

@@ -1,0 +1,35 @@
+"""Estimators and options of marginals whose statistics are chosen, not left to the rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsynth.releases.structure import Kind
+from dpsynth.synthesis.marginals import DPMarginals, MarginalsOptions, Statistics
+
+
+def marginals_options(
+    *,
+    base_model: Kind | None = None,
+    pairwise_statistics: bool | None = None,
+    neighbour_histogram: bool | None = None,
+    **options: Any,
+) -> MarginalsOptions:
+    """Options with these statistics. None leaves one to its rule."""
+    chosen = Statistics(base_model, pairwise_statistics, neighbour_histogram)
+    return MarginalsOptions.of(**options, statistics=chosen)
+
+
+def dp_marginals(
+    epsilon: float | None = 3.0,
+    delta: float | None = None,
+    *,
+    base_model: Kind | None = None,
+    pairwise_statistics: bool | None = None,
+    neighbour_histogram: bool | None = None,
+    **options: Any,
+) -> DPMarginals:
+    """An estimator with these statistics. None leaves one to its rule."""
+    model = DPMarginals(epsilon, delta, **options)
+    model._statistics = Statistics(base_model, pairwise_statistics, neighbour_histogram)
+    return model
