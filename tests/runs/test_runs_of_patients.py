@@ -182,7 +182,7 @@ def test_a_regression_of_patients_is_planned() -> None:
     """Catches a width of another fit, and a refusal of what a fit takes."""
     schema, studies = VISITS.with_n_public(400), ["linear: weight ~ day"]
     found = plan(schema, epsilon=3.0, delta=1e-5, studies=studies)
-    expected = DPWGANGP(epsilon=3.0, delta=1e-5, studies=studies).expected_widening(schema)
+    expected = DPMarginals(epsilon=3.0, delta=1e-5, studies=studies).expected_widening(schema)
     assert found.forecast.widening == expected and expected["weight"] > 1.0
 
 
