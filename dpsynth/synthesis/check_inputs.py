@@ -225,7 +225,7 @@ def outcome_in_noise(schema: Schema, marginals: Marginals | None) -> str | None:
         return None
     return (
         f"the outcome {column.name!r} is mostly noise where it is {column.categories[rarest]!r}: about "
-        f"{counts[rarest]:,.0f} records by the released counts, with noise of {noise:,.0f} or more"
+        f"{counts[rarest]:,.0f} records by the noisy counts, with noise of {noise:,.0f} or more"
     )
 
 

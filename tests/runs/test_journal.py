@@ -64,7 +64,8 @@ def test_the_journal_is_written_before_the_records_are_read(
 
     monkeypatch.setattr(FrameRecords, "_counts", look)
     pipeline.run(config(**QUICK), "out")
-    assert seen == [("single-column counts",)]
+    names = ("single-column counts", "base model tables")
+    assert seen == [names[:1], names]
     assert not Path(".out.journal.json").exists() and stages("out/ledger.json") == 1
 
 
@@ -83,11 +84,12 @@ def test_a_run_that_failed_counts_in_the_next(
         with pytest.raises(type(raised)):
             pipeline.run(config(**QUICK), "out", log=said.append)
     assert said == [
-        "the run stopped after 1 noisy statistic (single-column counts), which cost epsilon 2.999 at delta "
-        "1e-05. The next run of out counts this cost, which stands in .out.journal.json"
+        "the run stopped after 2 noisy statistics (single-column counts and base model tables), which cost "
+        "epsilon 2.999 at delta 1e-05. The next run of out counts this cost, which stands in "
+        ".out.journal.json"
     ]
     done = pipeline.run(config(**QUICK), "out", log=said.append)
-    assert "1 earlier noisy statistics taken over from .out.journal.json" in said[1]
+    assert "2 earlier noisy statistics taken over from .out.journal.json" in said[1]
     assert stages("out/ledger.json") == 2 and 5.9 < done.report.guarantee.epsilon <= 6.0
     assert done.report.delta == 2e-5 and "the sum of 2 stages" in str(done.report.guarantee)
     assert not Path(".out.journal.json").exists()
@@ -96,7 +98,7 @@ def test_a_run_that_failed_counts_in_the_next(
 def test_a_run_that_failed_says_its_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Would catch a message that states less than the next run counts, or leaves out a posted statistic."""
     SCHEMA.with_n_public(None).to_yaml("cohort.yaml")
-    wanted, said = config(model=model(base_model="tree", pairwise_statistics=False), **QUICK), list[str]()
+    wanted, said = config(**QUICK), list[str]()
 
     def fail(*args: Any) -> None:
         raise MemoryError
@@ -122,7 +124,7 @@ def test_a_replaced_run_counts_unless_it_is_forgotten_in_so_many_words(
     assert main([*command, "--forget-earlier"]) == 0  # nothing earlier: harmless
     assert Ledger.load("out/ledger.json").excluded == ()
     assert main([*command, "--force"]) == 0
-    assert "1 earlier noisy statistics taken over from out/ledger.json" in capsys.readouterr().err
+    assert "2 earlier noisy statistics taken over from out/ledger.json" in capsys.readouterr().err
     assert stages("out/ledger.json") == 2
     assert main([*command, "--force", "--forget-earlier"]) == 0
     said = capsys.readouterr().out
@@ -206,6 +208,7 @@ def test_a_given_up_checkpoint_counts(folder: Path) -> None:
     assert [entry.name for entry in Ledger.load("out/ledger.json").entries] == [
         "WGAN critic steps",
         "single-column counts",
+        "base model tables",
     ]
 
 
@@ -236,7 +239,7 @@ def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
         assert reached == [] and "no checkpoint to resume" in str(refusal.value)
     pipeline.run(mine, "out")
     entries = [entry.name for entry in Ledger.load("out/ledger.json").entries]
-    assert entries == ["WGAN critic steps", "single-column counts"]
+    assert entries == ["WGAN critic steps", "single-column counts", "base model tables"]
 
 
 def test_a_resumed_run_counts_all_that_its_folder_released(
@@ -405,6 +408,6 @@ def test_what_is_posted_after_a_fit_is_no_part_of_it(folder: Path) -> None:
     ledger = pipeline.build_model(config()).fit(frame, schema=SCHEMA.with_n_public(80)).ledger_
     before = ledger.epsilon(1e-5)
     ledger.post("deaths", gaussian_event(8.0), sensitivity="1")
-    assert [entry.stage for entry in ledger.entries] == [1, 2] and ledger.delta == 2e-5
+    assert [entry.stage for entry in ledger.entries] == [1, 1, 2] and ledger.delta == 2e-5
     alone = Profile([gaussian_event(8.0)]).epsilon(1e-5)
     assert ledger.epsilon(2e-5) == pytest.approx(before + alone)
