@@ -25,7 +25,9 @@ from dpsynth.releases.critic import CriticRelease
 from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.check_inputs import record_provenance, records_of
-from dpsynth.synthesis.fit import Training, fit_releases, plan_fit, trained_state
+from dpsynth.synthesis.fit import plan_fit, read_parts
+from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.training import Training, trained_state
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 from dpsynth.table.schema import Schema
 
@@ -96,11 +98,10 @@ class CriticTrainer:
         rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
         record_provenance(ledger, schema, options, rng, {})
         plan = plan_fit(records, schema, options, rng, ledger)
-        released = fit_releases(records, plan, rng, ledger)
-        releases, settings = plan.releases, plan.blueprint.training
-        assert isinstance(settings, TrainingSettings)  # others are refused above
-        if releases.plan is None:
-            raise InputError("no budget is left for WGAN critic steps. Give more epsilon or fewer statistics")
+        released = read_parts(plan, records, rng, ledger)
+        part = plan.parts.of(Critic)
+        assert part is not None and isinstance(part.settings, TrainingSettings)  # others are refused above
+        settings = part.settings
         training = Training(released, settings, np.random.default_rng([seed]), dict)
 
         def train(own: Records, plan: Plan, noise: np.random.Generator) -> CriticScore:
@@ -109,9 +110,9 @@ class CriticTrainer:
             whole = dataclasses.replace(released, weights=state.generator)
             return CriticScore(whole, critic, settings, ledger)
 
-        words = default_rules.describe_sensitivity(settings, releases.plan.noise_shape)
+        words = default_rules.describe_sensitivity(settings, part.plan.noise_shape)
         steps: CriticRelease[CriticScore] = CriticRelease(
-            plan=releases.plan, sensitivity=words, train=train, stage=releases.stage
+            plan=part.plan, sensitivity=words, train=train, stage=part.stage
         )
         score = ledger.run(steps, records, rng)
         ledger.end_stage()

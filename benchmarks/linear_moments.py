@@ -20,7 +20,8 @@ from study_trials import Trial, seed
 from dpsynth.releases.score import symmetric, triangle
 from dpsynth.studies.families import RESIDUAL_BOUND
 from dpsynth.studies.newton import mode
-from dpsynth.synthesis.planning import choose_noise, draw_up
+from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.planning import planned_parts
 from dpsynth.synthesis.studies import DRAWS
 
 NAMES = ("flchain linear", "support2 linear")
@@ -39,8 +40,8 @@ class PairwiseStatistics:
         values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
         self.whitening = (vectors * np.maximum(values, 0.01 * values.mean()) ** -0.5) @ vectors.T
         options = trial.declared.validate()
-        plan = choose_noise(draw_up(trial.schema.modelled, trial.case.n, options), options, (0.0, 0.0))
-        self.multiplier = plan.studies[0].multiplier
+        parts = planned_parts(trial.schema.modelled, trial.case.n, options)
+        self.multiplier = parts.of(Regressions).multiplier
         bounds, scale = np.quantile(self.reach(x), TRIED), trial.case.n / DRAWS
         expected = [self.told(self.sums(x, y, c) * scale, c)[1] for c in bounds]
         errors = np.sqrt([np.diag(covariance) for covariance in expected])

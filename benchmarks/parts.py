@@ -41,8 +41,11 @@ from dpsynth.model.reweighting.fit_reweighting import reweighted
 from dpsynth.model.reweighting.fit_weights import weighted
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.fit import plan_fit, release_statistics
+from dpsynth.synthesis.fit import build, plan_fit
 from dpsynth.synthesis.marginals import MarginalsOptions, Statistics
+from dpsynth.synthesis.parts.histogram import Histogram
+from dpsynth.synthesis.parts.pairwise import Pairwise
+from dpsynth.synthesis.parts.part import Reading
 from dpsynth.synthesis.planning import total_delta
 from dpsynth.table.schema import Schema
 
@@ -124,7 +127,11 @@ def carried_out(task: Round, *, public: bool = True) -> dict[str, Any]:
     )
     rng, records, ledger = np.random.default_rng(task.seed), FrameRecords(train), Ledger()
     plan = plan_fit(records, schema.with_n_public(task.n if public else None), options, rng, ledger)
-    model, (pairs, histogram) = release_statistics(records, plan, rng, ledger)
+    reading = Reading(ledger, records, rng, plan.n)
+    for part in plan.parts.own:
+        reading.read(part)
+    model = build(plan, reading, refine=False)
+    pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
     base_model, marginals = model.base_model, model.encoder.marginals
     if base_model is None or marginals is None or histogram is None:
         raise RuntimeError("the fit has no base model")

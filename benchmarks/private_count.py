@@ -19,7 +19,7 @@ from benchmarks import parts
 from benchmarks.parts import ALONE, BOTH, DRAWN, Round, cut, figures
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis.fit import fit_releases, plan_fit
+from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.marginals import MarginalsOptions
 
 #: of a fit that releases all, of its base model alone, and of a fit that chooses
@@ -37,7 +37,7 @@ def carried_out(task: Round) -> dict[str, Any]:
     plan = plan_fit(
         records, schema.with_n_public(None), MarginalsOptions.of(epsilon=task.epsilon), rng, ledger
     )
-    made = fit_releases(records, plan, rng, ledger).sample(DRAWN, rng)
+    made = read_parts(plan, records, rng, ledger).sample(DRAWN, rng)
     return {
         **vars(task),
         ALL: found[BOTH],

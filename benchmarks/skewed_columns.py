@@ -31,7 +31,8 @@ from dpsynth.model.columns.marginals import estimate_marginals
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis.marginals import MarginalsOptions
-from dpsynth.synthesis.planning import choose_noise, draw_up
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.planning import planned_parts
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
 
@@ -52,9 +53,9 @@ class Case:
 def planned(schema: Schema, n: int, epsilon: float) -> MarginalsRelease:
     """Single-column counts of the default fit."""
     options = MarginalsOptions.of(epsilon=epsilon)
-    found = choose_noise(draw_up(schema, n, options), options, (0.0, 0.0)).marginals
+    found = planned_parts(schema, n, options).of(Columns)
     assert found is not None
-    return found
+    return found.release
 
 
 def alone(column: Column, of_table: MarginalsRelease) -> MarginalsRelease:

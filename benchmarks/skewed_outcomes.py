@@ -23,7 +23,8 @@ from dpsynth.accounting import Ledger
 from dpsynth.model.study_samples.study_releases import StudyReleases
 from dpsynth.releases.records import FrameRecords
 from dpsynth.studies import families, newton
-from dpsynth.synthesis.planning import choose_noise, draw_up
+from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.planning import planned_parts
 from dpsynth.synthesis.studies import DRAWS, study_draws
 
 NONE = 80.0
@@ -69,13 +70,13 @@ def main() -> None:
         for repetition in range(args.repetitions):
             trial = Trial(case, epsilon, repetition)
             options = trial.declared.validate()
-            planned = choose_noise(draw_up(trial.schema, float(case.n), options), options, (0.0, 0.0))
+            planned = planned_parts(trial.schema, float(case.n), options).of(Regressions)
             samples = study_draws(trial.declared.model_, np.random.default_rng(repetition))
             records = trial.frame.sample(DRAWS, replace=True, random_state=repetition)
             usual = fitted(trial.frame, trial.schema, trial.study, None)
             told["real"].append(np.array([usual.values, usual.std_errors]))
             for name, (limit, noise, own) in WAYS.items():
-                multiplier = planned.studies[0].multiplier if noise else None
+                multiplier = planned.multiplier if noise else None
                 releases = StudyReleases.plan("study", noise_multiplier=multiplier)
                 with bounded(limit):
                     found = releases.run(

@@ -24,8 +24,7 @@ from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.newton import mode
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
-from dpsynth.synthesis.planning import choose_noise, draw_up
-from dpsynth.synthesis.studies import expected_widening
+from dpsynth.synthesis.planning import planned_widening
 from dpsynth.table.schema import Schema
 
 #: of a normal 95 % interval
@@ -225,8 +224,7 @@ def expected(case: Case, epsilon: float) -> float:
     _, schema = case.resample(np.random.default_rng(0))
     study = case.study()
     options = dpsynth.DPMarginals(epsilon=epsilon, studies=[study]).validate()
-    planned = choose_noise(draw_up(schema, float(case.n), options), options, (0.0, 0.0))
-    return expected_widening(study, schema, case.n, planned.studies[0].multiplier)
+    return planned_widening(options, schema.with_n_public(case.n))[study.label]
 
 
 def run(case: Case, epsilon: float, repetition: int, methods: Sequence[str]) -> dict[str, Any]:

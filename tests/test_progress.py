@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dpsynth import infer_schema, progress
-from dpsynth.synthesis.fit import Progress
+from dpsynth.synthesis.training import Progress
 
 
 class Terminal(io.StringIO):

@@ -38,16 +38,14 @@ from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis.fit import fit_releases, plan_fit, release_rows, release_statistics
+from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.planning import draw_up
+from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.table.layout import Layout
 from dpsynth.table.patients import TableSchema, schema_of
 
 #: Number of records that a schema without a public one is given.
 UNKNOWN_N = 1000
-#: So many that every rule releases its statistic.
-_MANY = 1e12
 #: Made-up records of a fit, at most: no audit looks at their number.
 _MOST_RECORDS = 2000
 #: Trials of an audit of a few seconds, and steps of a run of the critic and their noise at most.
@@ -93,25 +91,22 @@ def releases_of(schema: TableSchema, options: FitOptions, rng: np.random.Generat
         raise InputError(
             "epsilon is null: a fit without noise promises nothing that an audit could contradict"
         )
-    if schema.n_public is None:  # a fit chooses by its noisy count: everything that it could release
-        options = options.releasing(draw_up(schema, _MANY, options).needs)
     typical = typical_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
     ledger, records = WatchingLedger(), FrameRecords(typical)
-    plan = plan_fit(records, schema, options, rng, ledger)
-    if options.declared:
-        model = fit_releases(records, plan, rng, ledger)
-    else:  # nothing more is read, and reweighting takes time
-        model, _ = release_statistics(records, plan, rng, ledger)
-        release_rows(records, model, plan, rng, ledger)
-    training = plan.blueprint.training
+    # a fit chooses by its noisy count: everything that it could read
+    plan = plan_fit(records, schema, options, rng, ledger, every=schema.n_public is None)
+    # without studies nothing more is read, and reweighting takes time
+    model = read_parts(plan, records, rng, ledger, refine=bool(options.declared))
+    critic = plan.parts.of(Critic)
+    training = None if critic is None else critic.settings
     factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0
     return Releases(
         tuple(ledger.releases),
         uniform_records(schema, OTHERS + TRIED, rng),
-        plan.blueprint.delta,
+        plan.parts.delta,
         model.encoder.layout,
         training,
-        plan.releases.plan,
+        None if critic is None else critic.plan,
         coordinate_scale(model.encoder, factor),
     )
 

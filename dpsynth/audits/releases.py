@@ -27,7 +27,7 @@ from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.errors import InputError
 from dpsynth.releases.gaussian import GaussianRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis.fit import plan_fit, release_rows, release_statistics
+from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.table.grid import Grid
 from dpsynth.table.histories import Histories, in_order
@@ -251,14 +251,16 @@ def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np
     for trial, coin in enumerate(coins):
         ledger = ScoringLedger(without, made_up)
         records = FrameRecords(made_up if coin else without)
-        model, _ = release_statistics(records, plan, rng, ledger)
-        release_rows(records, model, plan, rng, ledger)
+        read_parts(plan, records, rng, ledger, refine=False)
         scores[trial] = ledger.score
     return judge(
         "base model's path",
         scores,
         coins,
-        Declared(Profile(plan.releases.fixed_events), plan.blueprint.delta),
+        Declared(
+            Profile([event for part in plan.parts.readings for event in part.events]),
+            plan.parts.delta,
+        ),
         about=f"tables of {OTHERS} and {OTHERS + 1} made-up records, all noisy counts of a fit together",
         seconds=time.perf_counter() - start,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,31 +16,29 @@ from scipy import stats
 
 from dpsynth.accounting.profile import Profile
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.releases.tables import OUTCOME_SHARE
 from dpsynth.runs.plan_record import (
     CERTAINTY,
     RELATIVE_ERROR,
-    WIDEST,
     Advice,
     BudgetPlan,
     Forecast,
     PlannedStatistic,
 )
-from dpsynth.studies.study import Study
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import STEPS, Releases, divided
 from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up, total_delta
-from dpsynth.synthesis.studies import cautions, check_widening, expected_widening, smallest_subgroup
+from dpsynth.synthesis.parts.pairwise import Pairwise
+from dpsynth.synthesis.parts.part import Parts
+from dpsynth.synthesis.planning import planned_parts, total_delta
+from dpsynth.synthesis.studies import cautions
 from dpsynth.table.marginals import default_cells
 from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema, require_reviewed
 from dpsynth.table.schema_inference import check_described
 
 if TYPE_CHECKING:
-    from dp_accounting.dp_event import DpEvent
+    pass
 
 #: epsilons that every plan compares
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
@@ -107,9 +104,9 @@ def plan(
         len(levels.modelled) if levels is schema else len(schema),
         own,
         total_delta(schema.levels, given),
-        () if isinstance(at, str) else tuple(_statistics(*at)),
-        tuple(_forecast(each, found, given.declared, schema) for each, found in planned.items()),
-        () if isinstance(at, str) else tuple(_advice(levels.modelled, n, *at)),
+        () if isinstance(at, str) else tuple(_statistics(at)),
+        tuple(_forecast(each, found) for each, found in planned.items()),
+        () if isinstance(at, str) else tuple(_advice(levels.modelled, n, at)),
         tuple(unreviewed),
         schema.unconfirmed,
         tuple(
@@ -141,92 +138,65 @@ def _records(schema: TableSchema, n: int | None) -> int:
     return int(n)
 
 
-#: a fit's blueprint and releases
-_Planned = tuple[Blueprint, Releases]
-
-
-def _planned(schema: TableSchema, n: int, options: FitOptions, epsilon: float) -> _Planned | str:
-    """The releases of a fit at an epsilon, or why it would be refused."""
-    options = options.model_copy(update={"epsilon": epsilon})
-    blueprint = draw_up(schema, float(n), options)
+def _planned(schema: TableSchema, n: int, options: FitOptions, epsilon: float) -> Parts | str:
+    """The parts of a fit at an epsilon, or why it would be refused."""
     try:
-        releases = choose_noise(blueprint, options, (0.0, 0.0))
-        check_widening(options.declared, releases.studies, schema, float(n))
+        parts = planned_parts(schema, float(n), options.model_copy(update={"epsilon": epsilon}))
+        parts.check()
     except PrivacyError as problem:
         return str(problem)
-    return blueprint, releases
+    return parts
 
 
-def _statistics(blueprint: Blueprint, releases: Releases) -> list[PlannedStatistic]:
+def _statistics(parts: Parts) -> list[PlannedStatistic]:
     """Noisy statistics in the order of a fit."""
-    shares = divided(blueprint.needs, blueprint.shares)
-    delta = blueprint.delta
-    found = []
-
-    def add(name: str, part: str, events: list[DpEvent], noise_std: float | None = None) -> None:
-        found.append(PlannedStatistic(name, shares[part], Profile(events).epsilon(delta), noise_std))
-
-    add("single-column counts", "marginals", [releases.marginals.event], releases.marginals.noise_std)
-    if releases.base_model is not None:
-        edges, tables = releases.base_model.edges, releases.base_model.tables
-        if edges.choices:
-            add("choice of the base model's edges", "selection", [edges.event])
-        if tables.count:
-            add("base model's cross-tabulations", "tables", [tables.event], tables.noise_std)
-    if releases.pairwise_statistics is not None:
-        add("pairwise statistics", "pairwise_statistics", [releases.pairwise_statistics.event])
-    if releases.neighbour_histogram is not None:
-        histogram = releases.neighbour_histogram
-        add("nearest-neighbour histogram", "neighbour_histogram", [histogram.event], histogram.noise_std)
-    if releases.visits is not None:
-        add(releases.visits.name, "visits", [releases.visits.event])
-    for study in releases.studies:
-        add(f"regression {study.first.study}", "study", study.events)
-    if releases.plan is not None:
-        add(STEPS, STEPS, [releases.plan.event])
+    shares = parts.shares
+    found = [
+        PlannedStatistic(
+            each.name,
+            shares[type(part)] * each.share,
+            Profile(each.events).epsilon(parts.delta),
+            each.noise_std,
+        )
+        for part in parts
+        for each in part.statistics
+    ]
     # noise is solved for all together: what a statistic that is not needed leaves goes to the others
     total = sum(each.share for each in found)
     return [dataclasses.replace(each, share=each.share / total) for each in found]
 
 
-def _pair_std(releases: Releases) -> float | None:
-    """Noise in a cell of two columns: of the outcome and another, or of two that the base model joins."""
-    tables = None if releases.base_model is None else releases.base_model.tables
-    if tables is None or not tables.count:
-        return None
-    return tables.noise_std / (math.sqrt(OUTCOME_SHARE) if tables.with_outcome else 1.0)
+def _noise(parts: Parts, of: str) -> float | None:
+    """Least noise in the counts of one column, or of pairs, None if there are none."""
+    found = [getattr(each, of) for part in parts for each in part.statistics]
+    return min((std for std in found if std is not None), default=None)
 
 
-def _forecast(
-    epsilon: float, found: _Planned | str, studies: Sequence[Study], schema: TableSchema
-) -> Forecast:
-    if isinstance(found, str):
-        return Forecast(epsilon, refused=found)
-    blueprint, releases = found
-    noise = releases.marginals.noise_std
-    pair = _pair_std(releases)
-    planned = [(study, each.multiplier) for study, each in zip(studies, releases.studies, strict=True)]
-    n = blueprint.needs.n
+def _forecast(epsilon: float, parts: Parts | str) -> Forecast:
+    if isinstance(parts, str):
+        return Forecast(epsilon, refused=parts)
+    noise, pair = _noise(parts, "column_std"), _noise(parts, "pair_std")
+    regressions = [each for part in parts for each in part.statistics if each.widening is not None]
     return Forecast(
         epsilon,
         noise,
-        smallest_group(noise),
+        None if noise is None else smallest_group(noise),
         None if pair is None else smallest_group(pair),
-        Profile(releases.events).attack_accuracy(),
+        Profile(parts.events).attack_accuracy(),
         # the size of a subgroup is not public
-        {s.label: expected_widening(s, schema, n, z) for s, z in planned if s.where is None},
-        {s.label: smallest_subgroup(s, schema, z, WIDEST) for s, z in planned if s.where is not None},
+        {each.of: each.widening for each in regressions if each.widening and each.subgroups is None},
+        {each.of: each.subgroups[1] for each in regressions if each.subgroups is not None},
     )
 
 
-def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) -> list[Advice]:
+def _advice(schema: Schema, n: int, parts: Parts) -> list[Advice]:
     """Columns whose cells have too few records on average for the noise, those of most cells first.
 
     With the outcome, ordinal columns are left out: their bins are merged to what the noise allows.
     """
-    noise, pair = releases.marginals.noise_std, None
-    if releases.base_model is not None and releases.base_model.tables.with_outcome:
-        pair = _pair_std(releases)
+    noise, pair = _noise(parts, "column_std"), _noise(parts, "outcome_std")
+    if noise is None:
+        return []
     group = smallest_group(noise)
     classes = 1 if schema.outcome is None else len(schema.column(schema.outcome).categories)
     found: list[tuple[int, Advice]] = []
@@ -257,7 +227,7 @@ def _advice(schema: Schema, n: int, blueprint: Blueprint, releases: Releases) ->
             )
     sizes = default_rules.numbers_of(schema)
     largest = schema.columns[int(np.argmax(sizes))]
-    if sum(sizes) > default_rules.MOST_NUMBERS and not blueprint.needs.pairwise_statistics:
+    if sum(sizes) > default_rules.MOST_NUMBERS and parts.of(Pairwise) is None:
         why = (
             f"All columns together have {sum(sizes)} categories and numbers. "
             f"Above {default_rules.MOST_NUMBERS} there are no pairwise statistics."

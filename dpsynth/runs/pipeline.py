@@ -36,8 +36,7 @@ from dpsynth.runs.reporting import Origin
 from dpsynth.runs.run_folder import RunFolder, read_ledger
 from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.generators import estimator
-from dpsynth.synthesis.planning import cost_of
-from dpsynth.synthesis.studies import widening_lines
+from dpsynth.synthesis.planning import cost_of, widening_lines
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.wgan_gp import DPWGANGP
 from dpsynth.table.io import write_table

@@ -18,10 +18,10 @@ from dpsynth.checks import about_patients, few
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.mechanism.noise import describe_generator, secure_generator
 from dpsynth.model.base_model.rule_factors import check_possible
-from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.partitioned import IN_MEMORY, PartitionedRecords
 from dpsynth.releases.records import FrameRecords, Records
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.studies import cautions, check_studies
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.histories import ids_of
@@ -152,13 +152,13 @@ def tell_cautions(options: FitOptions, schema: TableSchema) -> None:
             warnings.warn(in_words(f"study {study.label!r}: {caution}"), OwnerWarning, stacklevel=3)
 
 
-def tell_few_records(rows: int, marginals: MarginalsRelease, epsilon: float | None, of: str = "rows") -> None:
+def tell_few_records(rows: int, columns: Columns | None, epsilon: float | None, of: str = "rows") -> None:
     """Warn the owner if the noise of a column's count is more than a tenth of all records."""
-    if epsilon is None or marginals.noise_std <= _MOST_NOISE * rows:
+    if columns is None or epsilon is None or (noise := columns.release.noise_std) <= _MOST_NOISE * rows:
         return
     warnings.warn(
         f"epsilon {epsilon:g} leaves little of so small a table: noise moves each count by about "
-        f"{marginals.noise_std:,.0f}, and there are {rows:,} {of} (confidential). Expect rough columns and "
+        f"{noise:,.0f}, and there are {rows:,} {of} (confidential). Expect rough columns and "
         f"few associations. A larger epsilon, more {of} or fewer columns help",
         OwnerWarning,
         stacklevel=3,

@@ -11,11 +11,22 @@ from pydantic import Field, field_validator
 from dpsynth.releases.structure import Kind
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import Needs, Shares
+from dpsynth.synthesis.budget import Shares
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.studies import planned_widening
+from dpsynth.synthesis.parts.base_model import BaseModel
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.histogram import Histogram
+from dpsynth.synthesis.parts.pairwise import Pairwise
+from dpsynth.synthesis.parts.part import Part, Parts
+from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.parts.rows import Rows
+from dpsynth.synthesis.planning import planned_widening
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.table.schema import Schema
+
+#: So many records that every rule reads its statistic.
+_MANY = 1e12
 
 
 @dataclass(frozen=True)
@@ -73,36 +84,44 @@ class MarginalsOptions(FitOptions):
         """The shares that were given, or the default ones."""
         return self.shares or Shares()
 
-    def needs(self, described: TableSchema, n: float, delta: float, n_std: float = 0.0) -> Needs:
-        """Counts, base model, regressions and rows, and what rules add to them."""
-        schema, chosen, shares = described.levels.modelled, self.statistics, self.division
+    def parts(
+        self, described: TableSchema, n: float, delta: float, n_std: float = 0.0, *, every: bool = False
+    ) -> Parts:
+        """Counts, base model, what rules add to them, rows and regressions."""
+        schema, share = described.levels.modelled, self.division
         usual: Kind = "tan" if schema.outcome is not None else "tree"
+        base = share.selection + share.tables
+        own: list[Part[Any]] = [
+            Columns(schema, n, n_std, share=share.marginals),
+            BaseModel(schema, self.statistics.base_model or usual, share.selection / base, share=base),
+        ]
+        pairs, histogram = self._beside(schema, _MANY if every else n, delta)
+        if pairs:
+            own.append(Pairwise(schema, share=share.pairwise_statistics))
+        if histogram:
+            own.append(Histogram(share=share.neighbour_histogram))
+        also: list[Part[Any]] = []
+        if isinstance(described, PatientSchema):
+            also.append(Rows(described, share=share.visits))
+        if self.studies:
+            also.append(Regressions(described, self.studies, n, share=share.studies))
+        return Parts(tuple(own), tuple(also), delta)
+
+    def _beside(self, schema: Schema, n: float, delta: float) -> tuple[bool, bool]:
+        """Whether there are pairwise statistics and a histogram: as chosen, or by rule if noise is small."""
+        if len(schema) < 3:
+            return False, False
+        chosen, share = self.statistics, self.division
         pairs, histogram = chosen.pairwise_statistics, chosen.neighbour_histogram
         if pairs is None:
             pairs = default_rules.has_pairwise_statistics(
-                schema, n, self.epsilon, delta, shares.pairwise_statistics
+                schema, n, self.epsilon, delta, share.pairwise_statistics
             )
         if histogram is None:
             histogram = pairs and default_rules.has_neighbour_histogram(
-                n, self.epsilon, delta, shares.neighbour_histogram
+                n, self.epsilon, delta, share.neighbour_histogram
             )
-        refinable = len(schema) > 2
-        return Needs(
-            schema=schema,
-            n=n,
-            base_model=chosen.base_model or usual,
-            plan=None,
-            pairwise_statistics=refinable and pairs,
-            neighbour_histogram=refinable and histogram,
-            studies=self.studies,
-            n_std=n_std,
-            visits=described if isinstance(described, PatientSchema) else None,
-        )
-
-    def releasing(self, needs: Needs) -> Self:
-        """The options with the statistics of ``needs``."""
-        own = Statistics(needs.base_model, needs.pairwise_statistics, needs.neighbour_histogram)
-        return self.model_copy(update={"statistics": own})
+        return pairs, histogram
 
 
 class DPMarginals(Synthesizer):

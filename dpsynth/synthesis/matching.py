@@ -9,8 +9,10 @@ from pydantic import Field
 from dpsynth.mechanism.plan import NoiseShape, Plan
 from dpsynth.model.wgan.settings import MatchingSettings
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import Needs
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.patients import TableSchema
 
@@ -27,7 +29,9 @@ class MatchingOptions(FitOptions):
         """The public constants of the matching."""
         return MatchingSettings()
 
-    def needs(self, described: TableSchema, n: float, delta: float, n_std: float = 0.0) -> Needs:
+    def parts(
+        self, described: TableSchema, n: float, delta: float, n_std: float = 0.0, *, every: bool = False
+    ) -> Parts:
         """Single-column counts, and a gradient of every record at each critic."""
         plan = Plan(
             sampling_prob=1.0,
@@ -36,7 +40,8 @@ class MatchingOptions(FitOptions):
             noise_multiplier=None,
             noise_shape=self.noise_shape,
         )
-        return Needs(described.levels.modelled, n, None, plan, n_std=n_std)
+        columns = Columns(described.levels.modelled, n, n_std, share=self.division.marginals)
+        return Parts((columns, Critic(plan, self.settings(n), share=None)), (), delta)
 
 
 class DPCriticMatching(Synthesizer):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from dpsynth.files.options import Section
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.studies.study import Study
-from dpsynth.synthesis.budget import Needs, Shares
+from dpsynth.synthesis.budget import Shares
+from dpsynth.synthesis.parts.part import Parts
 from dpsynth.table.patients import TableSchema
 
 
@@ -48,13 +49,12 @@ class FitOptions(Section):
         """Settings of the critic steps of a fit of ``n`` records. None: there are no steps."""
         return None
 
-    def needs(self, described: TableSchema, n: float, delta: float, n_std: float = 0.0) -> Needs:
-        """The releases of a fit of ``n`` records, before their noise is chosen.
+    def parts(
+        self, described: TableSchema, n: float, delta: float, n_std: float = 0.0, *, every: bool = False
+    ) -> Parts:
+        """The parts of a fit of ``n`` records with their shares, before their noise is chosen.
 
         ``n`` is public or a noisy count, ``n_std`` the noise of the count, ``delta`` that of the whole fit.
+        ``every`` has each part that some number of records would bring.
         """
         raise NotImplementedError
-
-    def releasing(self, needs: Needs) -> Self:
-        """The options that release what ``needs`` release, whatever the rules say."""
-        return self

@@ -1,4 +1,4 @@
-"""Pre-specified regressions in a fit: checks beforehand, expected width of intervals, and the readings."""
+"""Pre-specified regressions before a fit: checks, expected width of intervals, and samples to read with."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
-from dpsynth.errors import InputError, PrivacyError, RejectionError
+from dpsynth.errors import RejectionError
 from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT, FittedStudy, StudyReleases
-from dpsynth.releases.records import Records
+from dpsynth.model.study_samples.study_releases import SPLIT, SURVIVAL_SPLIT
 from dpsynth.studies.design import INTERVALS
 from dpsynth.studies.families import RESIDUAL_BOUND
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import may_have_long_tail, model_terms, shorter_tails
-from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.planning import choose_noise, draw_up
 from dpsynth.table.patients import TableSchema
 
 #: synthetic records that stand for the real ones in every expectation
@@ -84,80 +80,6 @@ def smallest_subgroup(
     return max(1, math.ceil((of_one**2 - 1.0) / (widening**2 - 1.0)))
 
 
-def check_widening(
-    studies: Sequence[Study], releases: Sequence[StudyReleases], schema: TableSchema, n: float
-) -> dict[str, float]:
-    """Expected widening of each study, or PrivacyError if one exceeds `MOST_WIDENING`.
-
-    A subgroup is taken to have all n records, because its size is not public.
-    """
-    expected = {}
-    for study, planned in zip(studies, releases, strict=True):
-        wide = expected_widening(study, schema, n, planned.multiplier)
-        if wide > MOST_WIDENING:
-            raise PrivacyError(
-                f"study {study.label!r} has more terms than the budget can bear: its intervals would be "
-                f"about {wide:.1f} times as wide as without noise. Declare fewer predictors or studies, or "
-                "raise epsilon or shares.studies"
-            )
-        expected[study.label] = wide
-    return expected
-
-
-def planned_widening(options: FitOptions, schema: TableSchema) -> dict[str, float]:
-    """Expected widening of each study, before a record is read.
-
-    Raises InputError if a study does not fit the schema or the number of records is not public. Raises
-    PrivacyError if the budget is too small for a study.
-    """
-    releases = _planned(options, schema)
-    return check_widening(options.declared, releases, schema, float(schema.n_public or 0))
-
-
-def _planned(options: FitOptions, schema: TableSchema) -> Sequence[StudyReleases]:
-    """The studies' noisy statistics in a fit, with the same errors."""
-    check_studies(options.declared, schema)
-    if not options.declared:
-        return ()
-    if schema.n_public is None:
-        raise InputError(
-            "schema has no n_public. The width of intervals depends on the number of records, which a fit "
-            "then counts privately, before anything else"
-        )
-    return choose_noise(draw_up(schema, float(schema.n_public), options), options, (0.0, 0.0)).studies
-
-
-def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
-    """One sentence a study about `planned_widening`, or why it is unknown, with the same errors."""
-    check_studies(options.declared, schema)
-    if options.declared and schema.n_public is None:
-        return [
-            "studies: the width of their intervals depends on the number of records, which is private. The "
-            "fit counts them first. A study that the budget cannot bear is refused after that count"
-        ]
-    releases = _planned(options, schema)
-    widening = check_widening(options.declared, releases, schema, float(schema.n_public or 0))
-    return [
-        f"study {study.label}: "
-        + (
-            f"intervals about {widening[study.label]:.1f} times as wide as without noise"
-            if study.where is None
-            else _in_subgroup(study, schema, planned.multiplier)
-        )
-        + (", and wider where records lack a value" if _may_lack(study, schema) else "")
-        for study, planned in zip(options.declared, releases, strict=True)
-    ]
-
-
-def _in_subgroup(study: Study, schema: TableSchema, noise_multiplier: float | None) -> str:
-    """The size of a subgroup at which noise doubles the width, and at which it is most of it."""
-    twice, most = (smallest_subgroup(study, schema, noise_multiplier, wide) for wide in (2.0, MOST_WIDENING))
-    return (
-        f"intervals about 2 times as wide as without noise if its subgroup has {twice:,} {schema.counted}, "
-        f"and {MOST_WIDENING:g} times if it has {most:,}"
-    )
-
-
 def cautions(study: Study, schema: TableSchema) -> list[str]:
     """Meaning of a study's estimates where bounded influence matters, by public facts alone: one text each.
 
@@ -199,13 +121,6 @@ def cautions(study: Study, schema: TableSchema) -> list[str]:
     return said
 
 
-def _may_lack(study: Study, schema: TableSchema) -> bool:
-    """Whether a record may lack a value of the study's columns. Only complete records count."""
-    model, table = study.effects(schema), study.table(schema)
-    names = {term.column for term in model_terms(table, model)} | {model.outcome, model.duration}
-    return any(column.missing for column in table.columns if column.name in names)
-
-
 def study_draws(model: GeneratorModel, rng: np.random.Generator, *, rows: bool = False) -> pd.DataFrame:
     """Synthetic records that stand for the real ones. ``model`` is the untrained base model.
 
@@ -222,22 +137,8 @@ def study_draws(model: GeneratorModel, rng: np.random.Generator, *, rows: bool =
         return bare.sample(DRAWS, rng)
 
 
-def fit_studies(
-    records: Records,
-    model: GeneratorModel,
-    studies: Sequence[Study],
-    releases: Sequence[StudyReleases],
-    n: float,
-    rng: np.random.Generator,
-    ledger: Ledger,
-) -> tuple[FittedStudy, ...]:
-    """Read the records for every study, in order. ``model`` is the untrained base model."""
-    schema = model.schema if model.trajectories is None else model.trajectories.schema
-    draws: dict[bool, pd.DataFrame] = {}
-    fitted = []
-    for study, planned in zip(studies, releases, strict=True):
-        rows = study.clusters(schema) is not None
-        if rows not in draws:
-            draws[rows] = study_draws(model, rng, rows=rows)
-        fitted.append(planned.run(ledger, records, study, schema, draws[rows], n, rng))
-    return tuple(fitted)
+def may_lack(study: Study, schema: TableSchema) -> bool:
+    """Whether a record may lack a value of the study's columns. Only complete records count."""
+    model, table = study.effects(schema), study.table(schema)
+    names = {term.column for term in model_terms(table, model)} | {model.outcome, model.duration}
+    return any(column.missing for column in table.columns if column.name in names)

@@ -38,11 +38,13 @@ from dpsynth.synthesis.check_inputs import (
     warn_of_flattened,
     warn_of_outcome,
 )
-from dpsynth.synthesis.fit import Progress, Training, fit_releases, plan_fit
+from dpsynth.synthesis.fit import plan_fit, read_parts, train
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
+from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.planning import cost_of
+from dpsynth.synthesis.training import Progress, Settings, Training
 from dpsynth.table.io import memory, write_table
 from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.rules import Rule
@@ -199,19 +201,17 @@ class Synthesizer(BaseEstimator, ABC):
 
             try:
                 plan = plan_fit(records, schema, options, rng, ledger)
-                self.n_, self.delta_, releases = plan.n, plan.blueprint.delta, plan.releases
+                self.n_, self.delta_ = plan.n, plan.parts.delta
                 of = "patients" if isinstance(schema, PatientSchema) else "rows"
-                tell_few_records(rows, releases.marginals, options.epsilon, of)
-                history: list[dict[str, float]] = []
+                tell_few_records(rows, plan.parts.of(Columns), options.epsilon, of)
                 with shown(progress, training_bar) as tell:
-                    model = fit_releases(records, plan, rng, ledger)
-                    settings = plan.blueprint.training
-                    if releases.plan is not None and settings is not None:
-                        training = Training(
-                            model, settings, self._public_generator(), self._record, checkpoint, tell
-                        )
-                        steps = training.release(releases.plan, stage=releases.stage)
-                        model, history = ledger.run(steps, records, rng)
+                    model = read_parts(plan, records, rng, ledger)
+
+                    def training(model: GeneratorModel, settings: Settings) -> Training:
+                        public = self._public_generator()
+                        return Training(model, settings, public, self._record, checkpoint, tell)
+
+                    model, history = train(plan, model, records, rng, ledger, training)
             except BaseException:
                 ledger.end_stage()  # what was set aside for a fit that failed covers nothing after it
                 raise

@@ -20,12 +20,14 @@ from dpsynth.progress import shown, training_bar
 from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import Needs
 from dpsynth.synthesis.check_inputs import conformed
-from dpsynth.synthesis.fit import Progress, Training
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.synthesis.training import Progress, Training
 from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
 
@@ -67,7 +69,9 @@ class WganOptions(FitOptions):
         """Expected records in a Poisson sample."""
         return min(n, self.batch_size or default_rules.batch_size(n))
 
-    def needs(self, described: TableSchema, n: float, delta: float, n_std: float = 0.0) -> Needs:
+    def parts(
+        self, described: TableSchema, n: float, delta: float, n_std: float = 0.0, *, every: bool = False
+    ) -> Parts:
         """Single-column counts and critic steps, in whole generator iterations."""
         critic_steps, probability = self.settings(n).critic_steps, self.batch(n) / n
         plan = Plan(
@@ -77,7 +81,8 @@ class WganOptions(FitOptions):
             noise_multiplier=None,
             noise_shape=self.noise_shape,
         )
-        return Needs(described.levels.modelled, n, None, plan, n_std=n_std)
+        columns = Columns(described.levels.modelled, n, n_std, share=self.division.marginals)
+        return Parts((columns, Critic(plan, self.settings(n), share=None)), (), delta)
 
 
 class DPWGANGP(Synthesizer):

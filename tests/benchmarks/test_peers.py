@@ -366,7 +366,7 @@ def test_the_generators_loss_is_nothing_at_the_released_numbers():
     options = dpsynth.DPMarginals(100.0, 1e-5).validate()
     records, rng, ledger = FrameRecords(patients()), np.random.default_rng(0), Ledger()
     plan = fit_generator.plan_fit(records, schema, options, rng, ledger)
-    model, (pairs, histogram) = fit_generator.release_statistics(records, plan, rng, ledger)
+    model, pairs, histogram = fit_generator.statistics(plan, records, rng, ledger)
     base = model.base_model
     draws = base.sample(3000, rng)
     assert pairs is not None and histogram is not None

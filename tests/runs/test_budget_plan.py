@@ -25,8 +25,10 @@ from dpsynth.runs.plan_record import CERTAINTY, RELATIVE_ERROR
 from dpsynth.synthesis.fit import plan_fit
 from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.planning import choose_noise, draw_up
-from dpsynth.synthesis.studies import expected_widening, widening_lines
+from dpsynth.synthesis.parts.base_model import BaseModel
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.planning import planned_parts, widening_lines
+from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Column, Schema
 
 N = 600
@@ -54,7 +56,7 @@ def frame_of(n: int) -> pd.DataFrame:
 
 
 def plan_of(options: FitOptions):
-    return choose_noise(draw_up(schema_of(n_public=5000), 5000.0, options), options, (0.0, 0.0))
+    return planned_parts(schema_of(n_public=5000), 5000.0, options)
 
 
 def test_noise_is_that_of_the_releases_of_a_fit():
@@ -65,17 +67,19 @@ def test_noise_is_that_of_the_releases_of_a_fit():
     frame = schema.conform(frame_of(N)).frame
     options = marginals_options(epsilon=2.0, studies=studies)
     fit = plan_fit(FrameRecords(frame), schema, options, np.random.default_rng(0), Ledger())
-    releases = fit.releases
+    parts = fit.parts
     noise = {each.name: each.noise_std for each in found.statistics if each.noise_std is not None}
-    assert noise["single-column counts"] == pytest.approx(releases.marginals.noise_std)
-    assert noise["base model's cross-tabulations"] == pytest.approx(releases.base_model.tables.noise_std)
-    assert found.delta == pytest.approx(fit.blueprint.delta)
+    assert noise["single-column counts"] == pytest.approx(parts.of(Columns).release.noise_std)
+    assert noise["base model's cross-tabulations"] == pytest.approx(
+        parts.of(BaseModel).release.tables.noise_std
+    )
+    assert found.delta == pytest.approx(parts.delta)
     assert sum(each.share for each in found.statistics) == pytest.approx(1.0)
     assert max(each.epsilon for each in found.statistics) < 2.0
-    assert Profile(releases.events).epsilon(found.delta) == pytest.approx(2.0, rel=1e-2)
-    assert found.forecast.attack_accuracy == pytest.approx(Profile(releases.events).attack_accuracy())
+    assert Profile(parts.events).epsilon(found.delta) == pytest.approx(2.0, rel=1e-2)
+    assert found.forecast.attack_accuracy == pytest.approx(Profile(parts.events).attack_accuracy())
 
-    records, rng, counted = FrameRecords(frame), np.random.default_rng(1), releases.marginals
+    records, rng, counted = FrameRecords(frame), np.random.default_rng(1), parts.of(Columns).release
     free = dataclasses.replace(counted, noise_multiplier=None, counted=counted.counting)
     exact = Ledger().run(free, records, rng)
     errors = [
@@ -290,11 +294,11 @@ def test_cells_of_two_columns_have_their_own_noise(outcome, generator):
     found = dpsynth.plan(schema_of(outcome=outcome), N, epsilon=2.0, generator=generator)
     options = options_of(generator, epsilon=2.0, delta=found.delta)
     schema = schema_of(outcome=outcome, n_public=N)
-    releases = choose_noise(draw_up(schema, float(N), options), options, (0.0, 0.0))
+    parts = planned_parts(schema, float(N), options)
     if generator != DEFAULT:
         assert found.forecast.smallest_pair is None
         return
-    tables = releases.base_model.tables
+    tables = parts.of(BaseModel).release.tables
     weight = tables.weights[0]  # of a record, in a cell of two columns
     assert found.forecast.smallest_pair == smallest_group(tables.noise_std / weight)
     assert (weight < 1.0) == (outcome is not None)

@@ -22,6 +22,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.runs import pipeline
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis import fit
+from dpsynth.synthesis.parts import columns
 from dpsynth.synthesis.wgan_gp import DPWGANGP
 
 __all__ = ["folder"]
@@ -104,7 +105,7 @@ def test_a_run_that_failed_says_its_cost(folder: Path, monkeypatch: pytest.Monke
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(fit, "estimate_marginals", fail)
+        patch.setattr(columns, "estimate_marginals", fail)
         with pytest.raises(MemoryError):
             pipeline.run(wanted, "out", log=said.append)
     assert "2 noisy statistics (number of records and single-column counts)" in said[-1]

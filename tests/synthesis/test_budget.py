@@ -11,7 +11,12 @@ from dpsynth.accounting import Profile
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import InputError
 from dpsynth.mechanism.plan import Plan
-from dpsynth.synthesis.budget import Needs, Shares, plan_releases
+from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.synthesis.budget import Shares
+from dpsynth.synthesis.parts.base_model import BaseModel
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.parts.part import Parts
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -21,8 +26,12 @@ SCHEMA = Schema(
 
 def planned(*, epsilon, delta, base_model, steps, sampling_prob, counted=False):
     plan = Plan(sampling_prob, 100.0, steps, None) if steps else None
-    needs = Needs(SCHEMA, 400, None if base_model == "none" else base_model, plan)
-    return plan_releases(needs, epsilon=epsilon, delta=delta, shares=Shares(), counted=counted)
+    own = [Columns(SCHEMA, 400.0, share=0.2)]
+    if base_model != "none":
+        own.append(BaseModel(SCHEMA, base_model, 1 / 13, share=0.65))
+    if plan is not None:
+        own.append(Critic(plan, TrainingSettings(), share=None))
+    return Parts(tuple(own), (), delta).with_noise(epsilon, delta, counted=counted)
 
 
 @pytest.mark.slow
@@ -84,11 +93,9 @@ def test_what_a_count_decides_stays_within_what_was_promised_before_it():
 
 def test_a_large_share_for_edges_keeps_the_promised_total_variation():
     """Catches noise for epsilon alone: choices of edges have a larger total variation than Gaussian noise."""
-    needs, shares = Needs(SCHEMA, 400, "tree", None), Shares(selection=0.5, tables=0.1, marginals=0.1)
-    public, counted = (
-        plan_releases(needs, epsilon=1.0, delta=1e-6, shares=shares, counted=counted)
-        for counted in (False, True)
-    )
+    own = Columns(SCHEMA, 400.0, share=0.1), BaseModel(SCHEMA, "tree", 5 / 6, share=0.6)
+    parts = Parts(own, (), 1e-6)
+    public, counted = (parts.with_noise(1.0, 1e-6, counted=counted) for counted in (False, True))
     assert Profile(counted.events).tv() <= counted.stage.tv < 0.95 * Profile(public.events).tv()
 
 

@@ -19,8 +19,8 @@ from dpsynth import Column, Schema, Shares, Study, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError
 from dpsynth.studies.estimates import Estimates
-from dpsynth.synthesis.planning import choose_noise, draw_up
-from dpsynth.synthesis.studies import widening_lines
+from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.planning import planned_parts, widening_lines
 
 pytestmark = pytest.mark.usefixtures("few_draws", "projected")
 SMALL = TrainingSettings(
@@ -147,14 +147,16 @@ def test_expected_widening_is_that_of_the_planned_noise():
     found = model.expected_widening(SCHEMA)
     assert list(found) == ["died", "ages"]
     options = model.validate()
-    planned = choose_noise(draw_up(SCHEMA.modelled, 600.0, options), options, (0.0, 0.0))
-    multiplier = planned.studies[0].multiplier
+    planned = planned_parts(SCHEMA.modelled, 600.0, options).of(Regressions)
+    multiplier = planned.multiplier
     assert found["died"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 3 / 600))
     assert found["ages"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 2 / 600))
     fitted = model.fit(table(), schema=SCHEMA)
     # the event in the ledger is the one that was planned
     scores = [entry for entry in fitted.ledger_.entries if entry.name == "score of study died"]
-    assert len(scores) == 2 and all(entry.event == planned.studies[0].first.event for entry in scores)
+    assert len(scores) == 2 and all(
+        entry.event == planned.release(planned.studies[0]).first.event for entry in scores
+    )
     assert estimator(shares=Shares(studies=0.6)).expected_widening(SCHEMA)["died"] < found["died"]
     assert estimator().expected_widening(SCHEMA.with_n_public(300))["died"] > found["died"]
     assert estimator(epsilon=None).expected_widening(SCHEMA) == {"died": 1.0, "ages": 1.0}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from fits import marginals_options
 
 from dpsynth import Column, Schema
 from dpsynth.accounting import Profile
-from dpsynth.synthesis.planning import Blueprint, choose_noise, draw_up
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.histogram import Histogram
+from dpsynth.synthesis.parts.pairwise import Pairwise
+from dpsynth.synthesis.parts.part import Parts
+from dpsynth.synthesis.planning import planned_parts
 
 SCHEMA = Schema(
     columns=(
@@ -20,10 +22,9 @@ SCHEMA = Schema(
 )
 
 
-def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
-    return draw_up(
-        schema.with_n_public(int(n)), n, marginals_options(**{"epsilon": 3.0, "delta": 1e-5} | given)
-    )
+def chosen(n: float, schema: Schema = SCHEMA, **given) -> Parts:
+    options = marginals_options(**{"epsilon": 3.0, "delta": 1e-5} | given)
+    return options.parts(schema.with_n_public(int(n)), n, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +42,9 @@ def blueprint(n: float, schema: Schema = SCHEMA, **given) -> Blueprint:
 )
 def test_the_rule(n, given, pairwise_statistics) -> None:
     """Catches pairwise statistics that are mere noise, or absent, and steps beside a base model."""
-    needs = blueprint(n, **given).needs
-    assert needs.pairwise_statistics is pairwise_statistics
-    assert needs.plan is None
+    parts = chosen(n, **given)
+    assert (parts.of(Pairwise) is not None) is pairwise_statistics
+    assert parts.rest is None
 
 
 @pytest.mark.parametrize(
@@ -64,21 +65,22 @@ def test_the_rule_of_votes(n, given, neighbour_histogram) -> None:
     """Votes for a handful of groups; the nearest-neighbour histogram beside nothing, where somebody wanted
     tables alone.
     """
-    assert blueprint(n, **given).needs.neighbour_histogram is neighbour_histogram
+    assert (chosen(n, **given).of(Histogram) is not None) is neighbour_histogram
 
 
 def test_two_columns_have_neither_moments_nor_votes() -> None:
     """A share of the budget for pairs that the tables hold already."""
-    needs = blueprint(9000, SCHEMA.select(["lab0", "died"]), neighbour_histogram=True).needs
-    assert not needs.pairwise_statistics and not needs.neighbour_histogram
+    parts = chosen(9000, SCHEMA.select(["lab0", "died"]), neighbour_histogram=True)
+    assert parts.of(Pairwise) is None is parts.of(Histogram)
 
 
 @pytest.mark.parametrize("n", [40, 1000, 4000, 40_000])
 def test_a_private_count_chooses_as_a_public_number_does(n) -> None:
     """Catches statistics that are mere noise, bought only because the number of records is private."""
     options = marginals_options(epsilon=3.0, delta=1e-5)
-    needs = draw_up(SCHEMA.with_n_public(None), float(n), options, 20.0).needs
-    assert replace(needs, schema=SCHEMA.with_n_public(n), n_std=0.0) == blueprint(n).needs
+    parts = options.parts(SCHEMA.with_n_public(None), float(n), 1e-5, 20.0)
+    assert [*map(type, parts)] == [*map(type, chosen(n))]
+    assert parts.of(Columns).n == n and parts.of(Columns).n_std == 20.0
 
 
 @pytest.mark.parametrize("given", [{}, {"pairwise_statistics": False}])
@@ -86,12 +88,12 @@ def test_a_private_count_moves_no_promise(given) -> None:
     """A total variation, printed in the ledger, that tells on which side of a rule the noisy count fell."""
     options, stages, bought = marginals_options(epsilon=3.0, delta=1e-5, **given), set(), set()
     for n in (40.0, 1000.0, 40_000.0):
-        releases = choose_noise(draw_up(SCHEMA.with_n_public(None), n, options, 20.0), options, (0.06, 2e-7))
-        stage, profile = releases.stage, Profile(releases.events)
+        parts = planned_parts(SCHEMA.with_n_public(None), n, options, 20.0, (0.06, 2e-7))
+        stage, profile = parts.stage, Profile(parts.events)
         assert 0.98 * stage.epsilon < profile.epsilon(stage.delta) <= stage.epsilon
         assert 0.96 * stage.tv < profile.tv() <= stage.tv
         stages.add((stage.epsilon, stage.delta, stage.tv))
-        bought.add(len(releases.events))
+        bought.add(len(parts.events))
     assert stages == {(2.94, 1e-5 - 2e-7, stage.tv)}
     assert len(bought) == (1 if "pairwise_statistics" in given else 3)
 
@@ -101,4 +103,4 @@ def test_wide_tables_have_no_moments() -> None:
     columns = tuple(
         Column(name=f"c{j}", kind="categorical", categories=tuple("abcdefghij")) for j in range(40)
     )
-    assert not blueprint(36_000, Schema(columns=columns)).needs.pairwise_statistics
+    assert chosen(36_000, Schema(columns=columns)).of(Pairwise) is None

@@ -16,7 +16,7 @@ from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.releases.records import FrameRecords
-from dpsynth.synthesis import fit as critic
+from dpsynth.synthesis import training as critic
 
 pytestmark = pytest.mark.usefixtures("projected")
 SCHEMA = Schema(

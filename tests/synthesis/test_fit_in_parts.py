@@ -183,7 +183,7 @@ def test_every_block_of_records_is_matched(frame, folder, client, monkeypatch):
     monkeypatch.setattr("dpsynth.model.wgan.gradient_matching.matched", stop)
     monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 0)
     for block, records in ((600, frame), (599, frame), (599, opened(folder, client))):
-        monkeypatch.setattr("dpsynth.synthesis.fit._BLOCK", block)
+        monkeypatch.setattr("dpsynth.synthesis.training._BLOCK", block)
         with pytest.raises(RunError, match="enough"):
             dpsynth.DPCriticMatching(1.0, 1e-5, critics=20, random_state=5).fit(records, schema=SCHEMA)
     for blocks in seen[1:]:

@@ -23,14 +23,15 @@ from dpsynth.accounting import Ledger
 from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
 from dpsynth.files import storage
 from dpsynth.mechanism.noise import STEP, secure_generator
-from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.training import initial_state
 from dpsynth.releases.features import PRODUCT_STEP
 from dpsynth.runs.reporting import Origin
-from dpsynth.synthesis import fit, synthesizer
-from dpsynth.synthesis.budget import Needs, Shares, plan_releases
+from dpsynth.synthesis import synthesizer, training
 from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
 from dpsynth.synthesis.generators import GENERATORS, estimator
+from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.planning import planned_parts
+from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.column import TEXT_DTYPE
 
 # As little as there is to compile.
@@ -62,7 +63,7 @@ def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.Monkey
     """Catches a model that ends with another fit's ledger, or with none, and an estimator left locked."""
     model = DPMarginals(epsilon=1.0, delta=1e-6)
     began, go_on = Event(), Event()
-    whole = synthesizer.fit_releases
+    whole = synthesizer.read_parts
 
     def held(*given):
         first = not began.is_set()
@@ -70,7 +71,7 @@ def test_two_threads_do_not_fit_one_estimator_at_once(monkeypatch: pytest.Monkey
         assert not first or go_on.wait(60)
         return whole(*given)
 
-    monkeypatch.setattr(synthesizer, "fit_releases", held)
+    monkeypatch.setattr(synthesizer, "read_parts", held)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(model.fit, table(), schema=SCHEMA)
         assert began.wait(60)
@@ -204,7 +205,7 @@ def test_second_fit_adds_to_the_ledger():
 
 def test_without_n_public_a_count_is_paid_for(monkeypatch):
     """Catches the frame's length used in silence for delta, q or the marginals."""
-    monkeypatch.setattr(fit, "train_generator", untrained)
+    monkeypatch.setattr(training, "train_generator", untrained)
     model = DPWGANGP(epsilon=2.0, steps=20, training=SMALL).fit(table(), schema=SCHEMA.with_n_public(None))
     assert model.ledger_.entries[0].name == "number of records"
     assert model.n_ != 400 and abs(model.n_ - 400) < 1000
@@ -233,7 +234,7 @@ def test_delta_is_fixed_before_any_record_is_read():
 
 def test_n_public_decides_not_the_length(monkeypatch):
     """Catches the frame's length in delta or q: two tables of other lengths must get the same plan."""
-    monkeypatch.setattr(fit, "train_generator", untrained)
+    monkeypatch.setattr(training, "train_generator", untrained)
     plans = []
     for n in (380, 420):
         model = DPWGANGP(epsilon=2.0, steps=20, training=SMALL).fit(table(n), schema=SCHEMA)
@@ -395,7 +396,7 @@ def test_the_ledger_says_what_drew_the_noise():
 
 def test_no_epsilon_is_not_private_everywhere(monkeypatch):
     """Catches a noiseless run that looks like a private one."""
-    monkeypatch.setattr(fit, "train_generator", untrained)
+    monkeypatch.setattr(training, "train_generator", untrained)
     model = DPWGANGP(epsilon=None, steps=20, training=SMALL).fit(table(), schema=SCHEMA)
     assert model.ledger_.not_private and "NOT PRIVATE" in str(model.guarantee())
     assert model.ledger_.epsilon(1e-5) == np.inf
@@ -689,9 +690,8 @@ def test_numpy_arguments_can_be_saved(tmp_path):
 @pytest.mark.slow  # tests/synthesis/test_budget.py plans a quick one
 def test_large_budgets_are_planned():
     """Catches accounting that fails on the way down to very little noise."""
-    needs = Needs(SCHEMA, 400, "tan", Plan(0.25, 100.0, 20, None))
-    releases = plan_releases(needs, epsilon=100.0, delta=1e-5, shares=Shares())
-    assert 0 < releases.plan.noise_multiplier < 2
+    options = WganOptions(epsilon=100.0, delta=1e-5, steps=20, batch_size=100)
+    assert 0 < planned_parts(SCHEMA, 400.0, options).of(Critic).noise < 2
 
 
 def test_a_delta_below_the_accounting_is_refused():

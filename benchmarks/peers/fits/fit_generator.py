@@ -18,7 +18,11 @@ from dpsynth.accounting import Ledger
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.releases.features import OUTCOME_WEIGHT
 from dpsynth.synthesis.check_inputs import records_of
-from dpsynth.synthesis.fit import plan_fit, release_statistics
+from dpsynth.synthesis.fit import build, plan_fit
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.histogram import Histogram
+from dpsynth.synthesis.parts.pairwise import Pairwise
+from dpsynth.synthesis.parts.part import Reading
 
 #: records of a step and of a draw, steps, learning rate, widths of the hidden layers and of the input
 BATCH, BLOCK, STEPS, RATE, WIDTHS, LATENT = 2_000, 10_000, 1_500, 1e-3, (256, 256), 64
@@ -130,16 +134,24 @@ def misfit(base, refinements, marginals_std, n):
     return loss
 
 
+def statistics(plan, records, rng, ledger):
+    """The model before refinement, its pairwise statistics and its histogram."""
+    reading = Reading(ledger, records, rng, plan.n)
+    for part in plan.parts.own:
+        reading.read(part)
+    return build(plan, reading, refine=False), reading.of(Pairwise), reading.of(Histogram)
+
+
 def fit(train, task):
     schema, frame = fit_ours.read(train, task)
     options = dpsynth.DPMarginals(task["epsilon"], task["delta"]).validate()
     ledger, rng = Ledger(), np.random.Generator(np.random.PCG64DXSM([task["seed"], 0]))
     records, _ = records_of(frame, schema, options, accept_n_public=False)
     plan = plan_fit(records, schema, options, rng, ledger)
-    model, refinements = release_statistics(records, plan, rng, ledger)
+    model, *refinements = statistics(plan, records, rng, ledger)
     fit_ours.check(ledger, task)
     base = model.base_model
-    loss = misfit(base, refinements, plan.releases.marginals.noise_std / plan.n, plan.n)
+    loss = misfit(base, refinements, plan.parts.of(Columns).release.noise_std / plan.n, plan.n)
     solved = Solved(**{field.name: getattr(base, field.name) for field in dataclasses.fields(base)})
     object.__setattr__(solved, "network", trained(base, loss, task["seed"]))
     made = dataclasses.replace(model, base_model=solved, schema=plan.schema).sample(task["rows"], rng)

@@ -105,7 +105,7 @@ def fit(
 
 def _announce(data: Path, options: FitOptions, schema: TableSchema) -> None:
     """Say how wide the intervals of studies will be, if the table is there."""
-    from dpsynth.synthesis.studies import widening_lines
+    from dpsynth.synthesis.planning import widening_lines
 
     if not data.exists():
         raise DataError(f"{data}: there is no such file")

@@ -18,7 +18,6 @@ from dpsynth.model.wgan import gradient_matching
 from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
 from dpsynth.model.wgan.matched_points import MatchedPoints, coordinate_scale
 from dpsynth.model.wgan.settings import MatchingSettings
-from dpsynth.synthesis import fit
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.layout import Layout
@@ -382,8 +381,8 @@ def test_every_record_reaches_the_critics_once(monkeypatch):
     points = MatchedPoints(np.zeros((1, 6), np.float32), 0.1)
     monkeypatch.setattr(gradient_matching, "matched", lambda *_: (points, 1.0))
     monkeypatch.setattr(GradientRelease, "sums", watched)
-    for block in (fit._BLOCK, 170):
-        monkeypatch.setattr(fit, "_BLOCK", block)
+    for block in (training._BLOCK, 170):
+        monkeypatch.setattr(training, "_BLOCK", block)
         fitted(critics=2)
     np.testing.assert_array_equal(seen[0], seen[1])
     assert len(seen[0]) == 600

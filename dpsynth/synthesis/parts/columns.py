@@ -1,0 +1,41 @@
+"""Noisy counts of single columns, which all else rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsynth.model.columns.marginals import estimate_marginals
+from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.table.marginals import Marginals
+from dpsynth.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class Columns(Part[Marginals]):
+    """Single-column counts.
+
+    ``n``, ``n_std``: public or privately counted number of records, and the standard deviation of its noise.
+    """
+
+    schema: Schema
+    n: float
+    n_std: float = 0.0
+
+    @property
+    def release(self) -> MarginalsRelease:
+        """The counts with their noise."""
+        return MarginalsRelease(
+            noise_multiplier=self.noise, stage=self.stage, schema=self.schema, n=self.n, n_std=self.n_std
+        )
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The counts."""
+        release = self.release
+        std = release.noise_std
+        return (Statistic("single-column counts", (release.event,), noise_std=std, column_std=std),)
+
+    def read(self, reading: Reading) -> Marginals:
+        """Count, and estimate each column's distribution."""
+        return estimate_marginals(self.release, reading.run(self.release))

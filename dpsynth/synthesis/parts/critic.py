@@ -1,0 +1,49 @@
+"""Steps of a WGAN critic, or gradients at random critics: the generator learns from these alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dpsynth.errors import ConfigError
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.releases.critic import CriticRelease
+from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.training import Settings, Trained, Training
+
+
+@dataclass(frozen=True)
+class Critic(Part[Trained]):
+    """All private steps of a training run.
+
+    ``steps``: sampling and number of steps. :attr:`plan` has the noise as well.
+    ``training``: makes the training of a model. A fit gives it, and a plan needs none.
+    """
+
+    steps: Plan
+    settings: Settings
+    training: Callable[[GeneratorModel, Settings], Training] | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """Sampling, number and noise of the steps."""
+        return replace(self.steps, noise_multiplier=self.noise)
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """All steps together."""
+        return (Statistic(CriticRelease.name, (self.plan.event,)),)
+
+    def read(self, reading: Reading) -> Trained:
+        """Train."""
+        if reading.model is None or self.training is None:
+            raise ConfigError("a training needs the model of the columns, and the fit that watches it")
+        trained: Trained = reading.run(
+            self.training(reading.model, self.settings).release(self.plan, stage=self.stage)
+        )
+        return trained
+
+    def extend(self, model: GeneratorModel, found: Trained) -> GeneratorModel:
+        """The trained model."""
+        return found[0]

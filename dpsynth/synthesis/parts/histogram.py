@@ -1,0 +1,40 @@
+"""Noisy counts of records by their nearest group of samples, and noisy random Fourier features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsynth.releases.features import FourierFeatures
+from dpsynth.releases.neighbour_histogram import (
+    Groups,
+    NeighbourHistogram,
+    NeighbourHistogramRelease,
+    group_count,
+)
+from dpsynth.synthesis.parts.base_model import Samples
+from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+
+
+@dataclass(frozen=True)
+class Histogram(Part[NeighbourHistogram]):
+    """The nearest-neighbour histogram, by which samples of the base model are weighted."""
+
+    @property
+    def release(self) -> NeighbourHistogramRelease:
+        """The counts with their noise."""
+        return NeighbourHistogramRelease(noise_multiplier=self.noise, stage=self.stage)
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """One release."""
+        release = self.release
+        return (Statistic("nearest-neighbour histogram", (release.event,), noise_std=release.noise_std),)
+
+    def read(self, reading: Reading) -> NeighbourHistogram:
+        """Make groups and features of samples of the base model, and count the records."""
+        release, samples, rng = self.release, Samples.of(reading), reading.rng
+        bins = samples.bins
+        groups = Groups.of(bins, samples.draws, group_count(bins.n, release.noise_std), rng)
+        features = FourierFeatures.of(groups.tables, rng)
+        found: NeighbourHistogram = reading.run(release.at((bins, groups, features)))
+        return found

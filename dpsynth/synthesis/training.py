@@ -1,0 +1,188 @@
+"""The training of a generator by private steps, or the matching of its points to noisy gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.contents import Stage
+from dpsynth.errors import InputError, RunError
+from dpsynth.files import storage
+from dpsynth.mechanism.plan import Plan
+from dpsynth.model.generator import GeneratorModel, independent_points
+from dpsynth.model.wgan.matched_points import coordinate_scale
+from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.releases.critic import CriticRelease
+from dpsynth.releases.records import Records
+from dpsynth.synthesis import default_rules
+from dpsynth.table.encoder import Encoder
+
+if TYPE_CHECKING:
+    from dpsynth.model.wgan.training import TrainingState
+
+# Rows of the bank of public points that training gathers from.
+_BANK_ROWS = 50_000
+
+
+#: What a training run is made with.
+Settings = TrainingSettings | MatchingSettings
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State of a training for a progress bar, from released quantities only.
+
+    Parameters
+    ----------
+    step, total : int
+        Critic steps made and to be made. With matched points, these are random critics, in proportion to the
+        iterations.
+    metrics : dict
+        The last record of the history.
+    """
+
+    step: int
+    total: int
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training of a generator, or the matching of its points, without records, plan and noise.
+
+    Parameters
+    ----------
+    initial_rng : Generator
+        Public: of the initial weights, or of the random critics and the points.
+    record : callable
+        Returns the values that a checkpoint stores beside the model and the state.
+    checkpoint : path, optional
+        Folder for a private checkpoint after an interrupt.
+    """
+
+    model: GeneratorModel
+    settings: Settings
+    initial_rng: np.random.Generator
+    record: Callable[[], dict[str, Any]]
+    checkpoint: str | Path | None = None
+    progress: Callable[[Progress], None] | None = None
+
+    def release(self, plan: Plan, *, stage: Stage | None = None, state: Any = None) -> CriticRelease[Trained]:
+        """The critic steps as a release, continued from ``state``."""
+
+        def train(records: Records, plan: Plan, rng: np.random.Generator) -> Trained:
+            return train_generator(records, plan, rng, self, state)
+
+        words = default_rules.describe_sensitivity(self.settings, plan.noise_shape)
+        return CriticRelease(plan=plan, sensitivity=words, train=train, stage=stage)
+
+
+#: A model with a trained generator, and the history of its training.
+Trained = tuple[GeneratorModel, list[dict[str, float]]]
+
+
+def train_generator(
+    records: Records, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+) -> Trained:
+    """The model with a generator or matched points, and its history. Arguments are `trained_state`'s."""
+    if isinstance(training.settings, MatchingSettings):
+        return _match(records, plan, rng, training, training.settings)
+    trained = trained_state(records, plan, rng, training, state)
+    return dataclasses.replace(training.model, weights=trained.generator), trained.history
+
+
+# Records whose gradients are summed at once.
+_BLOCK = 50_000
+
+
+def _encoded(records: Records, encoder: Encoder, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Private points of the records, in a file if the records are in parts and many."""
+    return records.rows(partial(encoder.transform_rows, seed=int(rng.integers(2**63))))
+
+
+def _match(
+    records: Records,
+    plan: Plan,
+    rng: np.random.Generator,
+    training: Training,
+    settings: MatchingSettings,
+) -> Trained:
+    """The model with points that match gradients at random critics, and the history of the matching."""
+    load_tensorflow_quietly()
+    from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
+
+    encoder, public = training.model.encoder, training.initial_rng
+    critics = Critics.draw(plan.steps, encoder.layout.dim, settings, public)
+    release = GradientRelease(
+        critics, encoder.layout, coordinate_scale(encoder, settings.outcome_scale), plan
+    )
+    points = _encoded(records, encoder, rng)
+    released = release((points[i : i + _BLOCK] for i in range(0, len(points), _BLOCK)), rng)
+    history: list[dict[str, float]] = []
+
+    def on_chunk(iterations: int, difference: float) -> None:
+        history.append({"step": iterations, "difference": difference})
+        if training.progress is not None:
+            done = plan.steps * iterations // settings.iterations
+            training.progress(Progress(done, plan.steps, history[-1]))
+
+    try:
+        found, _ = matched(
+            released, encoder.layout, encoder.group_probabilities(), settings, public, on_chunk
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
+            "kept, so the fit cannot go on. Another fit uses privacy budget again"
+        ) from None
+    return dataclasses.replace(training.model, matched=found), history
+
+
+def trained_state(
+    records: Records, plan: Plan, rng: np.random.Generator, training: Training, state: Any = None
+) -> TrainingState:
+    """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
+    load_tensorflow_quietly()
+    from dpsynth.model.wgan.checkpoint import recognised, write_checkpoint
+    from dpsynth.model.wgan.training import Trainer, initial_state
+
+    model, settings = training.model, training.settings
+    if isinstance(settings, MatchingSettings):
+        raise InputError("matched points have no trained WGAN critic: use DPWGANGP")
+    bank = None
+    if settings.penalty == "public":
+        bank = independent_points(model.encoder, _BANK_ROWS, rng)
+
+    def on_chunk(current: TrainingState, total: int) -> None:
+        if training.progress is not None:
+            scale = settings.critic_steps
+            training.progress(Progress(current.step * scale, total * scale, current.history[-1]))
+
+    # Read now: on an interrupt there may be no time, or no workers.
+    table = {} if training.checkpoint is None else recognised(records)
+
+    def on_interrupt(current: TrainingState) -> None:
+        if training.checkpoint is not None:
+            meta, arrays = model.to_state()
+            kept = {**training.record(), "model": meta}
+            stored = storage.prefixed("model", arrays)
+            write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, table)
+
+    layout = model.encoder.layout
+    if state is None:
+        state = initial_state(layout, settings, training.initial_rng)
+    try:
+        points = _encoded(records, model.encoder, rng)
+    except (KeyboardInterrupt, RunError):
+        on_interrupt(state)
+        raise
+    trainer = Trainer(points, layout, settings, plan, bank=bank)
+    return trainer.run(rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt)
