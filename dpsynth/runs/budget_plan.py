@@ -185,7 +185,7 @@ def _forecast(epsilon: float, parts: Parts | str) -> Forecast:
         Profile(parts.events).attack_accuracy(),
         # the size of a subgroup is not public
         {each.of: each.widening for each in regressions if each.widening and each.subgroups is None},
-        {each.of: each.subgroups[1] for each in regressions if each.subgroups is not None},
+        {each.of: each.subgroups[0] for each in regressions if each.subgroups is not None},
     )
 
 

@@ -27,6 +27,7 @@ from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.regressions import Regressions
 from dpsynth.synthesis.planning import planned_parts, widening_lines
 from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Column, Schema
@@ -104,7 +105,7 @@ def test_a_subgroups_width_is_told_by_its_size():
     (line, _) = widening_lines(options, schema_of(n_public=5000))
     assert f"2 times as wide as without noise if its subgroup has {needed[1]['a']:,} records" in line
     whole = expected_widening(
-        options.studies[0], schema_of(), needed[1]["a"], plan_of(options).studies[0].multiplier
+        options.studies[0], schema_of(), needed[1]["a"], plan_of(options).of(Regressions).multiplier
     )
     assert whole == pytest.approx(2.0, rel=0.01)
 

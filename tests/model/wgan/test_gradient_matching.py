@@ -18,6 +18,7 @@ from dpsynth.model.wgan import gradient_matching
 from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
 from dpsynth.model.wgan.matched_points import MatchedPoints, coordinate_scale
 from dpsynth.model.wgan.settings import MatchingSettings
+from dpsynth.synthesis import training
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.layout import Layout
