@@ -98,7 +98,7 @@ class CriticTrainer:
         rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
         record_provenance(ledger, schema, options, rng, {})
         plan = plan_fit(records, schema, options, rng, ledger)
-        released = read_parts(plan, records, rng, ledger)
+        released = read_parts(plan, records, rng, ledger).made
         part = plan.parts.of(Critic)
         assert part is not None and isinstance(part.settings, TrainingSettings)  # others are refused above
         settings = part.settings

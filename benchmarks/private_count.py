@@ -37,7 +37,7 @@ def carried_out(task: Round) -> dict[str, Any]:
     plan = plan_fit(
         records, schema.with_n_public(None), MarginalsOptions.of(epsilon=task.epsilon), rng, ledger
     )
-    made = read_parts(plan, records, rng, ledger).sample(DRAWN, rng)
+    made = read_parts(plan, records, rng, ledger).made.sample(DRAWN, rng)
     return {
         **vars(task),
         ALL: found[BOTH],

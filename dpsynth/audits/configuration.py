@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from dpsynth.releases.records import FrameRecords
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.parts.part import Part
 from dpsynth.table.layout import Layout
 from dpsynth.table.patients import TableSchema, schema_of
 
@@ -85,7 +86,9 @@ class Releases:
         return (*told, "WGAN critic steps") if self.plan is not None else tuple(told)
 
 
-def releases_of(schema: TableSchema, options: FitOptions, rng: np.random.Generator) -> Releases:
+def releases_of(
+    schema: TableSchema, options: FitOptions, rng: np.random.Generator, *, also: Sequence[Part[Any]] = ()
+) -> Releases:
     """The releases of a fit, run once on records that are made up from its schema."""
     if options.epsilon is None:
         raise InputError(
@@ -94,9 +97,9 @@ def releases_of(schema: TableSchema, options: FitOptions, rng: np.random.Generat
     typical = typical_records(schema, min(schema.n_public or UNKNOWN_N, _MOST_RECORDS), rng)
     ledger, records = WatchingLedger(), FrameRecords(typical)
     # a fit chooses by its noisy count: everything that it could read
-    plan = plan_fit(records, schema, options, rng, ledger, every=schema.n_public is None)
+    plan = plan_fit(records, schema, options, rng, ledger, also=also, every=schema.n_public is None)
     # without studies nothing more is read, and reweighting takes time
-    model = read_parts(plan, records, rng, ledger, refine=bool(options.declared))
+    model = read_parts(plan, records, rng, ledger, refine=bool(options.declared or also)).made
     critic = plan.parts.of(Critic)
     training = None if critic is None else critic.settings
     factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0

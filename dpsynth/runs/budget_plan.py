@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.pairwise import Pairwise
-from dpsynth.synthesis.parts.part import Parts
+from dpsynth.synthesis.parts.part import Part, Parts
 from dpsynth.synthesis.planning import planned_parts, total_delta
 from dpsynth.synthesis.studies import cautions
 from dpsynth.table.marginals import default_cells
@@ -53,6 +54,7 @@ def plan(
     generator: str = DEFAULT,
     epsilon: float = 3.0,
     delta: float | None = None,
+    also: Sequence[Part[Any]] = (),
     **options: Any,
 ) -> BudgetPlan:
     """Plan a fit from public numbers: noise, smallest groups and interval widths.
@@ -72,6 +74,8 @@ def plan(
         Generator of the fit.
     epsilon, delta, **options
         Arguments of its estimator, such as ``studies``.
+    also : sequence of Part
+        Further statistics of the fit, as in :meth:`dpsynth.DPMarginals.fit`.
 
     Examples
     --------
@@ -97,7 +101,7 @@ def plan(
         raise InputError("epsilon is null. A fit without noise needs no plan: give a number")
 
     own = float(given.epsilon)
-    planned = {each: _planned(schema, n, given, each) for each in sorted({*EPSILONS, own})}
+    planned = {each: _planned(schema, n, given, each, also) for each in sorted({*EPSILONS, own})}
     at = planned[own]
     return BudgetPlan(
         n,
@@ -138,10 +142,13 @@ def _records(schema: TableSchema, n: int | None) -> int:
     return int(n)
 
 
-def _planned(schema: TableSchema, n: int, options: FitOptions, epsilon: float) -> Parts | str:
+def _planned(
+    schema: TableSchema, n: int, options: FitOptions, epsilon: float, also: Sequence[Part[Any]]
+) -> Parts | str:
     """The parts of a fit at an epsilon, or why it would be refused."""
     try:
-        parts = planned_parts(schema, float(n), options.model_copy(update={"epsilon": epsilon}))
+        options = options.model_copy(update={"epsilon": epsilon})
+        parts = planned_parts(schema, float(n), options, also=also)
         parts.check()
     except PrivacyError as problem:
         return str(problem)

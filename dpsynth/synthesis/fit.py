@@ -8,8 +8,9 @@ reads each. Everything between is post-processing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
-from dpsynth.synthesis.parts.part import Parts, Reading
+from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.planning import planned_parts, total_delta
 from dpsynth.synthesis.training import Settings, Training
 from dpsynth.table.encoder import Encoder
@@ -60,15 +61,16 @@ def plan_fit(
     rng: np.random.Generator,
     ledger: Ledger,
     *,
+    also: Sequence[Part[Any]] = (),
     every: bool = False,
 ) -> FitPlan:
     """Count the records if their number is not public, and choose all other noise.
 
-    ``every`` plans each part that some number of records would bring. Raises PrivacyError if the budget is
-    too small for the fit or for a study.
+    ``also`` are parts beside those of the generator. ``every`` plans each part that some number of records
+    would bring. Raises PrivacyError if the budget is too small for the fit or for a part.
     """
     n, n_std, spent = _count(records, schema.levels, options, rng, ledger)
-    parts = planned_parts(schema, n, options, n_std, spent, every=every)
+    parts = planned_parts(schema, n, options, n_std, spent, also=also, every=every)
     parts.check()
     patients = schema if isinstance(schema, PatientSchema) else None
     return FitPlan(schema.levels, patients, options, n, parts)
@@ -81,7 +83,7 @@ def read_parts(
     ledger: Ledger,
     *,
     refine: bool = True,
-) -> GeneratorModel:
+) -> Reading:
     """Read all parts but a training run, and make the model. ``rng`` is secret.
 
     ``refine=False`` leaves out post-processing that no later part needs, for an audit of the readings.
@@ -92,23 +94,17 @@ def read_parts(
             reading.read(part)
     reading.model = build(plan, reading, refine=refine)
     for part in plan.parts.also:
-        reading.model = part.extend(reading.model, reading.read(part))
-    return reading.model
+        reading.model = part.extend(reading.made, reading.read(part))
+    return reading
 
 
 def train(
-    plan: FitPlan,
-    model: GeneratorModel,
-    records: Records,
-    rng: np.random.Generator,
-    ledger: Ledger,
-    training: Callable[[GeneratorModel, Settings], Training],
+    plan: FitPlan, reading: Reading, training: Callable[[GeneratorModel, Settings], Training]
 ) -> tuple[GeneratorModel, list[dict[str, float]]]:
     """The model after the training run, if the fit has one, and its history."""
     critic = plan.parts.of(Critic)
     if critic is None:
-        return model, []
-    reading = Reading(ledger, records, rng, plan.n, model)
+        return reading.made, []
     return dataclasses.replace(critic, training=training).read(reading)
 
 

@@ -6,6 +6,8 @@ A noisy count may choose the parts. Their noise then holds to a cost that was fi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from dpsynth.accounting.budget_file import Cost
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.parts.part import Parts
+from dpsynth.synthesis.parts.part import Part, Parts
 from dpsynth.synthesis.parts.regressions import Regressions
 from dpsynth.synthesis.studies import MOST_WIDENING, check_studies, may_lack
 from dpsynth.table.patients import TableSchema
@@ -52,15 +54,16 @@ def planned_parts(
     n_std: float = 0.0,
     spent: tuple[float, float] = (0.0, 0.0),
     *,
+    also: Sequence[Part[Any]] = (),
     every: bool = False,
 ) -> Parts:
     """The parts of a fit with noise for the rest of (epsilon, delta) after ``spent``.
 
-    ``n`` is public or a noisy count, ``n_std`` the noise of the count. ``every`` has each part that some
-    number of records would bring.
+    ``n`` is public or a noisy count, ``n_std`` the noise of the count. ``also`` are parts that the caller
+    gives. ``every`` has each part that some number of records would bring.
     """
     delta = total_delta(described.levels.modelled, options)
-    parts = options.parts(described, n, delta, n_std, every=every)
+    parts = options.parts(described, n, delta, n_std, every=every).beside(also)
     if options.epsilon is None:
         return parts.without_noise(delta - spent[1])
     counted = described.levels.n_public is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -43,6 +43,7 @@ from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.training import Progress, Settings, Training
 from dpsynth.table.io import memory, write_table
@@ -112,6 +113,7 @@ class Synthesizer(BaseEstimator, ABC):
         accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
+        also: Sequence[Part[Any]] = (),
     ) -> Self:
         """Train on a private table.
 
@@ -146,6 +148,9 @@ class Synthesizer(BaseEstimator, ABC):
         progress : callable, optional
             Called with a `Progress` after every chunk of critic steps. By default a bar is shown in a
             notebook or at a prompt, and nothing in a script.
+        also : sequence of Part
+            Further statistics to read under the same budget (:class:`dpsynth.synthesis.parts.part.Part`).
+            ``results_`` holds what each found.
 
         Returns
         -------
@@ -187,6 +192,7 @@ class Synthesizer(BaseEstimator, ABC):
                         accept_n_public=accept_n_public,
                         checkpoint=checkpoint,
                         progress=progress,
+                        also=also,
                     )
             tell_cautions(options, schema)
             rng = self._generator(len(ledger.entries))
@@ -200,18 +206,19 @@ class Synthesizer(BaseEstimator, ABC):
             self.ledger_ = ledger
 
             try:
-                plan = plan_fit(records, schema, options, rng, ledger)
+                plan = plan_fit(records, schema, options, rng, ledger, also=also)
                 self.n_, self.delta_ = plan.n, plan.parts.delta
                 of = "patients" if isinstance(schema, PatientSchema) else "rows"
                 tell_few_records(rows, plan.parts.of(Columns), options.epsilon, of)
                 with shown(progress, training_bar) as tell:
-                    model = read_parts(plan, records, rng, ledger)
+                    reading = read_parts(plan, records, rng, ledger)
+                    self.results_ = {type(part): reading.of(type(part)) for part in also}
 
                     def training(model: GeneratorModel, settings: Settings) -> Training:
                         public = self._public_generator()
                         return Training(model, settings, public, self._record, checkpoint, tell)
 
-                    model, history = train(plan, model, records, rng, ledger, training)
+                    model, history = train(plan, reading, training)
             except BaseException:
                 ledger.end_stage()  # what was set aside for a fit that failed covers nothing after it
                 raise

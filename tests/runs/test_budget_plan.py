@@ -167,9 +167,7 @@ def test_no_data_file_is_opened(tmp_path):
     """Catches a plan that reads the table that a configuration names."""
     schema_of(n_public=200).to_yaml(tmp_path / "schema.yaml")
     frame_of(200).to_csv(tmp_path / "secret.csv", index=False)
-    (tmp_path / "run.yaml").write_text(
-        "data: {path: secret.csv, schema: schema.yaml}\nmodel: {epsilon: 1}\n"
-    )
+    (tmp_path / "run.yaml").write_text("data: {path: secret.csv, schema: schema.yaml}\nmodel: {epsilon: 1}\n")
     done = subprocess.run(
         [sys.executable, "-c", POISON],
         cwd=tmp_path,

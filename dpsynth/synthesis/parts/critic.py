@@ -37,10 +37,10 @@ class Critic(Part[Trained]):
 
     def read(self, reading: Reading) -> Trained:
         """Train."""
-        if reading.model is None or self.training is None:
-            raise ConfigError("a training needs the model of the columns, and the fit that watches it")
+        if self.training is None:
+            raise ConfigError("a training is read by the fit that watches it")
         trained: Trained = reading.run(
-            self.training(reading.model, self.settings).release(self.plan, stage=self.stage)
+            self.training(reading.made, self.settings).release(self.plan, stage=self.stage)
         )
         return trained
 

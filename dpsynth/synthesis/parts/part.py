@@ -23,7 +23,7 @@ from dpsynth.accounting.conversions import tv_of_mu
 from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.pld import DELTA_FLOOR
-from dpsynth.errors import PrivacyError
+from dpsynth.errors import ConfigError, InputError, PrivacyError
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.releases.records import Records
 
@@ -87,6 +87,13 @@ class Reading:
     model: GeneratorModel | None = None
     results: dict[type[Part[Any]], Any] = field(default_factory=dict)
     shared: dict[type[Any], Any] = field(default_factory=dict)
+
+    @property
+    def made(self) -> GeneratorModel:
+        """The generator's model. Raises ConfigError while its own parts are read."""
+        if self.model is None:
+            raise ConfigError("this part is read with samples: it comes after the generator's own parts")
+        return self.model
 
     def run(self, release: Any) -> Any:
         """Post a release to the ledger and read the records."""
@@ -206,6 +213,24 @@ class Parts:
         found = {part: left * share / total for part, share in given.items()}
         return found | {type(part): part.share or 0.0 for part in self.also} if found else {}
 
+    def beside(self, also: Sequence[Part[Any]]) -> Parts:
+        """With further parts, of whose classes there is none yet. Raises InputError for another one.
+
+        Their shares are of all: with those of ``also`` they must leave something for the generator.
+        """
+        found = replace(self, also=(*self.also, *also))
+        names = [type(part).__name__ for part in found]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"also: a fit has one part of a class, and there are two {twice}")
+        total = sum(part.share or 0.0 for part in found.also)
+        if any(not part.share or part.share < 0 for part in found.also) or total >= 1:
+            raise InputError(
+                "also: each part needs a share greater than 0, and all together must leave something for the "
+                f"generator, got {total:g} in all"
+            )
+        return found
+
     @property
     def events(self) -> list[DpEvent]:
         """Cost of all parts."""
@@ -240,10 +265,7 @@ class Parts:
             )
         shares = self.shares
         if not shares:
-            raise PrivacyError(
-                "the fit would read nothing: training_steps is 0 and there is neither base model nor "
-                "marginals. Choose one of them"
-            )
+            raise PrivacyError("the fit would read nothing: the generator has no part")
         mu = 1 / analytic_sigma(epsilon, delta)
         target: Target = EpsilonTarget(epsilon, delta)
         stage = Stage.begin(delta)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from dpsynth.errors import ConfigError, PrivacyError
+from dpsynth.errors import PrivacyError
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.study_samples.study_releases import FittedStudy, StudyReleases
 from dpsynth.studies.study import Study
@@ -82,9 +82,7 @@ class Regressions(Part[tuple[FittedStudy, ...]]):
 
     def read(self, reading: Reading) -> tuple[FittedStudy, ...]:
         """Read the records for every regression, in order. Samples of the model stand for them."""
-        model = reading.model
-        if model is None:
-            raise ConfigError("regressions are read with samples: read them when the model is there")
+        model = reading.made
         draws: dict[bool, pd.DataFrame] = {}
         fitted = []
         for study in self.studies:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsynth.errors import ConfigError
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.trajectories import Trajectories, likely_parents
 from dpsynth.releases.visits import VisitsRelease
@@ -33,9 +32,7 @@ class Rows(Part[Trajectories]):
 
     def read(self, reading: Reading) -> Trajectories:
         """Choose links between categories by synthetic patients, and read the tables."""
-        if reading.model is None:
-            raise ConfigError("rows are drawn beside levels: read them when the generator's model is there")
-        parents = likely_parents(self.schema, reading.model.sample(_PARENTS, reading.rng))
+        parents = likely_parents(self.schema, reading.made.sample(_PARENTS, reading.rng))
         release = replace(self.release, parents=tuple(parents.items()))
         return Trajectories.of(self.schema, reading.run(release), release.noise_std, parents)
 
