@@ -49,7 +49,7 @@ def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame, Any]:
 
 def work() -> None:
     """Fit what lines of JSON on standard input ask for, and answer each with its seconds."""
-    from fits import GENERATORS
+    from chosen_statistics import GENERATORS
 
     warnings.simplefilter("ignore")  # a seed is not private; this is a benchmark
     for line in sys.stdin:

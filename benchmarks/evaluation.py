@@ -17,7 +17,7 @@ import resource
 import time
 import warnings
 
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 
 import dpsynth
 

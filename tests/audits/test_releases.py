@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from fits import marginals_options
+from chosen_statistics import marginals_options
 from visits import VISITS, histories_of, visits
 
 from dpsynth import DPMarginals

@@ -24,7 +24,7 @@ import dpsynth
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 STEPS = {
-    "training_steps": 8,
+    "steps": 8,
     "noise_shape": "layerwise",
     "training": dpsynth.TrainingSettings(
         critic_hidden=(8,), generator_hidden=(8,), latent=3, penalty="data", critic_steps=2
@@ -32,9 +32,9 @@ STEPS = {
 }
 
 GENERATORS: dict[str, Callable[..., Any]] = {
-    "marginals": lambda **options: dpsynth.DPWGANGP(**BUDGET, **options),
-    "wgan": lambda **options: dpsynth.DPWGANGP(**BUDGET, base_model="none", **STEPS, **options),
-    "matching": lambda **options: dpsynth.DPWGANGP(**BUDGET, base_model="none", training_steps=3, **options),
+    "marginals": lambda **options: dpsynth.DPMarginals(**BUDGET, **options),
+    "wgan": lambda **options: dpsynth.DPWGANGP(**BUDGET, **STEPS, **options),
+    "matching": lambda **options: dpsynth.DPCriticMatching(**BUDGET, critics=3, **options),
 }
 
 

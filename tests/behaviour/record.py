@@ -4,7 +4,7 @@
 
 A record has two halves. Its **laws** are what each release costs and adds: sensitivity, mechanism and noise
 of each entry of the ledger by its name, and the total. Its **digests** are what one seed gives: the order of
-releases, samples and estimates, bit by bit, on processors and versions that are alike.
+releases and samples bit by bit, and the estimates, on processors and versions that are alike.
 
 A digest may be renewed where a change moves draws on purpose (their order, one encoding in place of two). The
 commit says why, and `benchmarks/behaviour.py` shows that utility stayed. A law may be renewed where a change
@@ -26,7 +26,7 @@ from typing import Any
 from fits import CASES, fitted
 
 RECORDS = Path(__file__).parent / "records"
-#: relative difference by which numbers may differ, from rounding in the composition of privacy losses
+#: relative difference by which numbers may differ, from rounding in sums of privacy losses and of estimates
 CLOSE = 1e-9
 PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "randomgen", "tensorflow")
 
@@ -72,12 +72,11 @@ def record_of(name: str) -> dict[str, dict[str, Any]]:
 
 def differences(half: str, stored: dict[str, Any], found: dict[str, Any]) -> list[str]:
     """A line for each leaf of ``laws`` or ``digests`` in which a record differs from the stored one."""
-    relative = CLOSE if half == "laws" else 0.0
     before, now, lines = leaves(stored[half]), leaves(found[half]), []
     for path in dict.fromkeys([*before, *now]):
         one, other = before.get(path, "absent"), now.get(path, "absent")
         numbers = isinstance(one, int | float) and isinstance(other, int | float)
-        if not (math.isclose(one, other, rel_tol=relative) if numbers else one == other):
+        if not (math.isclose(one, other, rel_tol=CLOSE) if numbers else one == other):
             lines.append(f"{half}, {path}: {one} before, {other} now")
     return lines
 

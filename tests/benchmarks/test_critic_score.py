@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from chosen_statistics import dp_marginals
 from critic_score import CriticTrainer
-from fits import dp_marginals
 
 from dpsynth import DPMarginals, TrainingSettings, datasets
 from dpsynth.errors import InputError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 from table_strategies import Case
 
 import dpsynth

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from fits import marginals_options
+from chosen_statistics import marginals_options
 
 import dpsynth
 from dpsynth.accounting.ledger import Ledger

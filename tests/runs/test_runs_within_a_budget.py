@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chosen_statistics import dp_marginals
 from cohort import SCHEMA, config, folder, model
-from fits import dp_marginals
 from visits import VISITS, visits
 
 from dpsynth import DPMarginals

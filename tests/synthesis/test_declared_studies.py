@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 from sklearn.base import clone
 
 import dpsynth

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fits import marginals_options
+from chosen_statistics import marginals_options
 
 from dpsynth import Column, Schema
 from dpsynth.accounting import Profile

@@ -8,7 +8,7 @@ from shutil import copytree
 import numpy as np
 import pandas as pd
 import pytest
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 
 from dpsynth import DPWGANGP, Column, DPCriticMatching, DPMarginals, Schema, TrainingSettings
 from dpsynth.accounting import Ledger

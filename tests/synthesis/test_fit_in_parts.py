@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from chosen_statistics import dp_marginals
 from dask_workers import threads
-from fits import dp_marginals
 from visits import VISITS, visits
 
 import dpsynth

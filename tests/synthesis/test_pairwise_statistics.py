@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from chosen_statistics import dp_marginals
 from dask_workers import threads
-from fits import dp_marginals
 from visits import VISITS, WARDS, visits, wards
 
 import dpsynth

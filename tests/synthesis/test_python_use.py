@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth.errors import InputError, OwnerWarning

@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from chosen_statistics import dp_marginals
 from dask_workers import process, threads
-from fits import dp_marginals
 from modes import mode, open_to_others, usual_umask
 from pyarrow import parquet
 

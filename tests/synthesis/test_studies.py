@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema

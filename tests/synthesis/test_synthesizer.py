@@ -13,7 +13,7 @@ from threading import Event
 import numpy as np
 import pandas as pd
 import pytest
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 from sklearn.base import clone
 from table_strategies import random_frame
 

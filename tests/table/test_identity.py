@@ -14,8 +14,8 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 import pytest
+from chosen_statistics import marginals_options
 from dask_workers import threads
-from fits import marginals_options
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

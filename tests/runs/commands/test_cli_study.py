@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fits import dp_marginals
+from chosen_statistics import dp_marginals
 
 from dpsynth import DPMarginals
 from dpsynth.cli import main

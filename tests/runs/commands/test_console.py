@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from fits import marginals_options
+from chosen_statistics import marginals_options
 
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
