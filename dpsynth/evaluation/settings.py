@@ -19,7 +19,7 @@ from dpsynth.evaluation.utility.models import Model
 from dpsynth.evaluation.utility.outcomes import check_outcome
 from dpsynth.files.options import Section, listed
 from dpsynth.studies.model import EffectsModel
-from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.expressions import Expression, parse_rule
 from dpsynth.table.schema import Schema
 
 
@@ -139,10 +139,11 @@ class Settings(Section):
             return self
         return self.model_copy(update={"effects": tuple(studies)})
 
-    def rules(self, schema: Schema) -> tuple[Rule, ...]:
+    def rules(self, schema: Schema) -> tuple[Expression, ...]:
         """Return the rules that records should obey, the schema's first. Raise InputError if one is wrong."""
         return tuple(
-            parse_rule(text, schema) for text in dict.fromkeys((*schema.constraints, *self.constraints))
+            parse_rule(text, schema.columns)
+            for text in dict.fromkeys((*schema.constraints, *self.constraints))
         )
 
     def grouped(self, schema: Schema) -> tuple[Grouping, ...]:

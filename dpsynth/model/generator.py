@@ -31,8 +31,8 @@ from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pa
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.expressions import Expression
 from dpsynth.table.patients import TableSchema
-from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
 
 # Rows of a block when sampling: calibrated against the released marginals together.
@@ -139,7 +139,7 @@ class GeneratorModel:
         *,
         block: int = BLOCK,
         among: int = 1,
-        where: Sequence[Rule] = (),
+        where: Sequence[Expression] = (),
         record: Acceptance | None = None,
         redrawn: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
         before: int = 0,
@@ -186,7 +186,9 @@ class GeneratorModel:
             yield frame if self.trajectories is None else draw_rows(self.trajectories, frame, rng, done)
             done += len(frame)
 
-    def _made(self, size: int, rng: np.random.Generator, least: int, rules: Sequence[Rule]) -> pd.DataFrame:
+    def _made(
+        self, size: int, rng: np.random.Generator, least: int, rules: Sequence[Expression]
+    ) -> pd.DataFrame:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
         made = max(size, least)
         kept = rng.permutation(made)[:size] if made > size else slice(None)
@@ -210,7 +212,7 @@ class GeneratorModel:
         n: int,
         rng: np.random.Generator,
         *,
-        where: Sequence[Rule] = (),
+        where: Sequence[Expression] = (),
         record: Acceptance | None = None,
     ) -> pd.DataFrame:
         """``n`` synthetic records in the schema's dtypes."""

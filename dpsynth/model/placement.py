@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.model.base_model.rule_factors import obeyed
 from dpsynth.table.derived import modelled_inputs
-from dpsynth.table.rules import Rule
+from dpsynth.table.expressions import Expression
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import coded_values
 
@@ -36,7 +36,7 @@ _AT_ONCE, _EACH = 1000, 32
 def placed(
     frame: pd.DataFrame,
     cells: Mapping[str, tuple[Ints, Ints]],
-    rules: Sequence[Rule],
+    rules: Sequence[Expression],
     schema: Schema,
     rng: np.random.Generator,
 ) -> pd.DataFrame:

@@ -30,8 +30,8 @@ from dpsynth.errors import RejectionError
 from dpsynth.model.postprocess import exact_counts
 from dpsynth.releases.bins import make_binning
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.expressions import Expression
 from dpsynth.table.grid import Grid
-from dpsynth.table.rules import Rule
 from dpsynth.table.values import numbers_of
 
 #: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
@@ -120,7 +120,7 @@ class Acceptance:
 def obeying(
     make: Make,
     size: int,
-    rules: Sequence[Rule],
+    rules: Sequence[Expression],
     encoder: Encoder | None,
     rng: np.random.Generator,
     record: Acceptance,
@@ -176,7 +176,7 @@ def obeying(
 def fulfilling(
     make: Make,
     sizes: Sequence[int],
-    conditions: Sequence[Rule],
+    conditions: Sequence[Expression],
     rng: np.random.Generator,
     record: Acceptance,
     at_once: tuple[int, int],
@@ -206,7 +206,7 @@ def fulfilling(
         waiting = frame.iloc[order[size:]]
 
 
-def _obey(frame: pd.DataFrame, rules: Sequence[Rule], record: Acceptance) -> NDArray[np.bool_]:
+def _obey(frame: pd.DataFrame, rules: Sequence[Expression], record: Acceptance) -> NDArray[np.bool_]:
     """Which records obey all rules, counted in the record."""
     kept, numbers = np.ones(len(frame), dtype=bool), numbers_of(frame)
     for rule in rules:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpsynth.table.column import Column
 from dpsynth.table.derived import add_derived, derived_numbers, modelled_inputs
+from dpsynth.table.expressions import Expression, Truth, condition
 from dpsynth.table.patients import PatientSchema
-from dpsynth.table.rules import Rule, Truth
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import Numbers, cast, coded_values, days
 
@@ -25,33 +25,33 @@ Floats = NDArray[np.float64]
 _ROUNDS = 4
 
 
-def _inputs(rule: Rule, schema: PatientSchema) -> set[str]:
+def _inputs(rule: Expression, schema: PatientSchema) -> set[str]:
     """Modelled columns that a rule reads."""
     return modelled_inputs(rule.columns, schema.table.formulas)
 
 
-def rules_of_model(levels: Schema, patients: PatientSchema | None) -> tuple[Rule, ...]:
+def rules_of_model(levels: Schema, patients: PatientSchema | None) -> tuple[Expression, ...]:
     """The rules of a model's own table, with those that keep patients' rules where they have several rows."""
     return (*levels.rules, *(() if patients is None else rules_of_levels(patients)))
 
 
-def rules_of_levels(schema: PatientSchema) -> list[Rule]:
+def rules_of_levels(schema: PatientSchema) -> list[Expression]:
     """Rules for the table of levels, which keep those of columns per patient and of the order."""
     return [_at_both_ends(rule, schema) for rule in schema.table.rules if not _changing(rule, schema)]
 
 
-def _changing(rule: Rule, schema: PatientSchema) -> set[str]:
+def _changing(rule: Expression, schema: PatientSchema) -> set[str]:
     return _inputs(rule, schema) - {*schema.per_patient, schema.order}
 
 
-def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
+def _at_both_ends(rule: Expression, schema: PatientSchema) -> Expression:
     table, order = schema.table, schema.order
 
     def at(levels: Numbers, time: Floats | None) -> Truth:
         def numbers(column: Column) -> Floats:
             return levels(column) if time is None or column.name != order else time
 
-        return rule.truth(derived_numbers(numbers, table.formulas, table.columns))
+        return rule.truth(derived_numbers(numbers, table.formulas))
 
     def truth(levels: Numbers) -> Truth:
         if not schema.timed:
@@ -73,7 +73,7 @@ def _at_both_ends(rule: Rule, schema: PatientSchema) -> Rule:
     read = _inputs(rule, schema) & set(schema.per_patient)
     if schema.timed and order in _inputs(rule, schema):
         read |= {"rows", f"{order} first", f"{order} span"}
-    return Rule(rule.text, truth, frozenset(read))
+    return condition(rule.text, truth, tuple(sorted(read)))
 
 
 def lawful(

@@ -20,7 +20,7 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.studies.model_text import Entry, Kind, Log, ModelText, check_kind
 from dpsynth.table.derived import inputs_of, modelled_inputs, with_derived
-from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.expressions import Expression, parse_rule
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.where import combinations
 
@@ -177,10 +177,10 @@ class EffectsModel:
         rule = self._group(schema)
         if rule is None:
             return np.ones(len(frame), dtype=bool)
-        return rule.selected(with_derived(frame, rule.columns, schema.formulas, schema.columns))
+        return rule.selected(with_derived(frame, rule.columns, schema.formulas))
 
-    def _group(self, schema: Schema) -> Rule | None:
-        return None if self.where is None else parse_rule(self.where, schema, "condition")
+    def _group(self, schema: Schema) -> Expression | None:
+        return None if self.where is None else parse_rule(self.where, schema.columns, "condition")
 
     def check(self, schema: Schema) -> None:
         """Raise InputError if a column, logarithm, unit or condition does not fit the schema."""
@@ -261,7 +261,7 @@ class EffectsModel:
                     f"condition {rule.text!r}: {name!r} is what the model explains, or is computed from it. "
                     "Name other columns"
                 )
-        every = combinations(rule, schema)
+        every = combinations(rule, schema.columns)
         if every is None:
             return
         inside = every[rule.selected(every)]

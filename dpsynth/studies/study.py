@@ -21,8 +21,8 @@ from dpsynth.studies.model import EffectsModel, suiting_log
 from dpsynth.studies.model_text import Log, ModelText
 from dpsynth.studies.terms import MAX_TERMS, model_terms
 from dpsynth.table.derived import inputs_of
+from dpsynth.table.expressions import parse_rule
 from dpsynth.table.patients import PatientSchema, TableSchema
-from dpsynth.table.rules import parse_rule
 from dpsynth.table.schema import Schema
 
 #: boundaries of time; work and memory grow with their square
@@ -157,7 +157,7 @@ class Study(Section):
         if any(name in schema.names and name not in levels.names for name in named):
             return schema
         try:
-            return None if text.where is None or parse_rule(text.where, levels) else schema
+            return None if text.where is None or parse_rule(text.where, levels.columns) else schema
         except InputError:  # a column of rows, or a fault that is named where the rows are read
             return schema
 

@@ -115,7 +115,7 @@ def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: Log | 
     """
     column = schema.column(name)
     if column.derived is not None and name not in frame.columns:
-        numbers = derived_values(name, frame, schema.formulas, schema.columns)
+        numbers = derived_values(name, frame, schema.formulas)
     else:
         numbers = numeric_values(column, frame[name])
     return logarithms(column, numbers, log)

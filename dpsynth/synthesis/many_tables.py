@@ -45,9 +45,9 @@ from dpsynth.releases.tables import TablesRelease
 from dpsynth.releases.visits import VisitsRelease
 from dpsynth.studies.outcomes import redrawn
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.expressions import Expression
 from dpsynth.table.histories import Histories, in_order
 from dpsynth.table.marginals import Marginals
-from dpsynth.table.rules import Rule
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def redrawn_tables(
     seed: int | None,
     *,
     study: FittedStudy | None = None,
-    where: Sequence[Rule] = (),
+    where: Sequence[Expression] = (),
     record: Acceptance | None = None,
 ) -> Iterator[pd.DataFrame]:
     """``m`` tables of ``n`` records, each from a redrawn model of its own, or for a pre-specified regression.

@@ -85,7 +85,7 @@ def draw_part(
     record = Acceptance()
     rng = np.random.default_rng(part.seed)
     # Rules hold functions, which do not travel; their text does.
-    conditions = parse_where(where, model.schema)
+    conditions = parse_where(where, model.schema.columns)
     blocks = model.blocks(part.records, rng, where=conditions, record=record, before=part.start)
     write_table(blocks, folder / part.name, shared=shared)
     return record

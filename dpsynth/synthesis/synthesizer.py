@@ -46,9 +46,9 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.training import Progress, Settings, Training
+from dpsynth.table.expressions import Expression
 from dpsynth.table.io import memory, write_table
 from dpsynth.table.patients import PatientSchema, TableSchema
-from dpsynth.table.rules import Rule
 from dpsynth.table.schema import require_reviewed
 from dpsynth.table.schema_inference import check_described
 from dpsynth.table.where import Where, combinations, parse_where
@@ -459,12 +459,12 @@ class Synthesizer(BaseEstimator, ABC):
 
         return self._write_folder(Path(path).absolute(), fill, replace=replace)
 
-    def _conditions(self, n_samples: int, where: Where | None) -> tuple[Rule, ...]:
+    def _conditions(self, n_samples: int, where: Where | None) -> tuple[Expression, ...]:
         self._check_fitted()
         whole("n_samples", n_samples, 0)
-        conditions = parse_where(where, self.model_.schema)
+        conditions = parse_where(where, self.model_.schema.columns)
         for rule in conditions:
-            every = combinations(rule, self.model_.schema)
+            every = combinations(rule, self.model_.schema.columns)
             if every is not None and not rule.selected(every).any():
                 raise InputError(f"condition {rule.text!r}: no declared values fulfil it")
         return conditions

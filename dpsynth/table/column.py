@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -473,14 +473,3 @@ class Column(BaseModel):
         if all(isinstance(c, bool) for c in self.categories):
             return "boolean" if self.missing else "bool"
         return TEXT_DTYPE if isinstance(self.categories[0], str) else "float64"
-
-
-class Columns(Protocol):
-    """Columns by name, as a schema holds them."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their names, in order."""
-
-    def column(self, name: str) -> Column:
-        """The column of a name."""

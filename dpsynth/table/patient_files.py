@@ -150,7 +150,7 @@ class PatientFolder:
             for name in {*self._of_rows(file)} - {*self.terminal}:
                 columns[name] = columns[name].model_copy(update={"missing": True})
         for column, formula in self.table.formulas:
-            if any(columns[name].incomplete for name in formula.inputs):
+            if any(columns[name].incomplete for name in formula.columns):
                 columns[column.name] = column.model_copy(update={"missing": True})
         return tuple(columns.values())
 
@@ -290,7 +290,7 @@ class PatientFolder:
     def _given(self, file: PatientFile) -> list[str]:
         """The columns that a file gives, and those by formula that one of them is read from."""
         sources = {
-            name for column, of in self.table.readings if column.name in file.columns for name in of.inputs
+            name for column, of in self.table.readings if column.name in file.columns for name in of.columns
         }
         derived = [column.name for column in self.table.columns if column.derived is not None]
         return list(dict.fromkeys((*file.columns, *(name for name in derived if name in sources))))

@@ -67,7 +67,7 @@ class PatientSchema(BaseModel):
         Binary columns, such as a death, whose second category stands in a patient's last row alone. Rows
         after the first such row are not used.
     constraints : tuple of str
-        Rules that every row obeys, see :mod:`dpsynth.table.rules`.
+        Rules that every row obeys, see :mod:`dpsynth.table.expressions`.
     n_public : int, optional
         The number of patients, if that is public knowledge.
     outcome : str, optional

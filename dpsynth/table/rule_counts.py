@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpsynth.errors import SchemaError
 from dpsynth.table.derived import agreement, deviations
-from dpsynth.table.rules import Rule
+from dpsynth.table.expressions import Expression
 from dpsynth.table.schema import Schema
 from dpsynth.table.suggestions import Suggestion
 from dpsynth.table.values import numbers_of
@@ -48,7 +48,7 @@ class RuleCount:
 
 
 def count_rules(
-    schema: Schema, frame: pd.DataFrame, rules: Sequence[Rule], suggestions: Iterable[Suggestion] = ()
+    schema: Schema, frame: pd.DataFrame, rules: Sequence[Expression], suggestions: Iterable[Suggestion] = ()
 ) -> tuple[RuleCount, ...]:
     """Count the rows of a conformed frame that obey each rule, formula and suggestion, in this order.
 
@@ -68,7 +68,7 @@ def count_rules(
     """
     found = [*_of_rules(rules, frame, declared=True), *_of_formulas(schema, frame, declared=True)]
     for one in suggestions:
-        if any(rule.columns >= {*one.columns} for rule in rules):
+        if any(set(rule.columns) >= {*one.columns} for rule in rules):
             continue
         plain = schema.select(one.columns)
         for text in one.texts:
@@ -80,7 +80,7 @@ def count_rules(
     return tuple(found)
 
 
-def _of_rules(rules: Iterable[Rule], frame: pd.DataFrame, *, declared: bool) -> Iterator[RuleCount]:
+def _of_rules(rules: Iterable[Expression], frame: pd.DataFrame, *, declared: bool) -> Iterator[RuleCount]:
     for rule in rules:
         true, false = rule.truth(numbers_of(frame))
         yield RuleCount(rule.text, declared, *_sums(true, false))
@@ -88,8 +88,8 @@ def _of_rules(rules: Iterable[Rule], frame: pd.DataFrame, *, declared: bool) -> 
 
 def _of_formulas(schema: Schema, frame: pd.DataFrame, *, declared: bool) -> Iterator[RuleCount]:
     for column, formula in schema.formulas:
-        agree, differ = agreement(frame, column, formula, schema.columns)
-        off = np.abs(deviations(frame, column, formula, schema.columns)[differ])
+        agree, differ = agreement(frame, column, formula)
+        off = np.abs(deviations(frame, column, formula)[differ])
         text = f"{column.name} = {formula.text}"
         unit = {"date": "days", "datetime": "seconds"}.get(column.kind, column.unit)
         distance = float(np.median(off)) if len(off) else None

@@ -25,8 +25,8 @@ from dpsynth.table.cells import plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
-from dpsynth.table.derived import Formula, add_derived, formulas, readings
-from dpsynth.table.rules import Rule, parse_rule
+from dpsynth.table.derived import add_derived, formulas, readings
+from dpsynth.table.expressions import Expression, parse_rule
 from dpsynth.table.sdv import sdv_fields
 from dpsynth.table.where import combinations
 
@@ -56,7 +56,7 @@ class Schema(BaseModel):
     outcome : str, optional
         A categorical, binary or ordinal column. Classifiers predict it, and it is the base model's root.
     constraints : tuple of str
-        Rules that hold in every synthetic record (:mod:`dpsynth.table.rules`).
+        Rules that hold in every synthetic record (:mod:`dpsynth.table.expressions`).
     name, description : str, optional
         For readers.
     unit : str, optional
@@ -130,23 +130,23 @@ class Schema(BaseModel):
             raise ValueError("every column is derived. At least one must be of its own")
         _ = self.formulas, self.readings  # read once, so that what is wrong with one is said here
         for rule in self.rules:
-            every = combinations(rule, self)
+            every = combinations(rule, self.columns)
             if every is not None and rule.broken(every).all():
                 raise ValueError(f"constraint {rule.text!r}: no declared values obey it")
         return self
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[Expression, ...]:
         """The constraints, read, each given once."""
-        return tuple(parse_rule(text, self) for text in dict.fromkeys(self.constraints))
+        return tuple(parse_rule(text, self.columns) for text in dict.fromkeys(self.constraints))
 
     @property
-    def formulas(self) -> tuple[tuple[Column, Formula], ...]:
+    def formulas(self) -> tuple[tuple[Column, Expression], ...]:
         """The derived columns with their formulas, each after its inputs."""
         return formulas(self.columns)
 
     @property
-    def readings(self) -> tuple[tuple[Column, Formula], ...]:
+    def readings(self) -> tuple[tuple[Column, Expression], ...]:
         """The columns that a table may give by others instead, with their formulas."""
         return readings(self.columns)
 
@@ -269,12 +269,12 @@ class Schema(BaseModel):
         """
         chosen = tuple(names)
         both = (*self.formulas, *self.readings)
-        whole = {column.name for column, formula in both if set(formula.inputs) <= set(chosen)}
+        whole = {column.name for column, formula in both if set(formula.columns) <= set(chosen)}
         columns = tuple(
             column if column.name in whole else column.model_copy(update=_NO_FORMULA)
             for column in map(self.column, chosen)
         )
-        kept = tuple(rule.text for rule in self.rules if rule.columns <= set(chosen))
+        kept = tuple(rule.text for rule in self.rules if set(rule.columns) <= set(chosen))
         outcome = self.outcome if self.outcome in chosen else None
         return self._with(columns=columns, outcome=outcome, constraints=kept)
 
@@ -319,7 +319,7 @@ class Schema(BaseModel):
         Derived columns are not, unless another column is read as a formula of them.
         """
         has = [str(name) for name in names]
-        needed = {part for column, of in self.readings if column.name not in has for part in of.inputs}
+        needed = {part for column, of in self.readings if column.name not in has for part in of.columns}
         derived = {column.name for column, _ in self.formulas} - needed
         return [name for name in has if name not in derived]
 
@@ -327,7 +327,7 @@ class Schema(BaseModel):
         """Do what :meth:`conform` does, with the modelled columns alone, and return the frame."""
         frame = plain_table(frame)
         own = self.read_names(frame.columns)
-        read = {column.name for column, of in self.readings if {*of.inputs} <= {*own}} - {*own}
+        read = {column.name for column, of in self.readings if {*of.columns} <= {*own}} - {*own}
         plain = tuple(
             column.model_copy(update={"derived": None} if column.name in read else _NO_FORMULA)
             for column in self.columns
@@ -345,7 +345,7 @@ class Schema(BaseModel):
 
     def _conformed(self, frame: pd.DataFrame, path: str | Path | CsvFile | None, *, clip: bool) -> Conformed:
         has = {str(name) for name in frame.columns}
-        read = [(column, formula) for column, formula in self.readings if has >= {*formula.inputs}]
+        read = [(column, formula) for column, formula in self.readings if has >= {*formula.columns}]
         computed = [
             (column, formula) for column, formula in (*read, *self.formulas) if column.name not in has
         ]

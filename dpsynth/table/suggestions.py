@@ -143,9 +143,9 @@ def suggested(schema: TableSchema) -> tuple[Suggestion, ...]:
     named = [
         _Named.of(column) for column in table.columns if column.name.isprintable() and "`" not in column.name
     ]
-    declared = [rule.columns for rule in table.rules]
+    declared = [frozenset(rule.columns) for rule in table.rules]
     computed = (*table.formulas, *table.readings)
-    declared += [frozenset({column.name, *formula.inputs}) for column, formula in computed]
+    declared += [frozenset({column.name, *formula.columns}) for column, formula in computed]
     found = [*_formulas(named), *_ages(named), *_pressures(named), *_statistics(named), *_orders(named)]
     found += _sexes(named)
     return tuple(

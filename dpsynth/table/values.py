@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -60,7 +60,7 @@ def coded_values(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
-def numbers_of(frame: pd.DataFrame) -> Numbers:
+def numbers_of(frame: pd.DataFrame | Mapping[str, pd.Series[Any]]) -> Numbers:
     """Read columns of a conformed frame, each once."""
     found: dict[str, NDArray[np.float64]] = {}
 

@@ -16,8 +16,8 @@ import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.column import Column, Columns
-from dpsynth.table.rules import Operand, Rule, among, compared, missing, parse_rule
+from dpsynth.table.column import Column
+from dpsynth.table.expressions import Expression, Leaf, Piece, parse_rule, read
 from dpsynth.table.values import cast, step_values
 
 #: what conditional sampling takes: rules, or values of columns
@@ -27,7 +27,7 @@ Where = str | Sequence[str] | Mapping[str, Any]
 _MOST = 50_000
 
 
-def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
+def parse_where(where: Where | None, columns: Sequence[Column]) -> tuple[Expression, ...]:
     """Read the conditions of conditional sampling.
 
     They are rules, which must all be true, or a mapping. It gives for each column a value, a range
@@ -35,10 +35,9 @@ def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
 
     Examples
     --------
-    >>> from dpsynth.table.schema import Column, Schema
-    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=110),
-    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
-    >>> [rule.text for rule in parse_where({"sex": "F", "age": (65, 80)}, schema)]
+    >>> columns = (Column(name="age", kind="integer", lower=18, upper=110),
+    ...            Column(name="sex", kind="binary", categories=("F", "M")))
+    >>> [rule.text for rule in parse_where({"sex": "F", "age": (65, 80)}, columns)]
     ["sex == 'F'", 'age >= 65', 'age <= 80']
     """
     if where is None:
@@ -48,60 +47,63 @@ def parse_where(where: Where | None, schema: Columns) -> tuple[Rule, ...]:
     if not isinstance(where, Mapping):
         if not isinstance(where, Sequence):
             raise InputError(f"where must be a rule such as 'age >= 65', rules or a mapping, got {where!r}")
-        return tuple(parse_rule(text, schema, "condition") for text in where)
-    return tuple(rule for name, value in where.items() for rule in _conditions(name, value, schema))
+        return tuple(parse_rule(text, columns, "condition") for text in where)
+    known = {column.name: column for column in columns}
+    return tuple(rule for name, value in where.items() for rule in _conditions(name, value, known))
 
 
-def _conditions(name: str, value: Any, schema: Columns) -> Iterator[Rule]:
-    if name not in schema.names:
-        raise InputError(f"where: {name!r} is not a column (columns: {few(schema.names)})")
-    column = Operand(name, column=schema.column(name))
-    named = frozenset([name])
+def _conditions(name: str, value: Any, known: Mapping[str, Column]) -> Iterator[Expression]:
+    if name not in known:
+        raise InputError(f"where: {name!r} is not a column (columns: {few(known)})")
+
+    def condition(text: str, *pieces: Piece) -> Expression:
+        return read(text, (Leaf(name, name, known[name]), *pieces), known)
+
     try:
         if value is None:
-            yield Rule(f"{name} is missing", missing([column]), named)
+            yield condition(f"{name} is missing", "is", "missing")
         elif isinstance(value, tuple):
             if len(value) != 2:
                 raise ValueError(f"a range has two ends, got {value!r}")
             for sign, end in zip((">=", "<="), value, strict=True):
                 if end is not None:
-                    yield Rule(f"{name} {sign} {end!r}", compared([column], sign, [_value(end)]), named)
+                    yield condition(f"{name} {sign} {_leaf(end)}", sign, _leaf(end))
         elif isinstance(value, list | set | frozenset):
-            values = [_value(entry) for entry in value]
-            if not values:
+            leaves = [_leaf(entry) for entry in value]
+            if not leaves:
                 raise ValueError("a list of values is empty")
-            yield Rule(f"{name} in ({', '.join(map(str, values))})", among([column], values), named)
+            listed = [piece for leaf in leaves for piece in (",", leaf)][1:]
+            yield condition(f"{name} in ({', '.join(map(str, leaves))})", "in", "(", *listed, ")")
         else:
-            right = _value(value)
-            yield Rule(f"{name} == {right}", compared([column], "==", [right]), named)
+            yield condition(f"{name} == {_leaf(value)}", "==", _leaf(value))
     except ValueError as problem:
         raise InputError(f"where {name!r}: {problem}") from None
 
 
-def _value(value: Any) -> Operand:
+def _leaf(value: Any) -> Leaf:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str | date):
-        return Operand(str(value))
+        return Leaf(repr(str(value)), str(value))
     if isinstance(value, int | float):
-        return Operand(str(value), number=float(value))
+        return Leaf(str(value), str(value), number=float(value))
     raise ValueError(f"{value!r} is neither text, a number nor a date")
 
 
-def combinations(rule: Rule, schema: Columns) -> pd.DataFrame | None:
+def combinations(rule: Expression, columns: Sequence[Column]) -> pd.DataFrame | None:
     """All combinations of declared values of the columns that a rule names, missing ones included.
 
     None if they are too many, or if a column holds real numbers.
     """
-    columns = [schema.column(name) for name in sorted(rule.columns)]
-    sizes = [column.n_values for column in columns]
+    named = sorted((column for column in columns if column.name in rule.columns), key=lambda one: one.name)
+    sizes = [column.n_values for column in named]
     if any(size is None for size in sizes) or math.prod(size + 1 for size in sizes if size) > _MOST:
         return None
-    lists = [_values(column) for column in columns]
+    lists = [_values(column) for column in named]
     places = np.indices([len(values) for values in lists]).reshape(len(lists), -1)
     return pd.DataFrame(
         {
             column.name: cast(column, values[place])
-            for column, values, place in zip(columns, lists, places, strict=True)
+            for column, values, place in zip(named, lists, places, strict=True)
         }
     )
 

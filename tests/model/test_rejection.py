@@ -22,8 +22,8 @@ from dpsynth.model.postprocess import matched_draws
 from dpsynth.model.rejection import Acceptance, margin
 from dpsynth.releases.marginals import MarginalsRelease
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.expressions import parse_rule
 from dpsynth.table.marginals import Counting, Marginals, make_grids
-from dpsynth.table.rules import parse_rule
 from dpsynth.table.where import parse_where
 
 COLUMNS = (
@@ -130,13 +130,13 @@ def test_every_record_obeys(rules, where, n, seed):
     """Catches a record that breaks a rule or a condition, a wrong number of them, or a derived column off."""
     schema = Schema(columns=COLUMNS, outcome="died", constraints=rules)
     model = marginal_model(schema, seed=seed % 7)
-    asked = parse_where(where, schema)
+    asked = parse_where(where, schema.columns)
     record = Acceptance()
     frame = model.sample(n, np.random.default_rng(seed), where=asked, record=record)
     assert len(frame) == n and list(frame) == list(schema.names)
     pd.testing.assert_frame_equal(schema.conform(frame).frame, frame)
     for text in rules:
-        assert not parse_rule(text, schema).broken(frame).any(), text
+        assert not parse_rule(text, schema.columns).broken(frame).any(), text
     for rule in asked:
         assert rule.selected(frame).all(), rule.text
     for weight, height, bmi, surface in frame[["weight", "height", "bmi", "surface"]].itertuples(index=False):
@@ -225,7 +225,7 @@ def test_missing_values_break_no_constraint_and_fulfil_no_condition():
     model = marginal_model(schema, [0.5 / cells] * cells + [0.5])
     whole = model.sample(4000, np.random.default_rng(0))
     assert whole["psa"].isna().mean() == pytest.approx(0.5, abs=0.03)
-    part = model.sample(500, np.random.default_rng(0), where=parse_where("psa < 5", schema))
+    part = model.sample(500, np.random.default_rng(0), where=parse_where("psa < 5", schema.columns))
     assert part["psa"].notna().all()
 
 
@@ -283,7 +283,9 @@ def test_what_is_nearly_impossible_is_said(monkeypatch, rules, where, sentence):
     model = marginal_model(Schema(columns=COLUMNS, constraints=rules))
     record = Acceptance()
     with pytest.raises(RejectionError) as caught:
-        model.sample(10, np.random.default_rng(0), where=parse_where(where, model.schema), record=record)
+        model.sample(
+            10, np.random.default_rng(0), where=parse_where(where, model.schema.columns), record=record
+        )
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
     assert record.candidates < 20_000 + 2 * BLOCK
 
@@ -292,7 +294,7 @@ def test_rare_is_not_impossible():
     """Catches a bound that gives up where patience suffices: one candidate in 300 obeys."""
     yes = Column(name="rare", kind="binary", categories=("no", "yes"))
     model = marginal_model(Schema(columns=(yes, COLUMNS[0])), [299 / 300, 1 / 300])
-    asked = parse_where("rare = yes", model.schema)
+    asked = parse_where("rare = yes", model.schema.columns)
     frame = model.sample(500, np.random.default_rng(0), where=asked)
     assert len(frame) == 500 and set(frame["rare"]) == {"yes"} and frame["age"].nunique() > 50
 
@@ -309,7 +311,7 @@ def test_memory_is_bounded_by_the_block(monkeypatch, rules):
         return whole(self, size, *given)
 
     monkeypatch.setattr(GeneratorModel, "_made", counted)
-    where = parse_where("sex = F", model.schema)
+    where = parse_where("sex = F", model.schema.columns)
     sizes = [len(frame) for frame in model.blocks(9000, np.random.default_rng(0), block=3000, where=where)]
     assert sizes == [3000, 3000, 3000] and max(asked) <= 3000 and len(asked) > 4
 

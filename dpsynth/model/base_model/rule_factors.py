@@ -21,9 +21,9 @@ from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.reweighting.reweighting import Reweighting
 from dpsynth.releases.bins import make_binning
 from dpsynth.table.derived import derived_numbers, modelled_inputs
+from dpsynth.table.expressions import Expression
 from dpsynth.table.grid import Grid
 from dpsynth.table.marginals import make_grids
-from dpsynth.table.rules import Rule
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import Numbers, numbers_of
 
@@ -38,7 +38,7 @@ _BINS, _TRIED, _TRIES = 12, 2_000, 10
 
 
 def with_rules(
-    base_model: BayesianNetwork, schema: Schema, grids: Sequence[Grid], rules: Sequence[Rule]
+    base_model: BayesianNetwork, schema: Schema, grids: Sequence[Grid], rules: Sequence[Expression]
 ) -> BayesianNetwork:
     """The base model with a factor for each rule.
 
@@ -58,7 +58,7 @@ def with_rules(
     return replace(base_model, rules=tuple(factors))
 
 
-def check_possible(schema: Schema, rules: Sequence[Rule]) -> None:
+def check_possible(schema: Schema, rules: Sequence[Expression]) -> None:
     """Draw records from bounds and categories alone, guided by the rules' factors. Nothing private is read.
 
     Raises InputError if none of thousands obeys all rules.
@@ -94,7 +94,7 @@ def _shares(
     base_model: BayesianNetwork,
     schema: Schema,
     grids: Sequence[Grid],
-    rule: Rule,
+    rule: Expression,
     columns: tuple[int, ...],
     sizes: tuple[int, ...],
     rng: np.random.Generator,
@@ -124,6 +124,6 @@ def _decoded(
     return pd.DataFrame({grid.column.name: grid.decode(c, rng.random(len(c))) for grid, c in pairs})
 
 
-def obeyed(rule: Rule, numbers: Numbers, schema: Schema) -> NDArray[np.bool_]:
+def obeyed(rule: Expression, numbers: Numbers, schema: Schema) -> NDArray[np.bool_]:
     """Whether records obey that have the modelled columns which the rule needs, shape (n,)."""
-    return ~rule.truth(derived_numbers(numbers, schema.formulas, schema.columns))[1]
+    return ~rule.truth(derived_numbers(numbers, schema.formulas))[1]

@@ -6,7 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.evaluation.similarity.conformity import Conformity, outside_bounds, values_not_allowed
+from dpsynth.errors import InputError
+from dpsynth.evaluation.similarity.conformity import (
+    Conformity,
+    conformity_measures,
+    outside_bounds,
+    values_not_allowed,
+)
 from dpsynth.table.schema import Column, Schema
 
 DAYS = ["1900-01-01", "2019-02-03", "2020-04-05", "2031-01-01", "1900-01-01"]
@@ -54,3 +60,37 @@ def test_words_for_no_value_are_no_undeclared_category() -> None:
     schema = Schema(columns=columns, missing_words=("none",))
     raw = pd.DataFrame({"w": ["A", "none", "9", "C", 9]})
     assert values_not_allowed(raw, schema) == (Conformity("w", undeclared=1),)
+
+
+RAW_SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", lower=18, upper=90),
+        Column(name="lab", kind="continuous", lower=0, upper=2, decimals=1, missing=True),
+        Column(name="sex", kind="binary", categories=(0, 1)),
+        Column(name="dose", kind="continuous", lower=0.5, upper=2.5, step=1),
+    )
+)
+
+
+def test_values_outside_the_schema_are_counted() -> None:
+    """Would catch rounding of 0.1 + 0.2 off its step, codes read as text refused, or text that crashes."""
+    raw = pd.DataFrame(
+        {
+            "age": ["17", 40.5, "old", None, np.inf],
+            "lab": [0.1 + 0.2, 0.25, 2.1, None, -1],
+            "sex": ["1", 1.0, "F", 2, None],
+            "dose": [0.5, 1.5, 2.5, 1, 2],  # steps count from the lower bound
+        }
+    )
+    assert values_not_allowed(raw, RAW_SCHEMA) == (
+        Conformity("age", outside=2, off_step=1, undeclared=1, missing=1),
+        Conformity("lab", outside=2, off_step=1, undeclared=0, missing=0),
+        Conformity("sex", outside=0, off_step=0, undeclared=2, missing=1),
+        Conformity("dose", outside=0, off_step=2, undeclared=0, missing=0),
+    )
+    found = {m.name: m for m in conformity_measures(raw, RAW_SCHEMA, 3)}
+    assert found["rows_left_out"].value == 3
+    assert found["values_outside"].value == 4 and not found["values_outside"].internal
+    assert found["values_off_step"].detail.endswith(": age, lab, dose")
+    with pytest.raises(InputError, match="lacks the column 'sex'"):
+        values_not_allowed(raw[["age", "lab"]], RAW_SCHEMA)
