@@ -1,12 +1,13 @@
 """The language of rules, conditions and formulas: texts over the columns of a table.
 
 ``dbp <= sbp``, ``pregnant = yes implies sex = F`` and ``weight / height ** 2`` are read by one grammar. From
-what binds least to what binds most, it is::
+what binds least to what binds most, it has
 
-    a implies b      a or b      a and b      not a
-    a < b  <=  >  >=  =  ==  !=      column [not] in (value, ...)      column is [not] missing
-    a + b  a - b      a * b  a / b      -a  +a      a ** b
-    abs exp floor log max min sqrt (a)      (a)      column  `column`  number  'text'  "text"  word
+- ``a implies b``, ``a or b``, ``a and b``, ``not a``
+- ``a < b``  ``<=``  ``>``  ``>=``  ``=``  ``==``  ``!=``, ``column [not] in (value, ...)``,
+  ``column is [not] missing``
+- ``a + b``  ``a - b``, ``a * b``  ``a / b``, ``-a``  ``+a``, ``a ** b``
+- ``abs exp floor log max min sqrt (a)``, ``(a)``, columns, numbers, ``'text'``, ``"text"``, words
 
 A bare word is a column. On the right of a comparison and in a list it may be a category. One that is both is
 refused. Text in quotes is a category or a date. Columns with blanks or other signs in their names stand
@@ -98,12 +99,12 @@ class Expression:
     columns : tuple of str
         The columns that it names, each once, as first named.
     truth : callable
-        Where it is true and where it is false, by the columns' :func:`~dpsynth.table.values.coded_values`.
-        A number is true where it is not 0.
+        Says where it is true and where it is false, from the columns'
+        :func:`~dpsynth.table.values.coded_values`. A number is true where it is not 0.
     value : callable
-        Its value, shape (n,), by the same, NaN where there is none.
+        Its value, shape (n,), from the same, NaN where there is none.
     interval : callable
-        Its lowest and highest value by the columns' lowest and highest. ValueError if it has none somewhere.
+        Its lowest and highest value, from the columns' lowest and highest. ValueError if it may have none.
     condition : bool
         Whether it is true or false, and no number.
     dates : int

@@ -124,7 +124,10 @@ def test_formula_is_read_back(text) -> None:
         ("death ~ 1 + age", "'1' is no column: a model has an intercept always"),
         ("cox: (days, death) ~ 1", "no predictor is left for the outcome 'death'"),
         ("death ~ age where dose > 1", "condition 'dose > 1': 'dose' is not a column"),
-        ("death ~ age where sex", "condition 'sex': it ends where a comparison is expected"),
+        (
+            "death ~ age where sex",
+            "condition 'sex': 'sex' holds text, not numbers. Compare it, as in (sex == 'F')",
+        ),
         ("death ~ age where death == 1", "condition 'death == 1': 'death' is what the model explains"),
         ("cox: (days, death) ~ sex where days > 9", "condition 'days > 9': 'days' is what the model"),
         ("age ~ sex where older == 1", "'older' is what the model explains, or is computed from it"),
