@@ -50,11 +50,13 @@ from dpsynth.accounting.journal import checkpoint_ledger, journal_file
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.cli import main as command_line
 from dpsynth.errors import DpsynthError
+from dpsynth.files.codec import apart
 from dpsynth.releases.records import Records
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.pipeline import _check_checkpoint
 from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis.generators import load
+from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.table.schema import Schema
 
 ROWS, DRAWN = 300, 20_000
@@ -422,9 +424,8 @@ def _readers(bench: Bench) -> Iterator[Reader]:
 
     def model() -> object:
         found = load(run.model)
-        record, arrays = found.model_.to_state()
-        values = {key: value.tobytes() for key, value in arrays.items()}
-        return json.dumps([found._record(), found.history_, record]), values
+        record, arrays = apart(found._saved(found.model_, found.history_))
+        return json.dumps(record), {key: value.tobytes() for key, value in arrays.items()}
 
     yield "model", [run.model / "model.json", run.model / "model.npz"], model
     yield "ledger", [run.ledger], lambda: Ledger.load(run.ledger).to_dict()
@@ -454,14 +455,14 @@ def _readers(bench: Bench) -> Iterator[Reader]:
         ledger = checkpoint_ledger(left.checkpoint).to_dict()
         seen: list[object] = []
 
-        def conform(record: dict[str, Any]) -> pd.DataFrame:
-            seen.append(json.dumps(record))
+        def conform(saved: SavedFit) -> Records:
+            record, arrays = apart(saved)
+            seen.append((json.dumps(record), {key: value.tobytes() for key, value in arrays.items()}))
             raise Read
 
         with contextlib.suppress(Read):
-            take_checkpoint(left.checkpoint, conform)
-        with np.load(left.checkpoint / "checkpoint.npz") as stored:
-            return ledger, seen, {key: stored[key].tobytes() for key in stored.files}
+            take_checkpoint(left.checkpoint, SavedFit, conform)
+        return ledger, seen
 
     yield "checkpoint", [left.checkpoint / "checkpoint.json", left.checkpoint / "checkpoint.npz"], checkpoint
     config = RunConfig.from_yaml(folder / "run.yaml")

@@ -49,7 +49,7 @@ with nullcontext() if atheris is None else atheris.instrument_imports(include=["
     from dpsynth.accounting.events import gaussian_event
     from dpsynth.accounting.ledger import Ledger
     from dpsynth.errors import DpsynthError
-    from dpsynth.files.storage import arrays_digest
+    from dpsynth.files.arrays import arrays_digest
     from dpsynth.runs.config import RunConfig
     from dpsynth.table.io import read_table
     from dpsynth.table.parquet import ParquetTable, Reader, read_part

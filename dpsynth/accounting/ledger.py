@@ -33,6 +33,7 @@ from dpsynth.accounting.record import (
 from dpsynth.checks import about_patients, text, together
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.atomic import read_json, sealed, unsealed, write_text
+from dpsynth.files.codec import record_as
 from dpsynth.files.notebook import html_lines, html_table, text_table
 
 if TYPE_CHECKING:
@@ -445,3 +446,6 @@ class Ledger:
         if read_at is None:
             raise InputError("the ledger names no delta of its own: give the delta at which to read it")
         return float(read_at)
+
+
+record_as(Ledger, Ledger.to_dict, Ledger.from_dict)

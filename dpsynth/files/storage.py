@@ -1,4 +1,4 @@
-"""Folders of JSON and arrays, complete or absent, never pickle, and checks of where results may be written.
+"""Folders that are complete or absent, and checks of where results may be written.
 
 Nothing is written over something that is not an earlier result of the same kind.
 """
@@ -6,18 +6,14 @@ Nothing is written over something that is not an earlier result of the same kind
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.atomic import (
@@ -25,13 +21,9 @@ from dpsynth.files.atomic import (
     locked,
     make_folder,
     named,
-    parse_json,
     read_json,
-    replaced,
-    sealed,
     through,
     unsealed,
-    write_text,
 )
 
 # Files that are the outcome of a spent budget, or private: a killed process's folder that holds one is named.
@@ -136,47 +128,6 @@ def clear_leftovers(path: Path, *, keep_worthy: bool) -> None:
             )
 
 
-def write_state(
-    folder: Path,
-    name: str,
-    record: Mapping[str, Any],
-    arrays: Mapping[str, np.ndarray],
-    *,
-    shared: bool = False,
-) -> None:
-    """Write ``name.json`` and ``name.npz`` into a folder. The record gets checksums of both."""
-    whole = sealed({**record, "arrays_sha256": arrays_digest(arrays)})
-    text = json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False)
-    write_text(folder / f"{name}.json", text + "\n", shared=shared)
-    with replaced(folder / f"{name}.npz", shared=shared) as temporary:
-        np.savez(temporary, **dict(arrays))
-
-
-def read_state(folder: str | Path, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_state` wrote, or raise DataError if a file is absent, changed or damaged."""
-    folder = Path(folder)
-    record_path, arrays_path = folder / f"{name}.json", folder / f"{name}.npz"
-    reading = record_path
-    try:
-        record = parse_json(record_path.read_text(encoding="utf-8"))
-        reading = arrays_path
-        with arrays_path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {key: stored[key] for key in stored.files}
-    except NotADirectoryError:
-        raise DataError(f"{folder} is a file. Name the folder of a {name}") from None
-    except FileNotFoundError as problem:
-        raise DataError(f"{folder} holds no {name}: {Path(str(problem.filename)).name} is absent") from None
-    except Exception as problem:  # a damaged file shows itself as one of many exceptions
-        raise damaged(folder, name, f"{reading.name}: {problem or type(problem).__name__}") from None
-    if not isinstance(record, dict):
-        raise damaged(folder, name, f"{record_path.name} does not hold a record")
-    record = unsealed(record, f"{folder} holds a damaged {name}: {record_path.name}")
-    digest = record.pop("arrays_sha256", None)  # checkpoints of earlier versions have none
-    if digest is not None and digest != arrays_digest(arrays):
-        raise damaged(folder, name, f"{name}.npz is not the one that {name}.json was written with")
-    return record, arrays
-
-
 def damaged(folder: str | Path, name: str, problem: object) -> DataError:
     """The error for a folder that does not hold what it should, in two sentences."""
     reason = (
@@ -204,15 +155,6 @@ def check_format(folder: str | Path, name: str, found: object, known: int) -> No
         )
 
 
-def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of arrays by name."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
-    return digest.hexdigest()
-
-
 def sha256(path: Path) -> str:
     """The checksum of a file, 64 hexadecimal digits."""
     try:
@@ -220,12 +162,6 @@ def sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
-
-
-def not_finite(arrays: Mapping[str, np.ndarray]) -> str | None:
-    """Name the first array that holds a value that is not a finite number, None if all are finite."""
-    numbers = {key: array for key, array in arrays.items() if array.dtype.kind == "f"}
-    return next((key for key, array in numbers.items() if not np.isfinite(array).all()), None)
 
 
 def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
@@ -238,17 +174,6 @@ def check_same_ledger(ledger: str | Path, model: str | Path) -> None:
         beside.pop("published", None)
     if not isinstance(inside, dict) or inside.get("ledger") != beside:
         raise DataError(f"{ledger} is not the ledger of the model in {model}: one of them was changed")
-
-
-def prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays under ``prefix/name``."""
-    return {f"{prefix}/{key}": value for key, value in arrays.items()}
-
-
-def under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Inverse of `prefixed`: the arrays of one prefix."""
-    start = f"{prefix}/"
-    return {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}
 
 
 @contextmanager

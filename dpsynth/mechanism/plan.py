@@ -7,13 +7,13 @@ plan's event. The two therefore cannot disagree. No TensorFlow is loaded.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
 
 from dpsynth.accounting.events import non_private_event, training_event
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.errors import ConfigError, InputError
+from dpsynth.files.codec import record
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -23,6 +23,7 @@ NoiseShape = Literal["spherical", "layerwise", "proportional", "optimal"]
 NOISE_SHAPES: tuple[str, ...] = get_args(NoiseShape)
 
 
+@record
 @dataclass(frozen=True)
 class Plan:
     """Sampling, noise and cost of the private steps of one training run.
@@ -85,21 +86,3 @@ class Plan:
         if self.noise_multiplier is None:
             return non_private_event()
         return training_event(self.noise_multiplier, self.sampling_prob, self.steps)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, as text formats hold them."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Plan:
-        """Inverse of `to_dict`.
-
-        Raises
-        ------
-        ConfigError
-            If a field is missing, unknown or out of range.
-        """
-        names = {field.name for field in fields(cls)}
-        if set(record) != names:
-            raise ConfigError(f"a plan has the fields {sorted(names)}, got {sorted(map(str, record))}")
-        return cls(**record)

@@ -6,17 +6,16 @@ post-processing and costs nothing more.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.errors import InputError, RunError
-from dpsynth.files.storage import not_finite, prefixed, under
+from dpsynth.files.codec import numbers, record
 from dpsynth.model.base_model.network import BayesianNetwork
 from dpsynth.model.blocks import in_blocks
 from dpsynth.model.placement import placed
@@ -27,13 +26,15 @@ from dpsynth.model.row_rules import rules_of_model
 from dpsynth.model.study_samples.study_releases import FittedStudy
 from dpsynth.model.trajectories import Trajectories
 from dpsynth.model.wgan.matched_points import MatchedPoints
-from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
+from dpsynth.model.wgan.networks import ArrayOps, generator_pass
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import Expression
 from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
+
+Floats = NDArray[np.float32]
 
 # Rows of a block when sampling: calibrated against the released marginals together.
 BLOCK = 100_000
@@ -43,17 +44,19 @@ SMALLEST_BLOCK = 2_000
 _ROWS = 4_096
 # Arrays from which records are drawn in proportion, or by which they are weighed.
 _MASS = re.compile(
-    r"encoder/(probabilities_\d+|missing_law)|base_model/(table_\d+|cells_\d+|missing_law)"
-    r"|base_model/weighting/(weights|column_\d+|missing)"
+    r"encoder/marginals/(probabilities/\d+|missing_law)|base_model/(factors/\d+/2|cells/\d+|missing_law)"
+    r"|base_model/weighting/(weights|columns/\d+|missing)"
 )
 
 
+@record
 @dataclass(frozen=True)
 class GeneratorModel:
     """The released parts of a fitted synthesizer. Samples agree with the marginals of its encoder.
 
     ``schema``: of the released table, with its derived columns and constraints.
-    ``weights``: the generator. None samples the base model, or independent columns if there is none.
+    ``weights``: matrix and bias of each layer of the generator. None samples the base model, or independent
+        columns if there is none.
     ``matched``: points that take the generator's place (`dpsynth.model.wgan.gradient_matching`).
     ``trajectories``: where patients have several rows. The schema is then that of their levels.
     """
@@ -61,7 +64,7 @@ class GeneratorModel:
     schema: Schema
     encoder: Encoder
     base_model: BayesianNetwork | None
-    weights: Weights | None
+    weights: list[tuple[Floats, Floats]] | None
     latent: int
     latent_law: str
     studies: tuple[FittedStudy, ...] = ()
@@ -69,18 +72,12 @@ class GeneratorModel:
     trajectories: Trajectories | None = None
 
     def __post_init__(self) -> None:
-        record, arrays = self._released()
-        negative = (key for key in arrays if _MASS.fullmatch(key) and (arrays[key] < 0).any())
-        name = not_finite(arrays) or next(negative, None)
-        try:
-            json.dumps(record, allow_nan=False)
-        except ValueError:
-            name = name or "the description"
-        if name is not None:
-            raise RunError(
-                f"the model cannot be sampled and is not kept: {name} holds a number that is negative or not "
-                "finite. The spent budget stays in the ledger. Please report this with the schema"
-            )
+        for name, value in numbers(self):
+            if not np.isfinite(value).all() or (_MASS.fullmatch(name) and (value < 0).any()):
+                raise RunError(
+                    f"the model cannot be sampled and is not kept: {name} holds a number that is negative or "
+                    "not finite. The spent budget stays in the ledger. Please report this with the schema"
+                )
 
     @property
     def declared_schema(self) -> TableSchema:
@@ -217,52 +214,6 @@ class GeneratorModel:
     ) -> pd.DataFrame:
         """``n`` synthetic records in the schema's dtypes."""
         return pd.concat(list(self.blocks(n, rng, where=where, record=record)), ignore_index=True)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """JSON-able record and arrays."""
-        record, arrays = self._released()
-        return {"schema": self.schema.to_dict(), **record}, arrays
-
-    def _released(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Content of `to_state` without the schema, which is public and slow to write out."""
-        encoder, encoder_arrays = self.encoder.to_state()
-        record: dict[str, Any] = {"encoder": encoder, "latent": self.latent, "latent_law": self.latent_law}
-        if self.studies:
-            record["studies"] = [study.to_dict() for study in self.studies]
-        arrays = prefixed("encoder", encoder_arrays)
-        if self.base_model is not None:
-            record["base_model"], base_model_arrays = self.base_model.to_state()
-            arrays |= prefixed("base_model", base_model_arrays)
-        if self.weights is not None:
-            flat = [np.asarray(a) for a in flatten(self.weights)]
-            arrays |= prefixed("generator", {f"{i:02d}": a for i, a in enumerate(flat)})
-        if self.trajectories is not None:
-            record["patients"], tables = self.trajectories.to_state()
-            arrays |= prefixed("trajectories", tables)
-        if self.matched is not None:
-            record["jitter"], arrays["matched_points"] = self.matched.jitter, self.matched.points
-        return record, arrays
-
-    @classmethod
-    def from_state(cls, record: dict[str, Any], arrays: dict[str, np.ndarray]) -> GeneratorModel:
-        """Inverse of `to_state`."""
-        schema = Schema.from_dict(record["schema"])
-        modelled = schema.modelled
-        encoder = Encoder.from_state(modelled, record["encoder"], under("encoder", arrays))
-        base_model = weights = matched = trajectories = None
-        if "base_model" in record:
-            own = under("base_model", arrays)
-            base_model = BayesianNetwork.from_state(modelled, record["base_model"], own)
-        if stored := under("generator", arrays):
-            weights = unflatten([stored[key] for key in sorted(stored)], output_bias=True)
-        if "jitter" in record:
-            matched = MatchedPoints(arrays["matched_points"], float(record["jitter"]))
-        if "patients" in record:
-            trajectories = Trajectories.from_state(record["patients"], under("trajectories", arrays))
-        declared = schema if trajectories is None else trajectories.schema
-        studies = tuple(FittedStudy.from_dict(declared, study) for study in record.get("studies", ()))
-        latent, law = int(record["latent"]), str(record["latent_law"])
-        return cls(schema, encoder, base_model, weights, latent, law, studies, matched, trajectories)
 
 
 def independent_points(encoder: Encoder, n: int, rng: np.random.Generator) -> np.ndarray:

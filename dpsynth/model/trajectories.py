@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import mutual_info_score
 
+from dpsynth.files.codec import record
 from dpsynth.model.columns.projection import norm_sub
 from dpsynth.table.histories import Floats
 from dpsynth.table.patients import PatientSchema
@@ -20,6 +20,7 @@ from dpsynth.table.values import category_codes
 from dpsynth.table.visits import VisitTable, linked, of_several_files, small_categories, visit_tables
 
 
+@record
 @dataclass(frozen=True)
 class Trajectories:
     """Conditional distributions of `dpsynth.table.visits`, as arrays of their shapes.
@@ -31,7 +32,7 @@ class Trajectories:
     """
 
     schema: PatientSchema
-    tables: Sequence[Floats]
+    tables: tuple[Floats, ...]
     parents: Mapping[str, str]
     noise_std: float
 
@@ -61,7 +62,7 @@ class Trajectories:
                 found.append(gaps if of_several_files(schema) else ratios(gaps, sums))
             else:
                 found.append(conditional(sums, noise_std))
-        return cls(schema, found, chosen, noise_std)
+        return cls(schema, tuple(found), chosen, noise_std)
 
     @cached_property
     def factor(self) -> Floats:
@@ -74,19 +75,6 @@ class Trajectories:
         """Weights of a gap given the last one and the kinds of both rows, as far as there are tables."""
         found = {table.kind: p for table, p in self.named if table.kind in ("gap", "kinds")}
         return found.get("kinds", np.ones((1, 1))) * found.get("gap", np.ones((1, 1)))[:, None]
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Floats]]:
-        """JSON-able record and arrays."""
-        record: dict[str, Any] = {"schema": self.schema.to_dict(), "parents": dict(self.parents)}
-        record["noise_std"] = self.noise_std
-        return record, {f"{k:03d}": table for k, table in enumerate(self.tables)}
-
-    @classmethod
-    def from_state(cls, record: dict[str, Any], arrays: dict[str, Floats]) -> Trajectories:
-        """Inverse of `to_state`."""
-        schema = PatientSchema.from_dict(record["schema"])
-        tables = [arrays[key] for key in sorted(arrays)]
-        return cls(schema, tables, record["parents"], float(record["noise_std"]))
 
     @property
     def named(self) -> Iterator[tuple[VisitTable, Floats]]:

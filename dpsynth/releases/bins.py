@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dpsynth.files.codec import record
 from dpsynth.table.column import Column
 from dpsynth.table.dates import CYCLES, cycle_places
 from dpsynth.table.grid import Grid
@@ -31,6 +32,7 @@ _RARE = 0.25
 _NOISE = 0.23
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Binning:
     """Bins of one column.

@@ -28,6 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.files.codec import record
 from dpsynth.mechanism.noise import in_steps
 from dpsynth.releases.bins import Binning, Bins
 
@@ -47,6 +48,7 @@ PRODUCT_STEP = _NUMBER_STEP**2 * _SCALE_STEP
 _EXACT = 512
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
     """Products of the columns' numbers, one vector a record, made with `PairFeatures.of`.
@@ -304,6 +306,7 @@ FREQUENCIES, DEVIATION = 500, 1 / 0.7
 _BLOCK = 4096
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
     """Frequencies of random Fourier features, made with `FourierFeatures.of`.

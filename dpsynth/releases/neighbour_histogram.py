@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth.files.codec import record
 from dpsynth.mechanism.noise import STEP
 from dpsynth.releases.bins import Bins
 from dpsynth.releases.features import FourierFeatures, tables_of, values_of
@@ -111,6 +112,7 @@ _BLOCK = 512
 _BATCH, _ITERATIONS = 4096, 20
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Centres of groups, made with `Groups.of`.

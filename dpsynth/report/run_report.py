@@ -25,6 +25,7 @@ from dpsynth.checks import about_patients, few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.records import Evaluation
 from dpsynth.files.atomic import finite
+from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.files.notebook import html_lines, show_figures
 from dpsynth.report.drawing.style import Plot
 from dpsynth.report.plots import (
@@ -426,7 +427,7 @@ class RunReport:
             "release": False,  # the report holds internal numbers; the table, model and ledger may be shared
             "ledger": self.summary,
             "table": self.table,
-            "studies": [told.to_dict() for told in self.studies],
+            "studies": [to_plain(told) for told in self.studies],
             "evaluation": self.evaluation.to_dict() if self.evaluation is not None else None,
             "attempts": [attempt.to_dict() for attempt in self.attempts],
             "config": self.config,
@@ -457,7 +458,7 @@ class RunReport:
 
 def _study(record: Mapping[str, Any]) -> Estimates:
     """Read the estimates of one study. A file that somebody changed must not be drawn."""
-    told = Estimates.from_dict(record)
+    told = from_plain(Estimates, record)
     if told.kind not in MEASURES:
         raise ValueError(f"the study {told.study!r} is of the unknown kind {told.kind!r}")
     terms = len(told.terms)

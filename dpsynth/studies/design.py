@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.studies.families import Family, Linear, Logistic, PiecewiseHazards, family_of
+from dpsynth.files.codec import record
+from dpsynth.studies.families import Family, Linear, Logistic, PiecewiseHazards
 from dpsynth.studies.model import EffectsModel
 from dpsynth.studies.model_text import Entry
 from dpsynth.studies.terms import Term, column_values, model_terms, term_values
@@ -34,14 +35,13 @@ _LEAST_SCALE = 0.05
 TENTHS = 2.5631
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class StudyDesign:
     """The standardisation of a pre-specified regression.
 
     Attributes
     ----------
-    terms : tuple of Term
-        The p slopes.
     centre, scale : ndarray of shape (p,)
         Location and scale of the terms' values.
     outcome : tuple of (float, float)
@@ -54,7 +54,6 @@ class StudyDesign:
 
     schema: Schema
     model: EffectsModel
-    terms: tuple[Term, ...]
     centre: Floats
     scale: Floats
     outcome: tuple[float, float]
@@ -86,7 +85,12 @@ class StudyDesign:
             last = float(schema.column(model.duration).upper or 1.0)
             boundaries = np.unique([*(intervals or _quantiles(schema, model, draws)), last])
             family = PiecewiseHazards(len(boundaries))
-        return cls(schema, model, every, centre, scale, outcome, boundaries, family, patients)
+        return cls(schema, model, centre, scale, outcome, boundaries, family, patients)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The p slopes."""
+        return model_terms(self.schema, self.model)
 
     @property
     def size(self) -> int:
@@ -164,31 +168,6 @@ class StudyDesign:
         zero = 0.0 if self.terms else self.outcome[0]
         told = covariance[self.reports, self.reports] * np.outer(units, units)
         return zero + beta[self.reports] * units, told
-
-    def to_dict(self) -> dict[str, Any]:
-        """Values computed from synthetic records. The schema and the model are stored elsewhere."""
-        return {
-            "centre": self.centre.tolist(),
-            "scale": self.scale.tolist(),
-            "outcome": list(self.outcome),
-            "boundaries": self.boundaries.tolist(),
-            "family": self.family.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(
-        cls,
-        schema: Schema,
-        model: EffectsModel,
-        record: dict[str, Any],
-        patients: PatientSchema | None = None,
-    ) -> StudyDesign:
-        """Inverse of `to_dict`."""
-        centre, scale, boundaries = (np.array(record[k]) for k in ("centre", "scale", "boundaries"))
-        middle, spread = map(float, record["outcome"])
-        family = family_of(record["family"])
-        terms, outcome = model_terms(schema, model), (middle, spread)
-        return cls(schema, model, terms, centre, scale, outcome, boundaries, family, patients)
 
 
 def shares(patient: NDArray[np.int64]) -> Floats:

@@ -7,14 +7,14 @@ includes the sampling of the records *and* the noise for privacy. An interval is
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.checks import inside
+from dpsynth.files.codec import record
 from dpsynth.studies.digits import aligned, effect_texts, p_text
 from dpsynth.studies.life_table import SurvivalCurve
 
@@ -45,6 +45,7 @@ class Effect(TypedDict):
     p_value: float | None
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Estimates:
     """The private estimates of one pre-specified regression.
@@ -140,29 +141,3 @@ class Estimates:
         lines = [f"{self.study}: {self.formula}", *aligned(rows, "<><>")]
         lines += [f"Intervals include sampling error and privacy noise: {self.widened}.", *self.remarks]
         return "\n".join(lines if self.survival is None else [*lines, str(self.survival)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Record for JSON. :meth:`from_dict` is its inverse."""
-        return {
-            **vars(self),
-            "terms": list(self.terms),
-            "coefficients": self.coefficients.tolist(),
-            "covariance": self.covariance.tolist(),
-            "survival": None if self.survival is None else self.survival.to_dict(),
-            "remarks": list(self.remarks),
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Estimates:
-        """Rebuild the record of :meth:`to_dict`. Older records have no curves and no remarks."""
-        survival = record.get("survival")
-        return cls(
-            **{
-                **record,
-                "terms": tuple(record["terms"]),
-                "coefficients": np.array(record["coefficients"], dtype=float),
-                "covariance": np.array(record["covariance"], dtype=float),
-                "survival": None if survival is None else SurvivalCurve.from_dict(survival),
-                "remarks": tuple(record.get("remarks", ())),
-            }
-        )

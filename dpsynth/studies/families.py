@@ -19,11 +19,13 @@ its predictors alone. Weights made from it keep the score's mean at zero if the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+
+from dpsynth.files.codec import record
 
 Floats = NDArray[np.float64]
 
@@ -60,11 +62,8 @@ class Family(Protocol):
     def draw(self, eta: Floats, rng: np.random.Generator) -> Floats:
         """An outcome for each record."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its kind and parameters."""
-        return {"kind": self.kind, **vars(self)}
 
-
+@record
 @dataclass(frozen=True)
 class Logistic(Family):
     """An event or none: ``y`` is 1 or 0."""
@@ -97,6 +96,7 @@ class Logistic(Family):
         return (rng.random(len(eta)) < expit(eta[:, 0])).astype(np.float64)
 
 
+@record
 @dataclass(frozen=True)
 class Linear(Family):
     """A number. ``y`` and ``spread``, the residual's standard deviation, are in one unit."""
@@ -132,6 +132,7 @@ class Linear(Family):
         return np.asarray(eta[:, 0] + self.spread * rng.standard_normal(len(eta)))
 
 
+@record
 @dataclass(frozen=True)
 class PiecewiseHazards(Family):
     """Survival over J intervals of time.
@@ -199,9 +200,3 @@ class PiecewiseHazards(Family):
         spent = np.take_along_axis(passed - hazard, place, axis=1)[:, 0]
         part = (waiting - spent) / np.take_along_axis(hazard, place, axis=1)[:, 0]
         return np.where(whole == self.intervals, float(self.intervals), -(whole + part))
-
-
-def family_of(record: dict[str, Any]) -> Family:
-    """Inverse of ``to_dict``."""
-    made: dict[str, type] = {family.kind: family for family in (Logistic, Linear, PiecewiseHazards)}
-    return made[record["kind"]](**{name: value for name, value in record.items() if name != "kind"})

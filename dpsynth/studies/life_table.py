@@ -12,14 +12,13 @@ section 5.2) on plain differences. The usual log(-log S) is undefined here, beca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import inside
+from dpsynth.files.codec import record
 
 Floats = NDArray[np.float64]
 
@@ -140,6 +139,7 @@ def _monotone(values: Floats) -> Floats:
     return np.asarray((_least(values) + above) / 2.0)
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve:
     """Share of the population without the event by each time, with pointwise bands.
@@ -177,14 +177,3 @@ class SurvivalCurve:
         unit, rows = f" {self.unit}" if self.unit else "", self.rows()
         shown = self.quarters() or list(range(len(rows)))
         return "\n".join(f"Survival at {rows[j][0]}{unit}: {rows[j][1]} ({rows[j][2]})" for j in shown)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Record for JSON. :meth:`from_dict` is its inverse."""
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> SurvivalCurve:
-        """Rebuild what :meth:`to_dict` described."""
-        names = ("times", "survival", "lower", "upper")
-        times, survival, lower, upper = (np.array(record[name], dtype=float) for name in names)
-        return cls(times, survival, lower, upper, float(record["level"]), str(record["unit"]))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
+from dpsynth.files.codec import record
 from dpsynth.studies.model_text import Entry, Kind, Log, ModelText, check_kind
 from dpsynth.table.derived import inputs_of, modelled_inputs, with_derived
 from dpsynth.table.expressions import Expression, parse_rule
@@ -28,6 +29,7 @@ from dpsynth.table.where import combinations
 _LEAST_UNIT, _MOST_UNIT = 1e-12, 10.0
 
 
+@record
 @dataclass(frozen=True)
 class EffectsModel:
     """A frozen description of one regression. Raises InputError if its arguments contradict one another.

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
+from dpsynth.files.codec import record
 from dpsynth.files.options import Section, listed
 from dpsynth.files.yaml_text import one_sentence
 from dpsynth.studies.model import EffectsModel, suiting_log
@@ -29,6 +30,7 @@ from dpsynth.table.schema import Schema
 _MOST_BOUNDARIES = 20
 
 
+@record
 class Study(Section):
     """A regression declared before the fit.
 

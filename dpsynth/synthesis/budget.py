@@ -10,7 +10,6 @@ from typing import Self
 
 from pydantic import model_validator
 
-from dpsynth.errors import InputError
 from dpsynth.files.options import options_record
 
 
@@ -59,10 +58,3 @@ class Shares:
     def total(self) -> float:
         """Sum of all but studies and the nearest-neighbour histogram."""
         return self.count + self.marginals + self.selection + self.tables + self.pairwise_statistics
-
-    @classmethod
-    def from_dict(cls, values: dict[str, float]) -> Self:
-        """Read shares from plain values (YAML, JSON), or raise InputError for an unknown name."""
-        if not isinstance(values, dict):
-            raise InputError(f"shares must be a mapping of names to numbers, got {values!r:.80}")
-        return cls(**values)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, field_validator
 
+from dpsynth.files.codec import record
 from dpsynth.releases.structure import Kind
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis import default_rules
@@ -48,6 +49,7 @@ class Statistics:
     neighbour_histogram: bool | None = None
 
 
+@record
 class MarginalsOptions(FitOptions):
     """The options of `DPMarginals`."""
 
@@ -62,7 +64,7 @@ class MarginalsOptions(FitOptions):
     @field_validator("shares", mode="before")
     @classmethod
     def _shares(cls, given: Any) -> Any:
-        return Shares.from_dict(given) if isinstance(given, dict) else given
+        return Shares(**given) if isinstance(given, dict) else given
 
     @field_validator("studies", mode="before")
     @classmethod

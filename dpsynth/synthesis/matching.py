@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from dpsynth.files.codec import record
 from dpsynth.mechanism.plan import NoiseShape, Plan
 from dpsynth.model.wgan.settings import MatchingSettings
 from dpsynth.synthesis import default_rules
@@ -17,6 +18,7 @@ from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.patients import TableSchema
 
 
+@record
 class MatchingOptions(FitOptions):
     """The options of `DPCriticMatching`."""
 

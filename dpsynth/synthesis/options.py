@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from dpsynth.files.codec import record
 from dpsynth.files.options import Section
 from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
 from dpsynth.studies.study import Study
@@ -14,6 +15,7 @@ from dpsynth.synthesis.parts.part import Parts
 from dpsynth.table.patients import TableSchema
 
 
+@record
 class FitOptions(Section):
     """The arguments of an estimator. :meth:`of` raises InputError or PrivacyError that name the argument."""
 

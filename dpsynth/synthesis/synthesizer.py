@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -17,8 +18,8 @@ from dpsynth.accounting.budget_file import Budget, spending
 from dpsynth.accounting.guarantee import WARNING, Guarantee
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
-from dpsynth.errors import DpsynthError, InputError, NotFittedError
-from dpsynth.files import storage
+from dpsynth.errors import InputError, NotFittedError
+from dpsynth.files import codec, storage
 from dpsynth.files.notebook import html_lines
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.model.generator import GeneratorModel
@@ -45,6 +46,7 @@ from dpsynth.synthesis.partitioned import plan_parts, sample_parts
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.planning import cost_of
+from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.training import Progress, Settings, Training
 from dpsynth.table.expressions import Expression
 from dpsynth.table.io import memory, write_table
@@ -59,8 +61,8 @@ TABLE = "table-{:02d}.csv"
 if TYPE_CHECKING:
     from distributed import Client
 
-#: of a saved model
-FORMAT = 5
+    from dpsynth.model.wgan.checkpoint import Interrupted
+
 # Of a seeded sample: a user who picks rows by the same seed must not get the numbers that order them.
 _SAMPLING = 0x5A3
 
@@ -216,7 +218,7 @@ class Synthesizer(BaseEstimator, ABC):
 
                     def training(model: GeneratorModel, settings: Settings) -> Training:
                         public = self._public_generator()
-                        return Training(model, settings, public, self._record, checkpoint, tell)
+                        return Training(model, settings, public, self._saved, checkpoint, tell)
 
                     model, history = train(plan, reading, training)
             except BaseException:
@@ -507,14 +509,12 @@ class Synthesizer(BaseEstimator, ABC):
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
         self._check_fitted()
-        record, arrays = self.model_.to_state()
-        stored = storage.prefixed("model", arrays)
-        full = {**self._record(), "history": self.history_, "model": record}
+        saved = self._saved(self.model_, self.history_)
         # The seed would give the noise away.
-        full["params"] = {**full["params"], "random_state": None}
+        saved = replaced(saved, params=saved.params.model_copy(update={"random_state": None}))
 
         def fill(folder: Path) -> None:
-            storage.write_state(folder, "model", full, stored, shared=self.may_share)
+            codec.write(folder, "model", saved, shared=self.may_share)
 
         return self._write_folder(path, fill, replace=replace)
 
@@ -537,17 +537,10 @@ class Synthesizer(BaseEstimator, ABC):
         InputError
             If the model is of another generator.
         DataError
-            If the folder holds no model, a damaged one or one of another version. If its arrays have changed
+            If the folder holds no model, a damaged one or one of another dpsynth. If its arrays have changed
             or are not finite. If the run's ledger beside it is not its own.
         """
         return read_model(path, {cls.options.generator: cls})
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path) -> Self:
-        """The fitted generator of a saved folder's record and arrays."""
-        self = cls._restore(record, path)
-        model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        return self._finish(model, record["history"])
 
     def guarantee(self) -> Guarantee:
         """Return the privacy guarantee of ``ledger_``. Printed, it is one plain sentence."""
@@ -617,26 +610,19 @@ class Synthesizer(BaseEstimator, ABC):
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted. Call fit first")
 
-    def _record(self) -> dict[str, Any]:
-        """Parameters and ledger as JSON-able values."""
-        return {
-            "format": FORMAT,
-            "generator": self.options.generator,
-            "params": self.validate().model_dump(),
-            "n": self.n_,
-            "delta": self.delta_,
-            "guarantee": str(self.ledger_.guarantee()),
-            "ledger": self.ledger_.to_dict(),
-        }
+    def _saved(
+        self, model: GeneratorModel, history: list[dict[str, float]], left: Interrupted | None = None
+    ) -> SavedFit:
+        """What a file keeps of this fit. ``left``: its training, where that was interrupted."""
+        ledger = self.ledger_
+        told = str(ledger.guarantee())
+        return SavedFit(self.validate(), self.n_, self.delta_, told, ledger, history, model, left)
 
     @classmethod
-    def _restore(cls, record: dict[str, Any], path: str | Path) -> Self:
-        storage.check_format(path, "model", record["format"], FORMAT)
-        self = cls.of(cls.options.of(**record["params"]))
-        self.n_, self.delta_ = float(record["n"]), float(record["delta"])
-        self.ledger_ = Ledger.from_dict(record["ledger"])
-        if not self.ledger_.entries:
-            raise storage.damaged(path, "model", "its ledger is empty, so nothing is known of what it cost")
+    def _of(cls, saved: SavedFit) -> Self:
+        """Inverse of `_saved`, without the model."""
+        self = cls.of(saved.params)
+        self.n_, self.delta_, self.ledger_ = saved.n, saved.delta, saved.ledger
         return self
 
 
@@ -646,19 +632,10 @@ Kind = TypeVar("Kind", bound=Synthesizer)
 def read_model(path: str | Path, kinds: Mapping[str, type[Kind]]) -> Kind:
     """The fitted model in a folder, of one of these generators. Errors are those of `Synthesizer.load`."""
     path = Path(path)
-    record, arrays = storage.read_state(path, "model")
-    try:
-        storage.check_format(path, "model", record["format"], FORMAT)
-        broken = storage.not_finite(arrays)
-        if broken is not None:
-            raise storage.damaged(path, "model", f"its array {broken} is not a finite number everywhere")
-        if path.name == "model":  # of a run
-            storage.check_same_ledger(path.with_name("ledger.json"), path)
-        generator = record["generator"]
-        if generator not in kinds:
-            raise InputError(f"the model in {path} is of generator {generator}. Read it with dpsynth.load")
-        return kinds[generator].from_record(record, arrays, path)
-    except DpsynthError:
-        raise
-    except Exception as problem:  # what is damaged shows itself as one of many exceptions
-        raise storage.damaged(path, "model", problem) from None
+    saved = codec.read(path, "model", SavedFit)
+    if path.name == "model":  # of a run
+        storage.check_same_ledger(path.with_name("ledger.json"), path)
+    generator = saved.params.generator
+    if generator not in kinds:
+        raise InputError(f"the model in {path} is of generator {generator}. Read it with dpsynth.load")
+    return kinds[generator]._of(saved)._finish(saved.model, saved.history)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.contents import Stage
 from dpsynth.errors import InputError, RunError
-from dpsynth.files import storage
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.generator import GeneratorModel, independent_points
 from dpsynth.model.wgan.matched_points import coordinate_scale
@@ -26,7 +25,9 @@ from dpsynth.synthesis import default_rules
 from dpsynth.table.encoder import Encoder
 
 if TYPE_CHECKING:
+    from dpsynth.model.wgan.checkpoint import Interrupted
     from dpsynth.model.wgan.training import TrainingState
+    from dpsynth.synthesis.saved_fit import SavedFit
 
 # Rows of the bank of public points that training gathers from.
 _BANK_ROWS = 50_000
@@ -62,8 +63,8 @@ class Training:
     ----------
     initial_rng : Generator
         Public: of the initial weights, or of the random critics and the points.
-    record : callable
-        Returns the values that a checkpoint stores beside the model and the state.
+    saved : callable
+        Returns what a checkpoint keeps, from model, history and unfinished training.
     checkpoint : path, optional
         Folder for a private checkpoint after an interrupt.
     """
@@ -71,7 +72,7 @@ class Training:
     model: GeneratorModel
     settings: Settings
     initial_rng: np.random.Generator
-    record: Callable[[], dict[str, Any]]
+    saved: Callable[[GeneratorModel, list[dict[str, float]], Interrupted], SavedFit]
     checkpoint: str | Path | None = None
     progress: Callable[[Progress], None] | None = None
 
@@ -151,7 +152,7 @@ def trained_state(
 ) -> TrainingState:
     """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
-    from dpsynth.model.wgan.checkpoint import recognised, write_checkpoint
+    from dpsynth.model.wgan.checkpoint import Interrupted, recognised, write_checkpoint
     from dpsynth.model.wgan.training import Trainer, initial_state
 
     model, settings = training.model, training.settings
@@ -171,10 +172,8 @@ def trained_state(
 
     def on_interrupt(current: TrainingState) -> None:
         if training.checkpoint is not None:
-            meta, arrays = model.to_state()
-            kept = {**training.record(), "model": meta}
-            stored = storage.prefixed("model", arrays)
-            write_checkpoint(training.checkpoint, kept, stored, current, plan, settings, table)
+            left = Interrupted.of(current, plan, settings, table)
+            write_checkpoint(training.checkpoint, training.saved(model, current.history, left))
 
     layout = model.encoder.layout
     if state is None:

@@ -11,9 +11,8 @@ from pydantic import Field, field_validator, model_validator
 
 from dpsynth.accounting.budget_file import Budget, spending
 from dpsynth.errors import PrivacyError
-from dpsynth.files import storage
+from dpsynth.files.codec import record
 from dpsynth.mechanism.plan import NoiseShape, Plan
-from dpsynth.model.generator import GeneratorModel
 from dpsynth.model.wgan.quiet import load_tensorflow_quietly
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.progress import shown, training_bar
@@ -26,12 +25,14 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.planning import cost_of
+from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training
 from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
 
 
+@record
 class WganOptions(FitOptions):
     """The options of `DPWGANGP`."""
 
@@ -45,7 +46,7 @@ class WganOptions(FitOptions):
     @field_validator("training", mode="before")
     @classmethod
     def _training(cls, given: Any) -> Any:
-        return TrainingSettings.from_dict(given) if isinstance(given, dict) else given
+        return TrainingSettings(**given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _noise_has_a_proof(self) -> Self:
@@ -192,22 +193,22 @@ class DPWGANGP(Synthesizer):
         from dpsynth.model.wgan.checkpoint import read_checkpoint, take_checkpoint
 
         if (paying := Budget.of_fit(budget)) is not None:
-            record, _ = read_checkpoint(checkpoint)
-            left, schema = cls._restore(record, checkpoint), Schema.from_dict(record["model"]["schema"])
-            cost = cost_of(schema, left.validate())
+            saved, _ = read_checkpoint(checkpoint, SavedFit)
+            cost = cost_of(saved.model.schema, saved.params)
             place = Path(checkpoint)
-            with spending(paying, cost, left.ledger_, "resumed in Python", place, resumed=True):
+            with spending(paying, cost, saved.ledger, "resumed in Python", place, resumed=True):
                 return cls.resume(checkpoint, frame, budget=None, progress=progress)
 
-        def conform(record: dict[str, Any]) -> Records:
-            return conformed(Schema.from_dict(record["model"]["schema"]), frame)
+        def conform(saved: SavedFit) -> Records:
+            return conformed(saved.model.schema, frame)
 
-        record, arrays, records, state, plan, settings = take_checkpoint(checkpoint, conform)
-        self = cls._restore(record, checkpoint)
-        model = GeneratorModel.from_state(record["model"], storage.under("model", arrays))
-        rng = self._generator(len(self.ledger_.entries), state.step + 1)
+        saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
+        self, state = cls._of(saved), left.state_with(saved.history)
+        rng = self._generator(len(self.ledger_.entries), left.step + 1)
         with shown(progress, training_bar) as tell:
-            training = Training(model, settings, self._public_generator(), self._record, checkpoint, tell)
-            steps = training.release(plan, state=state)
+            training = Training(
+                saved.model, left.settings, self._public_generator(), self._saved, checkpoint, tell
+            )
+            steps = training.release(left.plan, state=state)
             trained = self.ledger_.resume(steps, records, rng)
         return self._finish(*trained)

@@ -21,11 +21,13 @@ from pydantic import (
     StrictBool,
     StrictStr,
     ValidationError,
+    field_serializer,
     model_validator,
 )
 
 from dpsynth.checks import few
 from dpsynth.errors import SchemaError
+from dpsynth.files.codec import record
 from dpsynth.files.yaml_text import one_sentence
 from dpsynth.table.cells import escape
 from dpsynth.table.dates import DATE_DTYPE, SECONDS, moment, moment_text, pattern_problem
@@ -56,6 +58,7 @@ EXACT_INTEGERS = 2.0**53
 MOST_CYCLED = 20_000_000
 
 
+@record
 class Column(BaseModel):
     """A frozen description of one column.
 
@@ -176,6 +179,10 @@ class Column(BaseModel):
                 raise ValueError(f"missing_codes {problem}") from None
             read["missing_codes"] = tuple(moment_text(code, kind) for code in codes)
         return read
+
+    @field_serializer("lower", "upper", when_used="json")
+    def _dates_as_text(self, bound: float | None) -> float | str | None:
+        return bound if bound is None or not self.is_date else self.shown(bound)
 
     @model_validator(mode="after")
     def _fields_fit(self) -> Column:

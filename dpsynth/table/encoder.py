@@ -12,14 +12,14 @@ It costs nothing until something is computed from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, DataError, of_records
+from dpsynth.files.codec import record
 from dpsynth.table.draws import RowUniforms, Uniforms, draw_entry
 from dpsynth.table.layout import Layout, interval_ends, locate, put
 from dpsynth.table.marginals import Marginals, make_grids
@@ -27,6 +27,7 @@ from dpsynth.table.schema import Schema
 from dpsynth.table.values import stored_numbers
 
 
+@record
 class Encoder:
     """Turns records of a schema into points of the unit cube and back.
 
@@ -176,20 +177,6 @@ class Encoder:
         if self.coordinate[j] is not None and self.marginals is not None:
             p = np.append(p[: grid.present].sum(), p[grid.present :])
         return p / p.sum()
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        """Return a JSON-able description and the arrays, without the schema."""
-        if self.marginals is None:
-            return {"marginals": None}, {}
-        marginals, arrays = self.marginals.to_state()
-        return {"marginals": marginals}, arrays
-
-    @classmethod
-    def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Encoder:
-        """Rebuild what `to_state` described."""
-        saved = meta["marginals"]
-        marginals = None if saved is None else Marginals.from_state(schema, saved, arrays)
-        return cls(schema, marginals)
 
     def _place(self) -> tuple[list[int | None], list[tuple[int, int] | None], Layout]:
         """Give each column its coordinate and its one-hot group, where it has them."""

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, of_records
+from dpsynth.files.codec import record
 from dpsynth.table.column import Column
 from dpsynth.table.draws import Uniforms
 from dpsynth.table.values import cast, step_numbers, step_values, stored_numbers
@@ -28,6 +29,7 @@ from dpsynth.table.values import cast, step_numbers, step_values, stored_numbers
 _FINEST = 1e-5
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Cells of one column. `Grid.from_column` makes a public grid.

@@ -5,16 +5,14 @@ Encoder, base model and post-processing use them. The number of a column's cells
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
+from dpsynth.files.codec import record
 from dpsynth.table.column import Column
 from dpsynth.table.dates import SECONDS
 from dpsynth.table.grid import Grid
@@ -41,6 +39,7 @@ _DIGITS = {100: 10_000, 20: 80, 10: 40}
 _WRITTEN = ((1,), (2,), (5,), (2, 5))
 
 
+@record
 @dataclass(frozen=True)
 class Counting:
     """Cells of numeric columns whose schema does not say, from public numbers.
@@ -140,6 +139,7 @@ class Counting:
         return intervals(column, self.cells)
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Marginals:
     """Released probabilities of every column, made by `dpsynth.releases.marginals`.
@@ -167,6 +167,12 @@ class Marginals:
     missing_law: NDArray[np.float64] | None = None
     flattened: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for grid, probabilities in zip(self.grids, self.probabilities, strict=True):
+            if probabilities.shape != (grid.size,):
+                name, size = grid.column.name, probabilities.size
+                raise ConfigError(f"column {name!r} has {size} probabilities for {grid.size} cells")
+
     @property
     def names(self) -> tuple[str, ...]:
         """Column names, in the schema's order."""
@@ -179,45 +185,6 @@ class Marginals:
         A record is in at least one count of each column. 0 without noise.
         """
         return (self.noise_multiplier or 0.0) * float(np.sqrt(len(self.grids))) / self.n
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        """Return a JSON-able description and the arrays."""
-        meta = {
-            "n": self.n,
-            "noise_multiplier": self.noise_multiplier,
-            "counting": dataclasses.asdict(self.counting),
-            "flattened": list(self.flattened),
-        }
-        arrays = {f"probabilities_{i}": p for i, p in enumerate(self.probabilities)}
-        for i, grid in enumerate(self.grids):
-            parts = (("starts", grid.starts), ("edges", grid.edges), ("habit", grid.habit))
-            arrays |= {f"{name}_{i}": np.asarray(part) for name, part in parts if part is not None}
-        if self.missing_law is not None:
-            arrays["missing_law"] = self.missing_law
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Marginals:
-        """Rebuild what `to_state` described."""
-        grids, probabilities = [], []
-        for i, column in enumerate(schema.columns):
-            parts = (arrays.get(f"{name}_{i}") for name in ("starts", "edges", "habit"))
-            grids.append(Grid(column, *parts))
-            probabilities.append(np.asarray(arrays[f"probabilities_{i}"]))
-            if probabilities[i].shape != (grids[i].size,):
-                raise ConfigError(
-                    f"column {column.name!r} has {probabilities[i].size} saved probabilities for "
-                    f"{grids[i].size} cells"
-                )
-        return cls(
-            tuple(grids),
-            tuple(probabilities),
-            float(meta["n"]),
-            meta["noise_multiplier"],
-            Counting(**meta["counting"]),
-            arrays.get("missing_law"),
-            tuple(meta["flattened"]),
-        )
 
 
 def habit_period(column: Column) -> int:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, m
 from dpsynth.checks import few
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.atomic import write_text
+from dpsynth.files.codec import record
 from dpsynth.files.notebook import html_lines
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.column import Column
@@ -43,6 +44,7 @@ _SD_STEPS = 2_000
 MOST_ROUGH = 2.2
 
 
+@record
 class PatientSchema(BaseModel):
     """The frozen, public description of a table with several rows for each patient.
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_va
 from dpsynth.checks import few, given_twice
 from dpsynth.errors import PrivacyError, SchemaError
 from dpsynth.files.atomic import write_text
+from dpsynth.files.codec import record
 from dpsynth.files.notebook import PRIVATE, html_lines, html_table, text_table
 from dpsynth.files.yaml_text import dump_yaml, load_yaml, one_sentence, read_yaml
 from dpsynth.table.cells import plain_table
@@ -43,6 +44,7 @@ class Reviewable(Protocol):
         """These fields of each column that has any."""
 
 
+@record
 class Schema(BaseModel):
     """The frozen, public description of a table.
 
@@ -366,9 +368,7 @@ class Schema(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
         kept = self.model_dump(mode="json", exclude_defaults=True)
-        for column, own in zip(kept["columns"], self.columns, strict=True):
-            if own.is_date:
-                column |= {"lower": own.shown(column["lower"]), "upper": own.shown(column["upper"])}
+        for column in kept["columns"]:
             column |= {key: _plain(value) for key, value in column.items()}
             if "special" in column:
                 column["special"] = [_plain(code) for code in column["special"]]

@@ -18,9 +18,10 @@ import pytest
 from modes import mode
 
 from dpsynth.errors import DataError, InputError, of_records
-from dpsynth.files import atomic, storage
+from dpsynth.files import atomic, codec, storage
 from dpsynth.files.atomic import locked, read_json, replaced
 from dpsynth.files.storage import claimed
+from dpsynth.studies.families import Linear
 
 
 def test_replaces(tmp_path: Path) -> None:
@@ -300,7 +301,7 @@ def test_what_has_its_final_name_is_on_the_disk(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "replace", renamed)
     atomic.write_text(tmp_path / "ledger.json", "{}")
     assert done == [tmp_path]
-    storage.write_folder(tmp_path / "model", lambda folder: storage.write_state(folder, "model", {}, {}))
+    storage.write_folder(tmp_path / "model", lambda folder: codec.write(folder, "model", Linear(0.5)))
     assert done == [tmp_path]
 
 

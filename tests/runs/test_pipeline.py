@@ -27,6 +27,7 @@ from dpsynth.evaluation.records import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.files.atomic import locked
+from dpsynth.files.codec import to_plain
 from dpsynth.model.generator import GeneratorModel
 from dpsynth.report.page.html import Mode, render
 from dpsynth.runs import evaluation, pipeline
@@ -229,7 +230,7 @@ def test_estimates_of_declared_studies_go_through_a_run(
     assert main(["evaluate", "out", "--force"]) == 0
     for where in ("out", "hand"):
         report = RunFolder(folder / where).read_report()
-        assert [told.to_dict() for told in report.studies] == [study.to_dict()]
+        assert [*map(to_plain, report.studies)] == [to_plain(study)]
         assert report.evaluation["declared_same_sign"].value in (0.0, 1.0)
         (detail,) = report.evaluation.of_kind("effects")
         assert detail.data.study == "mortality" and detail.internal

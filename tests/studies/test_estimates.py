@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.studies.estimates import Estimates
 
 
@@ -15,4 +16,4 @@ def test_widening_is_printed_with_one_decimal_and_never_below_one(widening, said
     """'1 times as wide' or '1.4e+02 times', or a claim that noise makes an interval shorter."""
     told = Estimates("m", "linear", "linear: y ~ x", "y", ("x",), np.ones(1), np.eye(1), widening)
     assert str(told).splitlines()[-1].endswith(f": {said} times as wide as without noise.")
-    assert Estimates.from_dict(told.to_dict()).widening == widening
+    assert from_plain(Estimates, to_plain(told)).widening == widening

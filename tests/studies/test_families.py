@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from stored import read_back
 
-from dpsynth.studies.families import RESIDUAL_BOUND, Linear, Logistic, PiecewiseHazards, family_of
+from dpsynth.studies.families import RESIDUAL_BOUND, Linear, Logistic, PiecewiseHazards
 
 FAMILIES = [Logistic(), Linear(0.7), PiecewiseHazards(3)]
 
@@ -119,4 +120,4 @@ def test_events_at_zero_and_at_boundaries():
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
 def test_a_family_comes_back(family):
     """A saved study whose likelihood is another one when it is loaded."""
-    assert family_of(family.to_dict()) == family
+    assert read_back(family) == family

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import warnings
@@ -18,6 +17,7 @@ import dpsynth
 from dpsynth import Column, Schema, Shares, Study, TrainingSettings
 from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError
+from dpsynth.files.codec import to_plain
 from dpsynth.studies.estimates import Estimates
 from dpsynth.synthesis.parts.regressions import Regressions
 from dpsynth.synthesis.planning import planned_parts, widening_lines
@@ -63,7 +63,7 @@ def estimator(**options):
 
 
 def same(a: tuple[Estimates, ...], b: tuple[Estimates, ...]) -> bool:
-    return [study.to_dict() for study in a] == [study.to_dict() for study in b]
+    return [*map(to_plain, a)] == [*map(to_plain, b)]
 
 
 def unread(monkeypatch) -> None:
@@ -219,23 +219,11 @@ def test_a_saved_model_keeps_its_studies(tmp_path):
     for a, b in zip(again.model_.studies, model.model_.studies, strict=True):
         np.testing.assert_array_equal(a.beta, b.beta)
         np.testing.assert_array_equal(a.covariance, b.covariance)
-        assert a.design.to_dict() == b.design.to_dict() and a.declared == b.declared
+        assert to_plain(a.design) == to_plain(b.design) and a.declared == b.declared
     again.save(tmp_path / "n")
     assert (tmp_path / "n/model.json").read_text() == (tmp_path / "m/model.json").read_text()
     copied = clone(again)
     assert copied.get_params() == again.get_params()
-
-
-def test_a_model_that_was_saved_before_there_were_studies(tmp_path):
-    """Old models that cannot be read any more."""
-    model = estimator(studies=()).fit(table(), schema=SCHEMA)
-    model.save(tmp_path / "m")
-    path = tmp_path / "m/model.json"
-    record = json.loads(path.read_text())
-    assert "studies" not in record["model"]
-    del record["params"]["studies"], record["sha256"]
-    path.write_text(json.dumps(record))
-    assert dpsynth.load(tmp_path / "m").estimates_ == ()
 
 
 def test_a_study_asked_for_after_the_fit():
@@ -292,7 +280,7 @@ def test_a_derived_predictor_is_computed_and_never_read():
     tried = (("died ~ months", frame), ("died ~ months", garbage), ("died ~ age", frame))
     fits = [estimator(studies=[text], random_state=0).fit(given, schema=SCHEMA) for text, given in tried]
     computed, read, own = (fit.estimates_[0] for fit in fits)
-    assert computed.to_dict() == read.to_dict() and computed.terms == ("months (per 10)",)
+    assert to_plain(computed) == to_plain(read) and computed.terms == ("months (per 10)",)
     # the same study in another unit: 10 months are 10 / 12 years
     np.testing.assert_allclose(computed.coefficients, own.coefficients * 10 / 12, rtol=1e-6)
     again, _ = fits[0].sample_many(2, 300, study="died", random_state=1)

@@ -12,6 +12,7 @@ from chosen_statistics import dp_marginals
 
 from dpsynth import DPWGANGP, Column, DPCriticMatching, DPMarginals, Schema, TrainingSettings
 from dpsynth.accounting import Ledger
+from dpsynth.files.codec import apart
 from dpsynth.mechanism.noise import secure_generator
 from dpsynth.mechanism.plan import Plan
 from dpsynth.releases.marginals import MarginalsRelease
@@ -148,7 +149,7 @@ def test_rules_and_places_within_bins_read_no_records(refined):
     for records in (whole, lawful.sample(300, replace=True, random_state=0)):
         model = dp_marginals(2.0, 1e-5, random_state=0, **options)
         model.fit(records, schema=schema, ledger=Told(first.ran))
-        states.append((model.model_.to_state(), model.sample(500, random_state=0)))
+        states.append((apart(model.model_), model.sample(500, random_state=0)))
     ((record, arrays), sample), ((other, others), again) = states
     assert record == other and record["base_model"]["rules"] and arrays.keys() == others.keys()
     for name, array in arrays.items():
@@ -207,16 +208,12 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         drawn.append(rng.random(4).tolist())
         if len(drawn) > 1:
             return model, []
-        from dpsynth.files import storage
-        from dpsynth.model.wgan.checkpoint import recognised, write_checkpoint
+        from dpsynth.model.wgan.checkpoint import Interrupted, recognised, write_checkpoint
         from dpsynth.model.wgan.training import TrainingState, initial_state
 
-        arrays = initial_state(model.encoder.layout, settings, rng).arrays
-        meta, stored = model.to_state()
-        record, stored = {**training.record(), "model": meta}, storage.prefixed("model", stored)
-        state = TrainingState(arrays, 10, [])
-        table = recognised(records)
-        write_checkpoint(training.checkpoint, record, stored, state, plan, settings, table)
+        arrays = initial_state(model.encoder.layout, settings, with_base_model=True, rng=rng).arrays
+        left = Interrupted.of(TrainingState(arrays, 10, []), plan, settings, recognised(records))
+        write_checkpoint(training.checkpoint, training.saved(model, [], left))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(critic, "train_generator", train)

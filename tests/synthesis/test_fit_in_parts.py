@@ -208,7 +208,7 @@ def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch)
     with pytest.raises(RunError, match=r"need 0\.0 GB \(confidential\) in .*: No space left"):
         model = trained(steps=20)
         model.fit(opened(folder, client), schema=SCHEMA, checkpoint=tmp_path / "c")
-    assert json.loads((tmp_path / "c/checkpoint.json").read_text())["training"]["step"] == 0
+    assert json.loads((tmp_path / "c/checkpoint.json").read_text())["interrupted"]["step"] == 0
 
 
 @pytest.mark.slow

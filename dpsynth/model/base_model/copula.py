@@ -12,13 +12,14 @@ Post-processing, free of cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
+from dpsynth.files.codec import record
 from dpsynth.model.blocks import in_blocks
 from dpsynth.releases.bins import Binning
 
@@ -45,6 +46,7 @@ _FAR = 8.0
 _BLOCK = 8192
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Copula:
     """A Gaussian copula of ordered columns.
@@ -111,17 +113,6 @@ class Copula:
 
         in_blocks(work, found.shape[1], _BLOCK, rng)
         return dict(zip(self.columns, found, strict=True))
-
-    def to_state(self) -> tuple[list[int], dict[str, NDArray]]:
-        """The columns, JSON-able, and the arrays."""
-        ends = {f"ends_{i}": ends for i, ends in enumerate(self.ends)}
-        return list(self.columns), {"correlation": self.correlation, **ends}
-
-    @classmethod
-    def from_state(cls, columns: Sequence[int], arrays: Mapping[str, NDArray]) -> Copula:
-        """Inverse of `to_state`."""
-        ends = tuple(np.asarray(arrays[f"ends_{i}"]) for i in range(len(columns)))
-        return cls(tuple(columns), np.asarray(arrays["correlation"]), ends)
 
     def _block(self, low: Floats, high: Floats, precision: Floats, rng: np.random.Generator) -> Floats:
         scores = np.zeros_like(low)

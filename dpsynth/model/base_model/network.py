@@ -13,10 +13,10 @@ It reads private records twice: edges are chosen by exponential mechanisms on sc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError
-from dpsynth.files.storage import prefixed, under
+from dpsynth.files.codec import record
 from dpsynth.model.base_model.copula import Copula
 from dpsynth.model.base_model.factors import Factor, fit_factors
 from dpsynth.model.base_model.gibbs import HeatBath
@@ -64,6 +64,7 @@ _CAPS = 100
 _COUPLED = 20_000
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
     """A fitted base model, made by `BaseModelReleases.run`.
@@ -210,57 +211,6 @@ class BayesianNetwork:
         # The small term lets a bin without released mass draw one of its own cells.
         within[binning.labels, np.arange(len(p))] = p + 1e-12
         return draw_conditional(within, bins, rng, even=False)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        """Return a JSON-able description and the arrays."""
-        meta = {
-            "kind": self.kind,
-            "root": self.root,
-            "noise_std": self.noise_std,
-            "factors": [[list(parents), child] for parents, child, _ in self.factors],
-        }
-        arrays: dict[str, NDArray] = {f"table_{i}": table for i, (_, _, table) in enumerate(self.factors)}
-        arrays |= {f"labels_{j}": b.labels for j, b in enumerate(self.binnings)}
-        arrays |= {f"cells_{j}": p for j, p in enumerate(self.cells)}
-        for name, refined in (("reweighting", self.reweighting), ("weighting", self.weighting)):
-            if refined is not None:
-                meta[name], own = refined.to_state()
-                arrays |= prefixed(name, own)
-        if self.copula is not None:
-            meta["copula"], own = self.copula.to_state()
-            arrays |= prefixed("copula", own)
-        if self.rules:
-            meta["rules"] = [list(columns) for columns, _ in self.rules]
-            arrays |= {f"rule_{i}": logs for i, (_, logs) in enumerate(self.rules)}
-        if self.missing_law is not None:
-            meta["panel"], arrays["missing_law"] = list(self.panel), self.missing_law
-        return meta, arrays
-
-    @classmethod
-    def from_state(
-        cls, schema: Schema, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]
-    ) -> BayesianNetwork:
-        """Rebuild what `to_state` described."""
-        cells = tuple(np.asarray(arrays[f"cells_{j}"]) for j in range(len(schema)))
-        binnings = tuple(Binning.from_labels(arrays[f"labels_{j}"], p) for j, p in enumerate(cells))
-        factors = tuple(
-            (tuple(parents), int(child), np.asarray(arrays[f"table_{i}"]))
-            for i, (parents, child) in enumerate(meta["factors"])
-        )
-        panel, law, noise_std = tuple(meta.get("panel", ())), arrays.get("missing_law"), meta["noise_std"]
-        refined: dict[str, Any] = {
-            name: kind.from_state(meta[name], under(name, arrays))
-            for name, kind in (("reweighting", Reweighting), ("weighting", Weighting))
-            if name in meta
-        }
-        if "copula" in meta:
-            refined["copula"] = Copula.from_state(meta["copula"], under("copula", arrays))
-        refined["rules"] = tuple(
-            (tuple(columns), np.asarray(arrays[f"rule_{i}"]))
-            for i, columns in enumerate(meta.get("rules", ()))
-        )
-        root = int(meta["root"])
-        return cls(meta["kind"], root, binnings, cells, factors, panel, law, float(noise_std), **refined)
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,20 @@ samples are chosen by a nearest-neighbour histogram, those chosen have them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.files.codec import record
 from dpsynth.releases.bins import Binning
 from dpsynth.releases.features import PairFeatures
 
 Floats = NDArray[np.float32]
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Reweighting:
     """Factors of the base model.
@@ -61,25 +62,3 @@ class Reweighting:
         both = zip(self.columns, columns, strict=True)
         own = tuple((column + np.log(factors)).astype(np.float32) for column, factors in both)
         return replace(self, columns=own, missing=(self.missing + np.log(missing)).astype(np.float32))
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        """JSON-able description and arrays."""
-        of = self.features
-        meta = {"cap": of.cap, "outcome": of.outcome, "noise_std": self.noise_std}
-        arrays: dict[str, NDArray] = {"pairs": self.pairs, "missing": self.missing, "mean": self.mean}
-        for j, (table, half, column) in enumerate(zip(of.tables, of.halves, self.columns, strict=True)):
-            arrays |= {f"table_{j}": table, f"half_{j}": half, f"column_{j}": column}
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Reweighting:
-        """Inverse of `to_state`."""
-        tables, halves, columns = (numbered(name, arrays) for name in ("table", "half", "column"))
-        features = PairFeatures(tables, float(meta["cap"]), meta["outcome"], halves)
-        pairs, missing, mean = (arrays[name] for name in ("pairs", "missing", "mean"))
-        return cls(features, pairs, columns, missing, mean, float(meta["noise_std"]))
-
-
-def numbered(name: str, arrays: Mapping[str, NDArray]) -> tuple[NDArray, ...]:
-    """The arrays ``name_0``, ``name_1`` and so on of a model's state."""
-    return tuple(arrays[f"{name}_{j}"] for j in range(sum(key.startswith(f"{name}_") for key in arrays)))

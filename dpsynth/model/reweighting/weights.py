@@ -19,20 +19,19 @@ cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.model.reweighting.reweighting import numbered
+from dpsynth.files.codec import record
 from dpsynth.releases.features import FourierFeatures
 from dpsynth.releases.neighbour_histogram import Groups
 
 Floats = NDArray[np.float64]
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Weighting:
     """Weights of the base model's samples.
@@ -71,32 +70,6 @@ class Weighting:
             weights *= self.fourier.of(draws)
         return np.minimum(weights, self.most)
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
-        """JSON-able description and arrays."""
-        of = self.groups
-        names = ("weights", "missing", "swept")
-        arrays: dict[str, NDArray] = {"centres": of.centres, **{name: getattr(self, name) for name in names}}
-        for j, (table, column) in enumerate(zip(of.tables, self.columns, strict=True)):
-            arrays |= {f"table_{j}": table, f"column_{j}": column}
-        meta = {"most": self.most, "noise_std": self.noise_std}
-        if self.fourier is not None:
-            meta["offset"] = self.fourier.offset
-            arrays["frequencies"] = self.fourier.features.frequencies
-            arrays["coefficients"] = self.fourier.coefficients
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Weighting:
-        """Inverse of `to_state`."""
-        tables, columns, fourier = numbered("table", arrays), numbered("column", arrays), None
-        if "frequencies" in arrays:
-            features = FourierFeatures(tables, arrays["frequencies"])
-            fourier = FourierReweighting(features, arrays["coefficients"], float(meta["offset"]))
-        groups, weights, missing = Groups(tables, arrays["centres"]), arrays["weights"], arrays["missing"]
-        swept = arrays.get("swept", np.zeros(len(missing), bool))  # models of before have none
-        most, noise_std = float(meta["most"]), float(meta["noise_std"])
-        return cls(groups, weights, columns, missing, swept, most, noise_std, fourier)
-
 
 #: Least gain in log likelihood for which there is a reweighting.
 _LEAST_GAIN = 2.0
@@ -112,6 +85,7 @@ _ITERATIONS, _GRADIENT = 100, 1e-2
 _MOST = 50.0
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class FourierReweighting:
     """The logarithm of each sample's weight, as a sum of sines and cosines.

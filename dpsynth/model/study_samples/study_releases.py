@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.contents import Stage
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError, PrivacyError
+from dpsynth.files.codec import record
 from dpsynth.model.study_samples.bounded_influence import clipped, far_out
 from dpsynth.model.study_samples.calibration import Corrected, corrected
 from dpsynth.model.study_samples.clusters import Clusters
@@ -60,6 +61,7 @@ _CLUSTERS = (
 )
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class FittedStudy:
     """A released study.
@@ -81,30 +83,6 @@ class FittedStudy:
                 f"{use} needs a study with one row per patient, and {self.estimates.study!r} is of patients' "
                 "rows"
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able record, without the schema, which is stored elsewhere."""
-        return {
-            "declared": self.declared.model_dump(mode="json"),
-            "design": self.design.to_dict(),
-            "beta": self.beta.tolist(),
-            "covariance": self.covariance.tolist(),
-            "estimates": self.estimates.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, schema: TableSchema, record: dict[str, Any]) -> FittedStudy:
-        """Inverse of `to_dict`."""
-        declared = Study.read(record["declared"])
-        return cls(
-            declared,
-            StudyDesign.from_dict(
-                declared.table(schema), declared.effects(schema), record["design"], declared.clusters(schema)
-            ),
-            np.array(record["beta"], dtype=np.float64),
-            np.array(record["covariance"], dtype=np.float64),
-            Estimates.from_dict(record["estimates"]),
-        )
 
 
 @dataclass(frozen=True)

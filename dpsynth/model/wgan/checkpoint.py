@@ -2,29 +2,74 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
-import tensorflow as tf
 from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
-from dpsynth.files import storage
+from dpsynth.files import codec, storage
 from dpsynth.files.atomic import write_text
 from dpsynth.mechanism.plan import Plan
 from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.training import TrainingState
 from dpsynth.releases.records import Records
+
+if TYPE_CHECKING:
+    from dpsynth.model.wgan.training import TrainingState
 
 _NAME, _USED = "checkpoint.json", "checkpoint.used.json"
 _NOTE = "PRIVATE: this folder holds the state of an unfinished run. Keep it with the data; do not share it.\n"
+
+
+@codec.record
+@dataclass(frozen=True, eq=False)
+class Interrupted:
+    """An unfinished training.
+
+    ``table``: salt and digest of its records.
+    ``step``: generator steps so far.
+    ``state``: weights and Adam averages, flattened in the order of their names, as `_nest` reads them.
+    """
+
+    table: dict[str, str]
+    plan: Plan
+    settings: TrainingSettings
+    step: int
+    state: tuple[NDArray[np.float32], ...]
+
+    @classmethod
+    def of(
+        cls, state: TrainingState, plan: Plan, settings: TrainingSettings, table: dict[str, str]
+    ) -> Interrupted:
+        """What is kept of a training beside its history. ``table``: its `recognised`."""
+        import tensorflow as tf
+
+        flat = tuple(np.asarray(a) for a in tf.nest.flatten(state.arrays))
+        return cls(table, plan, settings, state.step, flat)
+
+    def state_with(self, history: list[dict[str, float]]) -> TrainingState:
+        """The state to go on from."""
+        from dpsynth.model.wgan.training import TrainingState
+
+        return TrainingState(_nest(self.state, self.settings), self.step, history)
+
+
+class Saved(Protocol):
+    """A fit as a checkpoint holds it."""
+
+    @property
+    def interrupted(self) -> Interrupted | None:
+        """Its training."""
+
+
+Fit = TypeVar("Fit", bound=Saved)
 
 
 def check_target(path: str | Path) -> None:
@@ -59,78 +104,53 @@ def _hashes(frame: pd.DataFrame, first: int) -> NDArray[np.uint64]:
     return np.asarray(pd.util.hash_pandas_object(frame, index=False), np.uint64)
 
 
-def write_checkpoint(
-    path: str | Path,
-    record: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    state: TrainingState,
-    plan: Plan,
-    settings: TrainingSettings,
-    table: dict[str, str],
-) -> None:
-    """Write everything that `take_checkpoint` gives back, atomically. ``table``: its `recognised`."""
-    flat = [np.asarray(a) for a in tf.nest.flatten(state.arrays)]
-    full = {
-        **record,
-        "table": table,
-        "training": {
-            "step": state.step,
-            "history": state.history,
-            "plan": plan.to_dict(),
-            "settings": dataclasses.asdict(settings),
-        },
-    }
-    stored = arrays | storage.prefixed("state", {f"{i:03d}": a for i, a in enumerate(flat)})
+def write_checkpoint(path: str | Path, saved: Saved) -> None:
+    """Write a fit with its `Interrupted` training, atomically."""
 
     def fill(folder: Path) -> None:
-        storage.write_state(folder, "checkpoint", full, stored)
+        codec.write(folder, "checkpoint", saved)
         write_text(folder / "README.txt", _NOTE)
 
     storage.write_folder(path, fill, replace=True)
 
 
-def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read record and arrays of a checkpoint that is not used up, and leave it as it is."""
+def read_checkpoint(path: str | Path, kind: type[Fit]) -> tuple[Fit, Interrupted]:
+    """Read a checkpoint that is not used up, and its training, and leave it as it is."""
     path = Path(path)
     if (path / _USED).exists() and not (path / _NAME).exists():
         raise DataError(
             f"{path} has been resumed before: a second continuation would cost more than the ledger says"
         )
-    return storage.read_state(path, "checkpoint")
+    saved = codec.read(path, "checkpoint", kind)
+    if saved.interrupted is None:
+        raise storage.damaged(path, "checkpoint", "its training is absent")
+    return saved, saved.interrupted
 
 
 def take_checkpoint(
-    path: str | Path, conform: Callable[[dict[str, Any]], Records]
-) -> tuple[dict[str, Any], dict[str, np.ndarray], Records, TrainingState, Plan, TrainingSettings]:
+    path: str | Path, kind: type[Fit], conform: Callable[[Fit], Records]
+) -> tuple[Fit, Interrupted, Records]:
     """Read a checkpoint, see that it is of this table, and mark it as used.
 
-    ``conform`` gives the conformed records from the checkpoint's record. An error in it leaves the checkpoint
-    unused.
+    ``conform`` gives the conformed records. An error in it leaves the checkpoint unused.
     """
     path = Path(path)
-    record, arrays = read_checkpoint(path)
-    try:
-        training = record["training"]
-        settings = TrainingSettings.from_dict(training["settings"])
-        plan = Plan.from_dict(training["plan"])
-        stored = storage.under("state", arrays)
-        flat = [stored[key] for key in sorted(stored)]
-        state = TrainingState(_nest(flat, settings), int(training["step"]), training["history"])
-    except (KeyError, TypeError, IndexError, ValueError) as problem:
-        raise storage.damaged(path, "checkpoint", problem) from None
-    records = conform(record)
+    saved, left = read_checkpoint(path, kind)
+    records = conform(saved)
     with records.opened():  # compared with what is as private
-        digest = table_digest(records, record["table"]["salt"])
-    if digest != record["table"]["digest"]:
+        digest = table_digest(records, left.table["salt"])
+    if digest != left.table["digest"]:
         raise DataError(
             f"{path} was left by a run on another table: resume with the same records in their order"
         )
     os.replace(path / _NAME, path / _USED)
-    return record, arrays, records, state, plan, settings
+    return saved, left, records
 
 
-def _nest(flat: list[np.ndarray], settings: TrainingSettings) -> dict[str, Any]:
+def _nest(flat: tuple[NDArray[np.float32], ...], settings: TrainingSettings) -> dict[str, Any]:
     """The nested state from its flat list (dictionaries are flattened in the order of their keys)."""
+    import tensorflow as tf
+
     n_critic = 2 * len(settings.critic_hidden) + 1
     n_generator = 2 * len(settings.generator_hidden) + 2
 
@@ -145,4 +165,5 @@ def _nest(flat: list[np.ndarray], settings: TrainingSettings) -> dict[str, Any]:
         "generator_adam": moments(n_generator),
         "average": [np.float32(0)] * n_generator,
     }
-    return tf.nest.pack_sequence_as(shape, flat)
+    nested: dict[str, Any] = tf.nest.pack_sequence_as(shape, list(flat))
+    return nested

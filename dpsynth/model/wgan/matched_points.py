@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.files.codec import record
 from dpsynth.table.encoder import Encoder
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class MatchedPoints:
     """Released points of the unit cube, from which any number of points is drawn.

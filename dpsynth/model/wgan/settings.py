@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from dpsynth.errors import InputError
+from dpsynth.files.codec import record
 from dpsynth.files.options import options_record
 
 Penalty = Literal["none", "public", "data"]
@@ -16,6 +16,7 @@ Penalty = Literal["none", "public", "data"]
 Widths = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
 
+@record
 @options_record
 class TrainingSettings:
     """Architecture and optimiser of one training run.
@@ -90,19 +91,6 @@ class TrainingSettings:
         if self.clip_norm is not None and self.penalty == "data":
             raise ValueError("penalty must be 'none' or 'public' with clip_norm, got 'data'")
         return self
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Settings from plain values (YAML, JSON), where tuples are lists.
-
-        Raises
-        ------
-        InputError
-            For an unknown name or a value outside its range.
-        """
-        if not isinstance(values, dict):
-            raise InputError(f"a mapping of training settings is required, got {values!r:.80}")
-        return cls(**values)
 
 
 @options_record

@@ -13,6 +13,7 @@ from typer import Argument, Option
 from dpsynth import progress
 from dpsynth.checks import about_patients
 from dpsynth.errors import DataError, InputError
+from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import claimed, require_free_file, require_free_folder
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
@@ -99,7 +100,7 @@ def fit(
             model.save(out, replace=force)
     summary = model.ledger_.summary()
     lines = [*console.told(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]
-    estimates = {"estimates": [study.to_dict() for study in model.estimates_]} if model.estimates_ else {}
+    estimates = {"estimates": [to_plain(study) for study in model.estimates_]} if model.estimates_ else {}
     console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
 
 
@@ -271,7 +272,7 @@ def show_studies(
         raise InputError(f"the model of {folder} holds no study: none was pre-specified before its fit")
     guarantee = model.guarantee()
     result = {
-        "estimates": [estimates.to_dict() for estimates in found],
+        "estimates": [to_plain(estimates) for estimates in found],
         "effects": {estimates.study: estimates.effects() for estimates in found},
         "guarantee": guarantee.to_dict(),
     }

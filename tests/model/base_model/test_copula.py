@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from stored import read_back
 
 from dpsynth.model.base_model.copula import Copula, _cells
 from dpsynth.releases.bins import Binning
@@ -103,7 +104,7 @@ def test_state_round_trip():
     """Catches a model whose file forgets the copula."""
     _, bins = drawn(0.8, [0.3, 0.7], [0.5])
     copula = Copula.of(binnings(bins), [3, 2], bins)
-    again = Copula.from_state(*copula.to_state())
+    again = read_back(copula)
     assert again.columns == copula.columns
     np.testing.assert_array_equal(again.correlation, copula.correlation)
     for one, other in zip(again.ends, copula.ends, strict=True):

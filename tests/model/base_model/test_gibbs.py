@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from stored import read_back
 
 from dpsynth.model.base_model import gibbs
 from dpsynth.model.base_model.network import BayesianNetwork
@@ -392,13 +393,10 @@ def test_a_column_that_does_not_vary_tells_nothing() -> None:
     assert weights_of(of_pairs, mean[:, :size], variance[:, :size], 40_000)[0][1:].tolist() == [300, 300]
 
 
-def test_a_tilt_is_kept_with_its_prior(tmp_path) -> None:
+def test_a_tilt_is_kept_with_its_prior() -> None:
     """A saved model that draws from the tables alone, or from another tilt."""
-    from dpsynth.table.schema import Schema
-
     made = replace(base_model(), reweighting=reweighting(base_model()))
-    meta, arrays = made.to_state()
-    again = BayesianNetwork.from_state(Schema(columns=COLUMNS), meta, arrays)
+    again = read_back(made)
     np.testing.assert_array_equal(
         made.sample(500, np.random.default_rng(2)), again.sample(500, np.random.default_rng(2))
     )

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import fit_base_model, read, release_marginals
 from scipy.optimize import minimize
+from stored import read_back
 
 from dpsynth.accounting import Ledger
 from dpsynth.model.base_model.missing_counts import choose, with_mean
@@ -16,7 +17,6 @@ from dpsynth.releases.marginals import MarginalsRelease, panel_of
 from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
 from dpsynth.releases.records import FrameRecords
 from dpsynth.table.grid import Grid
-from dpsynth.table.marginals import Marginals
 from dpsynth.table.schema import Column, Schema
 
 LABS = tuple(
@@ -149,9 +149,9 @@ def test_the_law_is_saved_with_the_model():
     base_model = fit_base_model(
         frame, SCHEMA, released, kind="tree", noise_multiplier=None, selection_epsilon=None, rng=rng
     )
-    again = Marginals.from_state(SCHEMA, *released.to_state())
+    again = read_back(released)
     np.testing.assert_array_equal(again.missing_law, released.missing_law)
-    twin = BayesianNetwork.from_state(SCHEMA, *base_model.to_state())
+    twin = read_back(base_model)
     first, second = (p.sample(200, np.random.default_rng(0)) for p in (base_model, twin))
     np.testing.assert_array_equal(first, second)
 

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from releases import fit_base_model, release_marginals
+from stored import read_back
 
 from dpsynth.errors import ConfigError
 from dpsynth.model.base_model.factors import fit_factors
-from dpsynth.model.base_model.network import BaseModelReleases, BayesianNetwork
+from dpsynth.model.base_model.network import BaseModelReleases
 from dpsynth.releases.bins import Binning, default_bins
 from dpsynth.releases.structure import grow_tree, pair_scores
 from dpsynth.table.encoder import Encoder
@@ -255,8 +256,7 @@ def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
 def test_state_round_trip():
     """A saved base model that draws other records."""
     base_model, _ = fitted("tan")
-    meta, arrays = base_model.to_state()
-    again = BayesianNetwork.from_state(SCHEMA, meta, arrays)
+    again = read_back(base_model)
     draws = [p.sample_cells(100, np.random.default_rng(0)) for p in (base_model, again)]
     assert np.array_equal(*draws) and again.edges == base_model.edges
     assert again.noise_std == base_model.noise_std

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
+from stored import read_back
 
 from dpsynth.mechanism.noise import STEP
 from dpsynth.model.base_model import network as network
@@ -329,13 +330,12 @@ def test_waves_of_the_prior_s_own_records_tell_nothing(share: float) -> None:
 
 
 def test_waves_are_kept_on_disk_and_may_be_absent() -> None:
-    """A frequency that is lost, or a model of before that is no longer read."""
+    """A frequency that is lost."""
     made = plane()
     for fourier in (False, True):
         by = weighted_by_discs(fourier)
-        meta, arrays = by.weighting.to_state()
-        assert ("frequencies" in arrays) is ("offset" in meta) is fourier
-        again, draws = type(by.weighting).from_state(meta, arrays), made.sample(3000, RNG(0))
+        again, draws = read_back(by.weighting), made.sample(3000, RNG(0))
+        assert (again.fourier is not None) is fourier
         number = made.missing(draws)
         np.testing.assert_array_equal(again.of(draws, number), by.weighting.of(draws, number))
 
@@ -343,8 +343,7 @@ def test_waves_are_kept_on_disk_and_may_be_absent() -> None:
 def test_a_weighting_is_kept_on_disk() -> None:
     """A weight, a factor or a centre that is lost."""
     made, by = base_model(), weighted_by_parity()
-    meta, arrays = by.weighting.to_state()
-    again = type(by.weighting).from_state(meta, arrays)
+    again = read_back(by.weighting)
     draws = made.sample(3000, RNG(0))
     number = made.missing(draws)
     np.testing.assert_array_equal(again.of(draws, number), by.weighting.of(draws, number))

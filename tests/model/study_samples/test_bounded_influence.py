@@ -8,6 +8,7 @@ import pytest
 from visits import histories_of
 
 from dpsynth.accounting import Ledger
+from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.model.study_samples import bounded_influence
 from dpsynth.model.study_samples.bounded_influence import levelled
 from dpsynth.model.study_samples.study_releases import StudyReleases
@@ -119,7 +120,7 @@ def test_records_far_out_are_told(model: str, advice: str) -> None:
     found = told(model)
     (remark,) = far(found)
     assert advice in remark
-    assert remark in str(found) and Estimates.from_dict(found.to_dict()).remarks == found.remarks
+    assert remark in str(found) and from_plain(Estimates, to_plain(found)).remarks == found.remarks
 
 
 def test_rows_far_out_of_patients_with_several_rows_are_told() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from stored import read_back
 
 from dpsynth.accounting import Ledger
+from dpsynth.files.codec import to_plain
 from dpsynth.mechanism.noise import STEP
 from dpsynth.model.study_samples.study_releases import (
     SPLIT,
@@ -395,7 +397,7 @@ def test_a_share_and_a_mean():
     mean = run(frame, draws, None, study=Study(model="z ~ 1")).estimates
     assert mean.coefficients[0] == pytest.approx(frame["z"].mean(), abs=0.005) and mean.measure == "mean"
     assert mean.std_errors[0] == pytest.approx(1 / 3 / np.sqrt(20_000), rel=0.1)
-    assert FittedStudy.from_dict(SCHEMA, run(frame, draws, 3.0, study=WOMEN).to_dict()).design.model.where
+    assert read_back(run(frame, draws, 3.0, study=WOMEN)).design.model.where
 
 
 def test_an_empty_subgroup_claims_nothing():
@@ -427,8 +429,8 @@ def test_the_split_is_the_whole_of_a_study(survival, split):
 def test_state_comes_back():
     """A saved study that draws other outcomes, or tells other numbers, when it is loaded."""
     found = run(cohort(1000), cohort(3000, seed=1), 20.0)
-    again = FittedStudy.from_dict(SCHEMA, found.to_dict())
-    assert again.to_dict() == found.to_dict() and str(again.estimates) == str(found.estimates)
+    again = read_back(found)
+    assert to_plain(again) == to_plain(found) and str(again.estimates) == str(found.estimates)
     x, y = again.design.read(cohort(10))
     np.testing.assert_array_equal(x, found.design.read(cohort(10))[0])
     assert len(y) == 10

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
+from dpsynth.files.codec import record
 from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.checkpoint import check_target, recognised, take_checkpoint, write_checkpoint
+from dpsynth.model.wgan.checkpoint import (
+    Interrupted,
+    check_target,
+    recognised,
+    take_checkpoint,
+    write_checkpoint,
+)
 from dpsynth.model.wgan.settings import TrainingSettings
 from dpsynth.model.wgan.training import TrainingState, initial_state
 from dpsynth.releases.records import FrameRecords
@@ -21,27 +30,45 @@ SETTINGS = TrainingSettings(critic_hidden=(4,), generator_hidden=(3,), latent=2)
 PLAN = Plan(sampling_prob=0.5, expected_batch=2.0, steps=40, noise_multiplier=1.5)
 
 
+@record
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit in miniature."""
+
+    ledger: int
+    history: list[dict[str, float | int]]
+    model: NDArray[np.float64]
+    interrupted: Interrupted | None
+
+
+def write(folder, step=7):
+    """What an interrupted run leaves."""
+    state = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0))
+    state = TrainingState(state.arrays, step, [{"step": 14, "noise_std": 0.5}])
+    with (records := FrameRecords(TABLE)).opened():
+        left = Interrupted.of(state, PLAN, SETTINGS, recognised(records))
+    write_checkpoint(folder, Fit(1, state.history, np.ones(2), left))
+    return folder
+
+
 @pytest.fixture
 def left(tmp_path):
     """The folder that an interrupted run has left."""
-    state = initial_state(Layout(2), SETTINGS, np.random.default_rng(0))
-    state = TrainingState(state.arrays, 7, [{"step": 14}])
-    with (records := FrameRecords(TABLE)).opened():
-        stored = {"model/a": np.ones(2)}
-        write_checkpoint(tmp_path / "c", {"ledger": 1}, stored, state, PLAN, SETTINGS, recognised(records))
-    return tmp_path / "c"
+    return write(tmp_path / "c")
 
 
 def take(folder, table=TABLE):
-    return take_checkpoint(folder, lambda record: FrameRecords(table))
+    return take_checkpoint(folder, Fit, lambda saved: FrameRecords(table))
 
 
 def test_what_was_written_comes_back(left):
     """Catches a run that goes on from other weights, moments, steps or under another plan."""
-    record, arrays, records, state, plan, settings = take(left)
-    start = initial_state(Layout(2), SETTINGS, np.random.default_rng(0)).arrays
-    assert record["ledger"] == 1 and arrays["model/a"].tolist() == [1.0, 1.0] and records._frame() is TABLE
-    assert (state.step, state.history, plan, settings) == (7, [{"step": 14}], PLAN, SETTINGS)
+    saved, kept, records = take(left)
+    start = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0)).arrays
+    assert saved.ledger == 1 and saved.model.tolist() == [1.0, 1.0] and records._frame() is TABLE
+    state = kept.state_with(saved.history)
+    assert (state.step, kept.plan, kept.settings) == (7, PLAN, SETTINGS)
+    assert str(state.history) == "[{'step': 14, 'noise_std': 0.5}]"  # a step that is still a whole number
     for name in ("critic", "generator", "average"):
         assert all(np.array_equal(a, b) for a, b in zip(state.arrays[name], start[name], strict=True))
 
@@ -79,14 +106,17 @@ def test_a_damaged_checkpoint_is_refused_and_not_used_up(left, name):
     take(left)
 
 
+def test_a_model_without_its_training_is_no_checkpoint(left, tmp_path):
+    """Catches a traceback, or a released model that starts a training anew."""
+    write_checkpoint(tmp_path / "m", Fit(1, [], np.ones(2), None))
+    with pytest.raises(DataError, match="damaged checkpoint: its training is absent"):
+        take(tmp_path / "m")
+
+
 def test_the_digest_cannot_be_looked_up(tmp_path):
     """Catches a digest without a salt of its own: the same table would give the same one everywhere."""
-    state = initial_state(Layout(2), SETTINGS, np.random.default_rng(0))
-    told, records = [], FrameRecords(TABLE)
-    for name in ("a", "b"):
-        with records.opened():
-            write_checkpoint(tmp_path / name, {}, {}, state, PLAN, SETTINGS, recognised(records))
-        told.append(json.loads((tmp_path / name / "checkpoint.json").read_text())["table"])
+    written = [json.loads((write(tmp_path / name) / "checkpoint.json").read_text()) for name in ("a", "b")]
+    told = [record["interrupted"]["table"] for record in written]
     assert told[0]["digest"] != told[1]["digest"] and told[0]["salt"] != told[1]["salt"]
 
 

@@ -1,0 +1,269 @@
+"""One codec for frozen records with arrays: how a class is stored follows from its constructor's type hints.
+
+A record becomes JSON with a key for each argument. Its arrays stand in an ``npz`` file, each under its place
+in the record (``model/base_model/cells/0``), and the JSON has their dtypes and shapes. :func:`to_plain`
+writes arrays as lists, for records that people read.
+
+A file is hostile input. Only classes marked with :func:`record`, or given a form of their own by
+:func:`record_as`, are made from it. A name in a file chooses among these, where the hint is a base class:
+nothing is imported or unpickled. Keys, lengths, types and dtypes must be those of the hints, and each class's
+constructor checks what else must hold.
+
+Whoever changes the fields of a stored class raises `FORMAT`.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import json
+import math
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from dpsynth.files.arrays import Arrays, read_with_arrays, write_with_arrays
+from dpsynth.files.storage import damaged
+from dpsynth.files.yaml_text import one_sentence
+
+#: of all stored records. Up to 4 each class had a format of its own
+FORMAT = 5
+
+Class = TypeVar("Class", bound=type)
+Record = TypeVar("Record")
+
+_CLASSES: dict[str, type] = {}
+_FORMS: dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}
+#: what is written for a hint of plain values. Files hold the hint's own type
+_PLAIN: dict[Any, tuple[type, ...]] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, int, np.floating, np.integer),
+    str: (str,),
+}
+_LISTS = (list, tuple, collections.abc.Sequence)
+_MAPPINGS = (dict, collections.abc.Mapping)
+
+
+def record(made: Class) -> Class:
+    """Allow a dataclass, a pydantic model, or a class with hinted attributes of its arguments' names."""
+    if _CLASSES.setdefault(made.__name__, made).__module__ != made.__module__:
+        raise TypeError(f"two classes of records are called {made.__name__}")
+    return made
+
+
+def record_as(made: type[Record], write: Callable[[Record], Any], read: Callable[[Any], Record]) -> None:
+    """Allow a class in a form of its own: what JSON holds, and its inverse."""
+    _FORMS[record(made)] = write, read
+
+
+def to_plain(value: object) -> Any:
+    """A record as JSON holds it, with arrays as lists."""
+    return _written(value, type(value), "", None)
+
+
+def from_plain(kind: type[Record], plain: Any) -> Record:
+    """Inverse of :func:`to_plain`. A ValueError says what is not as it should be."""
+    found: Record = _made(plain, kind, "", None)
+    return found
+
+
+def apart(value: object) -> tuple[Any, Arrays]:
+    """A record as JSON, and its arrays by their places."""
+    arrays: Arrays = {}
+    return _written(value, type(value), "", arrays), arrays
+
+
+def together(kind: type[Record], plain: Any, arrays: Mapping[str, np.ndarray]) -> Record:
+    """Inverse of :func:`apart`. A ValueError says what is not as it should be."""
+    left = dict(arrays)
+    found: Record = _made(plain, kind, "", left)
+    if left:
+        raise ValueError(f"the array {next(iter(left))} belongs to nothing")
+    return found
+
+
+def numbers(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Arrays and floats of a record, by their places. Pydantic models and classes with a form have none."""
+    kind: Any = type(value)
+    if isinstance(value, np.ndarray | float):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from numbers(part, _at(place, name))
+    elif isinstance(value, list | tuple):
+        for k, part in enumerate(value):
+            yield from numbers(part, _at(place, k))
+    elif _CLASSES.get(kind.__name__) is kind and kind not in _FORMS and not isinstance(value, BaseModel):
+        for name in _hints(kind):
+            yield from numbers(getattr(value, name), _at(place, name))
+
+
+def write(folder: Path, name: str, value: object, *, shared: bool = False) -> None:
+    """Write a record as ``name.json`` and ``name.npz`` into a folder, with format and checksums."""
+    plain, arrays = apart(value)
+    write_with_arrays(folder, name, {"format": FORMAT, **plain}, arrays, shared=shared)
+
+
+def read(folder: str | Path, name: str, kind: type[Record]) -> Record:
+    """Read what :func:`write` wrote.
+
+    Raises DataError, in one sentence, if a file is absent, changed, damaged or of another format, or if it
+    holds no record of this ``kind``.
+    """
+    plain, arrays = read_with_arrays(folder, name, FORMAT)
+    try:
+        return together(kind, plain, arrays)
+    except Exception as problem:  # what somebody made up shows itself as one of many exceptions
+        said = str(problem).split(". ")[0] or type(problem).__name__
+        raise damaged(folder, name, f"{name}.json: {said}") from None
+
+
+def _at(place: str, part: object) -> str:
+    return f"{place}/{part}" if place else str(part)
+
+
+@cache
+def _hints(made: type) -> dict[str, Any]:
+    """Arguments of a class's constructor, which are attributes as well, with their type hints."""
+    if is_dataclass(made):
+        hints = get_type_hints(made)
+        return {field.name: hints[field.name] for field in fields(made) if field.init}
+    constructor: Any = made.__dict__["__init__"]
+    return {name: hint for name, hint in get_type_hints(constructor).items() if name != "return"}
+
+
+def _known(made: type) -> type:
+    if _CLASSES.get(made.__name__) is not made:
+        raise TypeError(f"{made.__module__}.{made.__name__} is no class of records")
+    return made
+
+
+def _member(hint: Any, value: object) -> Any:
+    """The member of a union for a value that is not None, or the hint itself."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    members = [member for member in get_args(hint) if member is not types.NoneType]
+    takes = (member for member in members if isinstance(value, _PLAIN.get(member, ())))
+    return type(value) if type(value) in members else next(takes, members[0])
+
+
+def _each(value: Any, hint: Any, place: str, converted: Callable[[Any, Any, str], Any]) -> Any:
+    """A list, a tuple (as a list) or a mapping with each part converted by its hint."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in _MAPPINGS:
+        named = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+        _must(value, named, place, "a mapping with text as keys")
+        return {key: converted(part, inner[1], _at(place, key)) for key, part in value.items()}
+    _must(value, isinstance(value, list | tuple), place, "a list")
+    hints = inner if origin is tuple and inner[-1:] != (...,) else inner[:1] * len(value)
+    _must(value, len(hints) == len(value), place, f"{len(hints)} entries")
+    return [
+        converted(part, own, _at(place, k)) for k, (part, own) in enumerate(zip(value, hints, strict=True))
+    ]
+
+
+def _must(value: Any, holds: bool, place: str, what: str) -> Any:
+    if not holds:
+        raise ValueError(f"{place or 'it'} must be {what}, not {value!r:.80}")
+    return value
+
+
+def _dtype(hint: Any) -> np.dtype[Any]:
+    return np.dtype(get_args(get_args(hint)[1])[0])
+
+
+def _written(value: Any, hint: Any, place: str, arrays: Arrays | None) -> Any:
+    if value is None and types.NoneType in get_args(hint):
+        return None
+    hint = _member(hint, value)
+    origin = get_origin(hint)
+    if origin is Literal:
+        return _must(value, value in get_args(hint), place, f"one of {get_args(hint)}")
+    if origin is np.ndarray:
+        array = np.asarray(value).astype(_dtype(hint), casting="same_kind", copy=False)
+        if arrays is None:
+            return array.tolist()
+        arrays[_must(place, place not in arrays, place, "one array")] = array
+        return _dtype_and_shape(array)
+    if origin in _LISTS + _MAPPINGS:
+        return _each(value, hint, place, lambda part, own, at: _written(part, own, at, arrays))
+    if hint in _PLAIN:
+        return hint(_must(value, isinstance(value, _PLAIN[hint]), place, hint.__name__))
+    kind: Any = _known(type(value))
+    named = {} if kind is hint else {"class": kind.__name__}
+    if kind in _FORMS:
+        return named | _FORMS[kind][0](value)
+    if isinstance(value, BaseModel):
+        return named | value.model_dump(mode="json")
+    hints = _hints(kind).items()
+    return named | {name: _written(getattr(value, name), of, _at(place, name), arrays) for name, of in hints}
+
+
+def _made(value: Any, hint: Any, place: str, arrays: Arrays | None) -> Any:
+    """Inverse of `_written`."""
+    if value is None and types.NoneType in get_args(hint):
+        return None
+    hint = _member(hint, value)
+    origin = get_origin(hint)
+    if origin is Literal:
+        return _must(value, value in get_args(hint), place, f"one of {get_args(hint)}")
+    if origin is np.ndarray:
+        return _array(value, _dtype(hint), place, arrays)
+    if origin in _LISTS + _MAPPINGS:
+        found = _each(value, hint, place, lambda part, own, at: _made(part, own, at, arrays))
+        return tuple(found) if origin in _LISTS[1:] else found
+    if hint in _PLAIN:
+        finite = type(value) is hint and (hint is not float or math.isfinite(value))
+        return _must(value, finite, place, f"a finite {hint.__name__}" if hint is float else hint.__name__)
+    _must(value, isinstance(value, dict), place, "a mapping")
+    kind, given = _class(value.get("class"), hint, place), {k: v for k, v in value.items() if k != "class"}
+    if kind in _FORMS:
+        return _FORMS[kind][1](given)
+    if issubclass(kind, BaseModel):
+        return _model(kind, json.dumps(given))
+    hints = _hints(kind)
+    if given.keys() != hints.keys():
+        raise ValueError(f"{place or 'it'} must have the fields {sorted(hints)}, not {sorted(given)}")
+    return kind(**{name: _made(given[name], of, _at(place, name), arrays) for name, of in hints.items()})
+
+
+def _class(name: object, hint: Any, place: str) -> Any:
+    """The class of a record: the hint's own, or a marked subclass that the file names."""
+    if name is None:
+        return _known(hint)
+    kind = _CLASSES.get(name) if isinstance(name, str) else None
+    if kind is None or hint not in kind.__mro__:
+        raise ValueError(f"{place or 'it'} is a {name!r:.80}, not a {hint.__name__}")
+    return kind
+
+
+@lru_cache(maxsize=512)
+def _model(kind: type[BaseModel], text: str) -> BaseModel:
+    """A frozen pydantic model. Several records hold one schema, which takes long to check."""
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as problem:
+        raise ValueError(one_sentence(problem, tuple(kind.model_fields))) from None
+
+
+def _dtype_and_shape(array: np.ndarray) -> str:
+    return f"{array.dtype} {array.shape}"
+
+
+def _array(value: Any, dtype: np.dtype[Any], place: str, arrays: Arrays | None) -> np.ndarray:
+    """An array of the hint's dtype, from a list or from the stored arrays, of which it is taken."""
+    if arrays is None:
+        array = np.asarray(_must(value, isinstance(value, list), place, "a list of numbers"))
+        _must(value, array.dtype.kind in "biuf", place, "a list of numbers")
+        return array.astype(dtype)
+    if place not in arrays:
+        raise ValueError(f"the array {place} is absent")
+    array = arrays.pop(place)
+    _must(value, _dtype_and_shape(array) == value, place, f"{_dtype_and_shape(array)}, as its array is")
+    return _must(array, array.dtype == dtype, place, f"of {dtype}")

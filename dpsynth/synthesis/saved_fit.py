@@ -1,0 +1,49 @@
+"""What is kept of a fit, in the file of a model or of a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.errors import DataError
+from dpsynth.files.codec import record
+from dpsynth.model.generator import GeneratorModel
+from dpsynth.model.wgan.checkpoint import Interrupted
+from dpsynth.synthesis.options import FitOptions
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class SavedFit:
+    """A fit of `DPWGANGP`: all that a released model tells, and in a private checkpoint its training.
+
+    ``n``, ``delta``: as the estimator's attributes.
+    ``guarantee``: in words, for readers of the file.
+    """
+
+    params: FitOptions
+    n: float
+    delta: float
+    guarantee: str
+    ledger: Ledger
+    history: list[dict[str, float | int]]
+    model: GeneratorModel
+    interrupted: Interrupted | None = None
+
+    def __post_init__(self) -> None:
+        if not self.ledger.entries:
+            raise DataError("its ledger is empty, so nothing is known of what it cost")
+        model, encoder, network = self.model, self.model.encoder, self.model.base_model
+        told = model.declared_schema
+        fits = encoder.schema == model.schema.modelled == told.levels.modelled
+        fits &= tuple(grid.column for grid in encoder.grids) == encoder.schema.columns
+        if network is not None:
+            shapes = [(len(grid),) for grid in network.cells]
+            fits &= [(grid.size,) for grid in encoder.grids] == shapes
+            fits &= [binning.labels.shape for binning in network.binnings] == shapes
+        for study in model.studies:
+            design, declared = study.design, study.declared
+            fits &= design.schema == declared.table(told) and design.model == declared.effects(told)
+            fits &= design.patients == declared.clusters(told)
+        if not fits:
+            raise DataError("its parts are of different schemas")
