@@ -1,15 +1,15 @@
 """One codec for frozen records with arrays: how a class is stored follows from its constructor's type hints.
 
 A record becomes JSON with a key for each argument. Its arrays stand in an ``npz`` file, each under its place
-in the record (``model/base_model/cells/0``), and the JSON has their dtypes and shapes. :func:`to_plain`
-writes arrays as lists, for records that people read.
+in the record (``model/base_model/cells/0``). The JSON has their dtypes and shapes. For records that people
+read, :func:`to_plain` writes arrays as lists.
 
 A file is hostile input. Only classes marked with :func:`record`, or given a form of their own by
 :func:`record_as`, are made from it. A name in a file chooses among these, where the hint is a base class:
 nothing is imported or unpickled. Keys, lengths, types and dtypes must be those of the hints, and each class's
 constructor checks what else must hold.
 
-Whoever changes the fields of a stored class raises `FORMAT`.
+A change of a stored class's fields raises `FORMAT`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpsynth.files.arrays import Arrays, read_with_arrays, write_with_arrays
 from dpsynth.files.storage import damaged
 from dpsynth.files.yaml_text import one_sentence
 
-#: of all stored records. Up to 4 each class had a format of its own
+#: of models and checkpoints. Up to 4 each class wrote itself
 FORMAT = 5
 
 Class = TypeVar("Class", bound=type)

@@ -1,4 +1,4 @@
-"""What is kept of a fit, in the file of a model or of a checkpoint."""
+"""The content of a model's file, and of a checkpoint's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsynth.synthesis.options import FitOptions
 @record
 @dataclass(frozen=True, eq=False)
 class SavedFit:
-    """A fit of `DPWGANGP`: all that a released model tells, and in a private checkpoint its training.
+    """A fit of `DPWGANGP`, with its unfinished training in a private checkpoint and without it in a model.
 
     ``n``, ``delta``: as the estimator's attributes.
     ``guarantee``: in words, for readers of the file.

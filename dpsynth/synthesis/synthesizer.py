@@ -613,7 +613,7 @@ class Synthesizer(BaseEstimator, ABC):
     def _saved(
         self, model: GeneratorModel, history: list[dict[str, float]], left: Interrupted | None = None
     ) -> SavedFit:
-        """What a file keeps of this fit. ``left``: its training, where that was interrupted."""
+        """The content of this fit's file. ``left``: its training, where that was interrupted."""
         ledger = self.ledger_
         told = str(ledger.guarantee())
         return SavedFit(self.validate(), self.n_, self.delta_, told, ledger, history, model, left)

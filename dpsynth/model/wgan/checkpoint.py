@@ -48,7 +48,7 @@ class Interrupted:
     def of(
         cls, state: TrainingState, plan: Plan, settings: TrainingSettings, table: dict[str, str]
     ) -> Interrupted:
-        """What is kept of a training beside its history. ``table``: its `recognised`."""
+        """The part of a training that is kept beside its history. ``table``: its `recognised`."""
         import tensorflow as tf
 
         flat = tuple(np.asarray(a) for a in tf.nest.flatten(state.arrays))
