@@ -115,11 +115,13 @@ def build(plan: FitPlan, reading: Reading, *, refine: bool = True) -> GeneratorM
     latent, law = 0, "normal"
     if critic is not None and isinstance(critic.settings, TrainingSettings):
         latent, law = critic.settings.latent, critic.settings.latent_law
-    if base_model is not None and marginals is not None and refine:
+    model = GeneratorModel(plan.schema.modelled, encoder, base_model, None, latent, law)
+    if not refine:
+        return model
+    if base_model is not None and marginals is not None:
         base_model = _refined(base_model, plan, reading, encoder)
         base_model = base_model.coupled(marginals.grids, marginals.n, reading.rng)
-    schema = plan.schema if refine else plan.schema.modelled
-    return GeneratorModel(schema, encoder, base_model, None, latent, law)
+    return dataclasses.replace(model, schema=plan.schema, base_model=base_model)
 
 
 def _refined(

@@ -211,7 +211,7 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         from dpsynth.model.wgan.checkpoint import Interrupted, recognised, write_checkpoint
         from dpsynth.model.wgan.training import TrainingState, initial_state
 
-        arrays = initial_state(model.encoder.layout, settings, with_base_model=True, rng=rng).arrays
+        arrays = initial_state(model.encoder.layout, settings, rng=rng).arrays
         left = Interrupted.of(TrainingState(arrays, 10, []), plan, settings, recognised(records))
         write_checkpoint(training.checkpoint, training.saved(model, [], left))
         raise KeyboardInterrupt

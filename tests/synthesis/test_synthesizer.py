@@ -170,7 +170,6 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
     record = json.loads((tmp_path / "m/model.json").read_text())
     assert set(record) == {
         "format",
-        "generator",
         "params",
         "n",
         "delta",

@@ -43,7 +43,7 @@ class Fit:
 
 def write(folder, step=7):
     """What an interrupted run leaves."""
-    state = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0))
+    state = initial_state(Layout(2), SETTINGS, rng=np.random.default_rng(0))
     state = TrainingState(state.arrays, step, [{"step": 14, "noise_std": 0.5}])
     with (records := FrameRecords(TABLE)).opened():
         left = Interrupted.of(state, PLAN, SETTINGS, recognised(records))
@@ -64,7 +64,7 @@ def take(folder, table=TABLE):
 def test_what_was_written_comes_back(left):
     """Catches a run that goes on from other weights, moments, steps or under another plan."""
     saved, kept, records = take(left)
-    start = initial_state(Layout(2), SETTINGS, with_base_model=False, rng=np.random.default_rng(0)).arrays
+    start = initial_state(Layout(2), SETTINGS, rng=np.random.default_rng(0)).arrays
     assert saved.ledger == 1 and saved.model.tolist() == [1.0, 1.0] and records._frame() is TABLE
     state = kept.state_with(saved.history)
     assert (state.step, kept.plan, kept.settings) == (7, PLAN, SETTINGS)
