@@ -126,7 +126,7 @@ def test_a_wrong_protocol_is_one_sentence(changes: dict[str, Any], sentence: str
             "'sex' is no term of 'one' (terms: age (years))",
         ),
         ({"studies": [{"model": "hospdead ~ weight", "name": "one"}]}, "weight"),
-        ({"columns": [{**LATE, "derived": "(stage == 'III')"}]}, "'III' is no category of 'stage'"),
+        ({"columns": [{**LATE, "derived": "(stage == 'III')"}]}, "'III' is not a declared category"),
         ({"columns": [{**LATE, "name": "age"}]}, "the column 'age' is given twice"),
     ],
 )
