@@ -592,7 +592,6 @@ def test_a_run_of_ones_own_file(
     """Would catch options that do not reach the run, or a run that only this folder can evaluate again."""
     monkeypatch.setattr("dpsynth.runs.evaluation.evaluate_tables", measured_at_once)
     command = "run --data cohort.csv --schema cohort.yaml --epsilon 2 --delta 1e-6 --out a/b"
-    command += ""
     assert main([*command.split(), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ledger"]["epsilon"] <= 2 and report["ledger"]["delta"] == 1e-6
@@ -604,7 +603,10 @@ def test_a_run_of_ones_own_file(
         ("run --data cohort.csv --out c", "dpsynth schema infer cohort.csv"),
         ("run --data cohort.csv --schema cohort.yaml --out c", "--epsilon, or --not-private"),
         ("run --data cohort.csv --schema cohort.yaml --epsilon -1 --out c", "--epsilon must be greater"),
-        ("run --data cohort.csv --schema cohort.yaml --epsilon 1 --steps -1 --out c", "--steps must be"),
+        (
+            "run --data cohort.csv --schema cohort.yaml --epsilon 1 --generator wgan-gp --steps -1 --out c",
+            "--steps must be",
+        ),
         (
             "run --data cohort.csv --schema cohort.yaml --epsilon 1 --generator x --out c",
             "--generator must be one of marginals, wgan-gp, matching",
@@ -752,18 +754,22 @@ def test_a_long_table_is_evaluated_on_its_first_records(
     assert len((done.out / "synthetic.csv").read_text().splitlines()) == 201
 
 
+WGAN = {"generator": "wgan-gp"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"accept_unreviewed": True}, r"model\.accept_unreviewed is not a known key"),
+        ({"accept_unreviewed": True}, r"accept_unreviewed is not a known key\. Write data\.accept"),
         ({"depth": 3}, r"model\.depth is not a known key"),
-        ({"training": {"depth": 3}}, "depth"),
-        ({"training": 3}, r"model\.training"),
-        ({"training": {"latent": "wide"}}, "latent must be a valid integer"),
+        ({"steps": 3}, "model: steps is an option of generator wgan-gp, not of marginals"),
+        ({"training": {"depth": 3}, **WGAN}, "depth"),
+        ({"training": 3, **WGAN}, r"model\.training"),
+        ({"training": {"latent": "wide"}, **WGAN}, "latent must be a valid integer"),
         ({"shares": {"training": 0.5}}, r"training is not a known key \(known keys: count"),
         ({"shares": {"tables": "many"}}, "many"),
-        ({"noise_shape": "round"}, r"model\.noise_shape must be"),
-        ({"batch_size": "all"}, r"model\.batch_size"),
+        ({"noise_shape": "round", **WGAN}, r"model\.noise_shape must be"),
+        ({"batch_size": "all", **WGAN}, r"model\.batch_size"),
     ],
 )
 def test_wrong_options_are_configuration_errors(options: dict[str, Any], message: str) -> None:
