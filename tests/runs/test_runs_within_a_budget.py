@@ -148,16 +148,13 @@ def test_an_interrupted_fit_in_python_pays_once_and_its_copy_again(
     """Catches a checkpoint that is copied and resumed in Python as often as anybody likes, for nothing."""
     small = TrainingSettings(critic_hidden=(4, 4), generator_hidden=(4,), latent=2)
     monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
-    table, options = (
-        read_table("cohort.csv", SCHEMA),
-        model(generator="wgan-gp", steps=40, training=small),
-    )
+    table, options = read_table("cohort.csv", SCHEMA), model(steps=40, training=small)
 
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        dp_marginals(**options).fit(
+        DPWGANGP(**options).fit(
             table, schema=SCHEMA, budget=budget, checkpoint="mine.checkpoint", progress=interrupt
         )
     assert [(use.state, use.cost.epsilon) for use in budget.standing().uses] == [("interrupted", 3.0)]
