@@ -24,7 +24,8 @@ from dpsynth.studies.design import StudyDesign
 from dpsynth.studies.newton import mode
 from dpsynth.studies.study import Study
 from dpsynth.studies.terms import model_terms
-from dpsynth.synthesis.planning import planned_widening
+from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.planning import planned_parts
 from dpsynth.table.schema import Schema
 
 #: of a normal 95 % interval
@@ -224,7 +225,9 @@ def expected(case: Case, epsilon: float) -> float:
     _, schema = case.resample(np.random.default_rng(0))
     study = case.study()
     options = dpsynth.DPMarginals(epsilon=epsilon, studies=[study]).validate()
-    return planned_widening(options, schema.with_n_public(case.n))[study.label]
+    planned = planned_parts(schema.with_n_public(case.n), case.n, options).of(Regressions)
+    assert planned is not None
+    return planned.widenings[study.label]
 
 
 def run(case: Case, epsilon: float, repetition: int, methods: Sequence[str]) -> dict[str, Any]:

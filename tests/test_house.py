@@ -87,8 +87,8 @@ def test_guides_import_public_names_alone():
             assert home in public, f"{page.name}: {home}"
 
 
-#: Who runs releases: the one fit, what it calls for the base model and for studies, and the critic's steps.
-RUNNERS = {"fit.py", "network.py", "study_releases.py", "synthesizer.py"}
+#: Who runs releases: the count of a fit, its parts by their reading, and two parts of several releases.
+RUNNERS = {"fit.py", "part.py", "network.py", "study_releases.py"}
 
 
 def test_releases_are_ordered_in_one_place():
@@ -103,4 +103,4 @@ def test_releases_are_ordered_in_one_place():
         if count := sum(name.endswith("ledger.run") or name.endswith("ledger_.run") for name in names):
             found[path.name] = count
     assert found.keys() == RUNNERS
-    assert found["synthesizer.py"] == 1
+    assert found["fit.py"] == found["part.py"] == 1

@@ -21,6 +21,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import dpsynth
+from dpsynth.files.codec import to_plain
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 STEPS = {
@@ -73,7 +74,7 @@ def fitted(name: str, seed: int = 0) -> tuple[dict[str, Any], pd.DataFrame, dict
     ):
         model.fit(records, schema=case.schema)
         samples = [model.sample(500), *([model.sample(100, where=case.where)] if case.where else [])]
-    estimates = {found.study: found.to_dict() for found in model.estimates_}
+    estimates = {found.study: to_plain(found) for found in model.estimates_}
     return model.ledger_.to_dict(), pd.concat(samples, ignore_index=True), estimates
 
 

@@ -31,7 +31,7 @@ def test_a_gradient_for_every_row_gives_the_sum_of_ghost_clipping(clip):
     weights = glorot(rng, (3, 4, 4, 1), output_bias=False)
     rows, sums = tf.constant(rng.random((20, 3), dtype=np.float32)), []
     for kind in (Step, PerRow):
-        step = kind(Layout(3), settings, None, None, 10.0, False)
+        step = kind(Layout(3), settings, None, None, 10.0)
         _, inputs, deltas = critic_pass(weights, rows, step.activation)
         coefficients = step.coefficients(weights, inputs, deltas, tf.ones([10]))
         sums.append(step.sum_of_gradients(weights, inputs, deltas, coefficients, None))

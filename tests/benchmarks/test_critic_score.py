@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chosen_statistics import dp_marginals
 from critic_score import CriticTrainer
 
-from dpsynth import DPMarginals, TrainingSettings, datasets
+from dpsynth import DPWGANGP, DPMarginals, TrainingSettings, datasets
 from dpsynth.errors import InputError
 from dpsynth.research.ltu.generators import attack_scores
 
@@ -26,9 +25,9 @@ def test_the_synthesizer_that_is_attacked_is_our_own():
     """Catches a critic of other noise, other streams or another cost than DPWGANGP's own fit."""
     frame, schema = small_table()
     frame = frame.iloc[:200].reset_index(drop=True)
-    estimator = dp_marginals(epsilon=3.0, delta=1e-5, **TRAINS)
+    estimator = DPWGANGP(epsilon=3.0, delta=1e-5, **TRAINS)
     score = CriticTrainer(estimator, schema)(frame, 7)
-    own = dp_marginals(epsilon=3.0, delta=1e-5, random_state=7, **TRAINS)
+    own = DPWGANGP(epsilon=3.0, delta=1e-5, random_state=7, **TRAINS)
     own.fit(frame, schema=schema.with_n_public(200))
     assert score.ledger.epsilon(1e-5) == pytest.approx(own.ledger_.epsilon(1e-5))
     assert score.ledger.epsilon(1e-5) <= 3.0
@@ -43,7 +42,7 @@ def test_the_synthesizer_that_is_attacked_is_our_own():
 def test_the_critic_is_attacked():
     """Catches a score of the wrong side or of the wrong records; a private critic must not give them away."""
     frame, schema = small_table()
-    trainer = CriticTrainer(dp_marginals(epsilon=1.0, delta=1e-5, **TRAINS), schema)
+    trainer = CriticTrainer(DPWGANGP(epsilon=1.0, delta=1e-5, **TRAINS), schema)
     found = attack_scores(trainer, frame, records=250, seeds=1)
     only = found.trainings[0].pairwise
     assert only.lower <= 0.5 + 0.05

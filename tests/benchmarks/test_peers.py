@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth.accounting import Ledger, gaussian_event
@@ -20,6 +19,7 @@ from dpsynth.datasets import Table
 from dpsynth.errors import InputError
 from dpsynth.mechanism.noise import STEP
 from dpsynth.releases.records import FrameRecords
+from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.table import Column, Schema
 
 ROOT = str(Path(dpsynth.__file__).parents[1])
@@ -303,14 +303,10 @@ def test_accountants_of_ours_and_dp_accounting_agree(tmp_path):
         assert told["ours"][question] == pytest.approx(told["dp_accounting"][question], rel=1e-3)
 
 
-def test_our_arms_are_parameters_that_the_synthesizer_takes():
-    """A misspelt parameter of an arm that is found only after hours of other fits."""
+def test_our_arms_are_options_of_a_generator():
+    """A misspelt option of an arm that is found only after hours of other fits."""
     for options in arms.OURS.values():
-        options = dict(options)
-        shares = {"shares": dpsynth.Shares(**options.pop("shares"))} if "shares" in options else {}
-        training = options.pop("training", None)
-        shares |= {"training": dpsynth.TrainingSettings(**training)} if training else {}
-        dp_marginals(3.0, 1e-5, **options, **shares).validate()
+        unfitted(options_of(**options, epsilon=3.0, delta=1e-5)).validate()
     assert len({arm.name for arm in arms.ARMS.values()}) == len(arms.ARMS)
 
 

@@ -114,28 +114,6 @@ def printed(text: str) -> list[str]:
     return [one for line in text.splitlines() for one in complaints(line) if "on average" not in one]
 
 
-# Words of the glossary that name a class, a parameter or a field of the code.
-CODE_TERMS = ("releas", "critic", "adjacency", "internal", "draws")
-
-
-def docstrings(source: str) -> list[str]:
-    """Prose of a module's docstrings: parameters' names and types, examples and references left out."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = re.sub(r"(?ms)^===+ .*?^(===+ .*?)?===+$", "", ast.get_docstring(node) or "")
-            lines = text.splitlines()
-            kept: list[str] = []
-            for line, after in zip(lines, [*lines, ""][1:], strict=True):
-                if line in ("Examples", "References", "See Also"):
-                    break
-                heading = after.startswith("---") or line.startswith("---")
-                names = after.startswith("    ") and not line.startswith(" ")
-                kept.append("" if heading or names or line.lstrip().startswith(">>>") else line.strip())
-            found.append("\n".join(kept))
-    return found
-
-
 def messages(source: str) -> list[str]:
     """Texts of errors and warnings in a module; what is filled in counts as one word."""
     found = []
@@ -160,15 +138,8 @@ def _literal(node: ast.expr) -> str:
 
 
 def complaints_of_code(source: str) -> list[str]:
-    """All that breaks the rules in a module's docstrings and messages; the mean is that of the module."""
-    texts = docstrings(source)
-    out = complaints("\n\n".join(texts), glossary=False)
-    terms = re.compile("|".join(CODE_TERMS), re.IGNORECASE)
-    for text in texts:
-        out += [word for word in hard_words(text) if not terms.match(word.lstrip("'"))]
-    for text in messages(source):
-        out += [f"message, {one}" for one in complaints(text) if "on average" not in one]
-    return out
+    """All that breaks the rules in a module's messages."""
+    return [one for text in messages(source) for one in complaints(text) if "on average" not in one]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ guarantee holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -290,13 +290,8 @@ def _budget(report: RunReport, holds: bool) -> Hazard:
     return Hazard(name, "yours", f"{said} Add the ε of every other table from the same records.")
 
 
-def _choices(report: RunReport) -> Hazard:
-    model = report.config.get("model")
-    options = model if isinstance(model, Mapping) else {}
-    ruled = sorted(name.replace("_", " ") for name, value in options.items() if value == "auto")
+def _choices(_: RunReport) -> Hazard:
     said = "A choice of options, or of the best of several fits, uses privacy budget too."
-    if ruled:
-        said = f"Rules from public facts or the noisy count chose: {', '.join(ruled)}. {said}"
     return Hazard("Choice of options", "yours", said)
 
 
