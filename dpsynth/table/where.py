@@ -17,7 +17,8 @@ import pandas as pd
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.table.column import Column
-from dpsynth.table.expressions import Expression, Leaf, Piece, parse_rule, read
+from dpsynth.table.expressions import Expression, parse_rule, read
+from dpsynth.table.spelling import Leaf, Piece
 from dpsynth.table.values import cast, step_values
 
 #: what conditional sampling takes: rules, or values of columns
