@@ -120,7 +120,12 @@ def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
     yield _randomness(report)
     yield _proof(report)
     yield _budget(report, holds)
-    yield _choices(report)
+    yield Hazard(
+        "Choice of options",
+        "yours",
+        "Rules from public facts or the noisy count chose the noisy statistics. "
+        "A choice of options, or of the best of several fits, uses privacy budget too.",
+    )
     yield Hazard(
         "Access to the real table",
         "yours",
@@ -288,11 +293,6 @@ def _budget(report: RunReport, holds: bool) -> Hazard:
     stages = len(report.ledger.stages)
     said = f"This ledger has {len(report.ledger.entries)} entries in {stages} stage{'s' * (stages != 1)}."
     return Hazard(name, "yours", f"{said} Add the ε of every other table from the same records.")
-
-
-def _choices(_: RunReport) -> Hazard:
-    said = "A choice of options, or of the best of several fits, uses privacy budget too."
-    return Hazard("Choice of options", "yours", said)
 
 
 def _page(report: RunReport) -> Hazard:

@@ -202,7 +202,7 @@ def test_numbers_that_are_public_are_named() -> None:
     assert listed(known)["Neighbouring datasets"].status == "yours"
     assert "2850" in listed(known)["Neighbouring datasets"].said
     assert "0.029" in listed(known)["Size of ε and δ"].said
-    assert "uses privacy budget too" in listed(known)["Choice of options"].said
+    assert "or the noisy count chose the noisy statistics" in listed(known)["Choice of options"].said
     weak = Ledger()
     weak.post("counts", gaussian_event(0.2), sensitivity="1")
     assert listed(run(weak))["Size of ε and δ"].status == "open"
