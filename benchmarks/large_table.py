@@ -40,7 +40,7 @@ import dpsynth
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.cluster import connected, each
 from dpsynth.releases import PartitionedRecords
-from dpsynth.synthesis.partitioned import Part, draw_part, plan_parts
+from dpsynth.synthesis.partitioned import PartFile, draw_part, part_files
 from dpsynth.table import Column, Schema
 from dpsynth.table.parquet import ParquetTable
 from dpsynth.table.patients import PatientSchema, TableSchema
@@ -275,7 +275,7 @@ def fit_in_memory(folder: Path, schema: TableSchema, model: Path) -> tuple[float
     return took
 
 
-def draw_again(model: Path, parts: list[Part], folder: Path) -> None:
+def draw_again(model: Path, parts: list[PartFile], folder: Path) -> None:
     """Draw parts of a sample without workers."""
     folder.mkdir(exist_ok=True)
     fitted = dpsynth.load(model)
@@ -347,7 +347,7 @@ def main() -> None:
         fitted.sample_to_parts(sample, n, client=client, partitions=files, random_state=SEED, replace=True)
         lines += [workers.lap("sample"), alone_line]
         ended.append(f"In the sample, {told.result()[0]}.")
-        drawn = [part for i, part in enumerate(plan_parts(n, files, SEED)) if i in told.result()[1]]
+        drawn = [part for i, part in enumerate(part_files(n, files, SEED)) if i in told.result()[1]]
         process.submit(draw_again, alone, drawn, again).result()
         for part in drawn:
             assert (sample / part.name).read_bytes() == (again / part.name).read_bytes(), part.name

@@ -207,6 +207,16 @@ class RunConfig(Section):
             raise ValueError(f"one of dataset and data is required, and {said} given")
         return self
 
+    @property
+    def accept_unreviewed(self) -> bool:
+        """Whether the run goes on with fields that were read off the data. Cards of data sets have none."""
+        return self.data is not None and self.data.accept_unreviewed
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the generator's estimator, some of which are keys beside ``model``."""
+        studies = {"studies": self.studies} if self.studies else {}  # which not every generator takes
+        return {**self.model.arguments(), "accept_unreviewed": self.accept_unreviewed, **studies}
+
     def published(self) -> dict[str, str]:
         """Return what ``ledger.json``, and so the page to share, say of the owner."""
         told = {"data_owner": self.owner, "contact": self.contact}

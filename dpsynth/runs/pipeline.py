@@ -214,9 +214,7 @@ def _as_counted(model: Synthesizer) -> str:
 
 def build_model(config: RunConfig) -> Synthesizer:
     """Make the unfitted model of a configuration, or raise ConfigError naming the wrong key."""
-    accept = config.data.accept_unreviewed if config.data is not None else False
-    given = {**config.model.arguments(), "accept_unreviewed": accept}
-    given |= {"studies": config.studies} if config.studies else {}
+    given = config.arguments()
     try:
         model = estimator(config.model.generator, given)(**given)
         model.validate()

@@ -90,7 +90,7 @@ def check_run(config: RunConfig) -> TableSchema:
             config.evaluate.check(schema.levels)
         except InputError as problem:
             raise InputError(f"evaluate: {problem}") from None
-    require_reviewed(schema, config.data is not None and config.data.accept_unreviewed)
+    require_reviewed(schema, config.accept_unreviewed)
     if config.data is not None and not (path := Path(config.data.path)).is_file():
         if not path.is_dir():
             raise DataError(f"{path}: there is no such file")

@@ -32,7 +32,7 @@ FIRST = _NAME.format(0)
 
 
 @dataclass(frozen=True)
-class Part:
+class PartFile:
     """A file to be drawn, of ``records`` records after the first ``start``."""
 
     name: str
@@ -41,24 +41,24 @@ class Part:
     seed: np.random.SeedSequence
 
 
-def plan_parts(n: int, partitions: int | None, seed: int | None, rows: int = 1) -> Iterator[Part]:
+def part_files(n: int, partitions: int | None, seed: int | None, rows: int = 1) -> Iterator[PartFile]:
     """The parts of a sample of ``n`` records, of about equal size. Default: one for each million rows.
 
     ``rows``: of a record, at most.
 
-    >>> [(part.name, part.records) for part in plan_parts(5, 2, 0)]
+    >>> [(part.name, part.records) for part in part_files(5, 2, 0)]
     [('part-00000.parquet', 2), ('part-00001.parquet', 3)]
     """
     count = partitions or max(-(-n * rows // PART_ROWS), 1)
     ends = [n * i // count for i in range(count + 1)]
     for i, stream in enumerate(np.random.SeedSequence(seed).spawn(count)):
-        yield Part(_NAME.format(i), ends[i], ends[i + 1] - ends[i], stream)
+        yield PartFile(_NAME.format(i), ends[i], ends[i + 1] - ends[i], stream)
 
 
 def sample_parts(
     model: GeneratorModel,
     folder: Path,
-    parts: Iterator[Part],
+    parts: Iterator[PartFile],
     client: Client,
     *,
     where: Where | None = None,
@@ -79,7 +79,7 @@ def sample_parts(
 
 
 def draw_part(
-    part: Part, model: GeneratorModel, folder: Path, where: Where | None, shared: bool
+    part: PartFile, model: GeneratorModel, folder: Path, where: Where | None, shared: bool
 ) -> Acceptance:
     """Draw one part into its file, and count the candidates that it took."""
     record = Acceptance()

@@ -42,7 +42,7 @@ from dpsynth.synthesis.check_inputs import (
 from dpsynth.synthesis.fit import plan_fit, read_parts, train
 from dpsynth.synthesis.many_tables import redrawn_tables
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.partitioned import plan_parts, sample_parts
+from dpsynth.synthesis.partitioned import part_files, sample_parts
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.planning import cost_of
@@ -455,7 +455,7 @@ class Synthesizer(BaseEstimator, ABC):
 
         def fill(folder: Path) -> None:
             rows = 1 if self.patients_ is None else self.patients_.most
-            parts = plan_parts(int(n_samples), partitions, seed, rows)
+            parts = part_files(int(n_samples), partitions, seed, rows)
             shared = self.may_share
             self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where, shared=shared)
 

@@ -20,7 +20,7 @@ from dpsynth.releases.partitioned import PartitionedRecords
 from dpsynth.releases.structure import EdgesRelease
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.many_tables import redraw
-from dpsynth.synthesis.partitioned import draw_part, plan_parts
+from dpsynth.synthesis.partitioned import draw_part, part_files
 from dpsynth.synthesis.studies import study_draws
 from dpsynth.table.parquet import ParquetTable
 
@@ -181,7 +181,7 @@ def test_tables_to_combine_are_of_patients(model):
 
 def test_patients_of_several_files_have_different_numbers(model, tmp_path):
     """Catches two patients with one number, who would be one patient to a reader of all files."""
-    for part in plan_parts(50, 3, 0):
+    for part in part_files(50, 3, 0):
         draw_part(part, model.model_, tmp_path, None, shared=True)
     found = [pd.read_parquet(path)["id"] for path in sorted(tmp_path.glob("*.parquet"))]
     assert len(found) == 3 and sorted(set(pd.concat(found))) == list(range(1, 51))
@@ -200,7 +200,7 @@ def test_a_sample_in_parts_is_a_table_of_patients_in_parts(model, tmp_path):
         folder = model.sample_to_parts(tmp_path / "s", 50, partitions=4, client=client, random_state=0)
         table = ParquetTable(folder)
         assert len(table.files) == 4 and PartitionedRecords(table, VISITS, client).check() == 50
-    assert len(list(plan_parts(500_000, None, 0, VISITS.most))) == 3  # a million rows each, at most
+    assert len(list(part_files(500_000, None, 0, VISITS.most))) == 3  # a million rows each, at most
 
 
 def test_a_condition_says_whether_a_study_is_of_rows():

@@ -159,7 +159,7 @@ def test_a_worker_killed_while_it_draws_is_survived(model, client, tmp_path):
 
 
 def test_default_number_of_parts():
-    assert [sum(1 for _ in partitioned.plan_parts(n, None, 0)) for n in (0, 1, 10**6, 10**6 + 1)] == [
+    assert [sum(1 for _ in partitioned.part_files(n, None, 0)) for n in (0, 1, 10**6, 10**6 + 1)] == [
         1,
         1,
         1,

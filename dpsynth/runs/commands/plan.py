@@ -74,10 +74,8 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
         schema = datasets.card(str(config.dataset)).table
     else:
         schema = read_schema(Path(config.data.schema_path))
-    accept = config.data is not None and config.data.accept_unreviewed
     schema = training_schema(schema, config.split.test_fraction)
-    options = {**config.model.arguments(), "generator": config.model.generator, "accept_unreviewed": accept}
-    options |= {"studies": config.studies} if config.studies else {}
+    options = {"generator": config.model.generator, **config.arguments()}
     return schema, options, 1.0 - config.split.test_fraction
 
 
