@@ -6,7 +6,7 @@
 # make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
 # make audit   asks PyPI about known vulnerabilities of what is installed (pip-audit)
 # make mutants   puts each known fault into a copy of the package and sees that its tests fail; keeps the table
-# make mutants-changed   the mutants of the rooms that have changed since that table
+# make mutants-changed   120 mutants of the rooms that have changed since that table, each commit others
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -74,7 +74,7 @@ mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py --keep
 
 mutants-changed: $(VENV)/.installed-test
-	$(BIN)/python tests/mutants/run.py --changed
+	$(BIN)/python tests/mutants/run.py --changed --most 120
 
 clean:
 	rm -rf $(VENV) $(VENV)-numpy2 $(VENV)-wheel $(VENV)-audit build dist site runs *.egg-info

@@ -3,6 +3,7 @@
     python tests/mutants/run.py               every mutant
     python tests/mutants/run.py bounds        a room; names of mutants work as well
     python tests/mutants/run.py --changed     those that a change since the last full table may concern
+    python tests/mutants/run.py --most 100    at most so many of them, each commit others
     python tests/mutants/run.py --keep        every mutant; the table is kept with its commit in table.md
 
 Prints a table and exits with 1 when a mutant survives, no longer applies, breaks more than its promise (the
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import hashlib
 import json
 import os
 import re
@@ -337,6 +339,19 @@ def touched(mutants: Sequence[Mutant], files: Sequence[str], package: Path) -> l
     ]
 
 
+def some(mutants: Sequence[Mutant], most: int, commit: str) -> list[Mutant]:
+    """At most so many mutants, in their order, chosen by the commit: another commit tries others."""
+    order = sorted(mutants, key=lambda mutant: hashlib.sha256(f"{commit} {mutant.name}".encode()).digest())
+    chosen = {mutant.name for mutant in order[:most]}
+    return [mutant for mutant in mutants if mutant.name in chosen]
+
+
+def commit_of(root: Path) -> str:
+    """The commit that is checked out; empty where there is no repository."""
+    found = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
+    return found.stdout.strip()
+
+
 def changed_files(root: Path) -> list[str] | None:
     """Files that differ from the commit of the last full table; None where that cannot be known."""
     kept = re.search(r"commit ([0-9a-f]{40})", TABLE.read_text(encoding="utf-8")) if TABLE.exists() else None
@@ -349,9 +364,8 @@ def changed_files(root: Path) -> list[str] | None:
 
 def keep(text: str, root: Path) -> None:
     """Write the table of a full run, where there is a repository."""
-    found = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
-    if found.returncode == 0:
-        words = f"All mutants are caught at commit {found.stdout.strip()}.\n\n```\n{text}\n```\n"
+    if commit := commit_of(root):
+        words = f"All mutants are caught at commit {commit}.\n\n```\n{text}\n```\n"
         TABLE.write_text(words, encoding="utf-8")
 
 
@@ -416,6 +430,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="rooms or mutants; all by default")
     parser.add_argument("--changed", action="store_true", help="those that a change may concern")
     parser.add_argument("--keep", action="store_true", help="keep the table of all of them")
+    parser.add_argument("--most", type=int, help="at most so many, each commit others")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of the package and its tests")
     parser.add_argument("--package", default="dpsynth")
@@ -430,11 +445,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     files = changed_files(options.root) if options.changed else None
     if files is not None:
         mutants = touched(mutants, files, options.root / options.package)
+    if options.most is not None and len(mutants) > options.most:
+        print(f"{options.most} of {len(mutants)} mutants are run, the others with other commits")
+        mutants = some(mutants, options.most, commit_of(options.root))
     start = time.perf_counter()
     if options.package == "dpsynth":
         preload()
     well, text = judge(mutants, options.root / options.package, options.root, options.workers)
-    if well and options.keep:
+    if well and options.keep and not (options.names or options.changed or options.most):
         keep(text, options.root)
     print(f"{time.perf_counter() - start:.0f} s in all")
     return 0 if well else 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from catalogue import HERE, Mutant, read_rooms
-from run import touched
+from run import some, touched
 
 ROOT = HERE.parents[1]
 MUTANTS = read_rooms()
@@ -180,6 +180,14 @@ def test_what_a_change_may_concern_is_run(tmp_path, files, names):
         Mutant("x", "c", "", (("count.n", "1", "2"),), ("tests/model/test_step.py::test_two",)),
     ]
     assert "".join(mutant.name for mutant in touched(mutants, files, tmp_path)) == names
+
+
+def test_what_one_commit_leaves_out_comes_up_in_others():
+    """Catches mutants that no short run ever tries, and a short run that is long."""
+    short = [some(MUTANTS, 50, f"commit {number}") for number in range(100)]
+    assert {len(mutants) for mutants in short} == {50} and short[0] == some(MUTANTS, 50, "commit 0")
+    assert {mutant.name for mutants in short for mutant in mutants} == {mutant.name for mutant in MUTANTS}
+    assert some(MUTANTS, len(MUTANTS) + 1, "") == MUTANTS
 
 
 def test_an_unknown_name_is_refused():
