@@ -22,14 +22,14 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from dpsynth import datasets
-from dpsynth.accounting.conversions import epsilon_of_belief
-from dpsynth.audits import adversary_critic as critic
-from dpsynth.audits.adversary_setting import Setting
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.report.drawing.style import save, styled
+from dpsynth.audits import adversary as critic
+from dpsynth.audits.adversary import Setting
+from dpsynth.privacy.events import epsilon_of_belief
+from dpsynth.report.plots import save, styled
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records, classifier_subject, encoded
 from dpsynth.research.adversary.playing import Played, draw_beliefs, play
 from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp
+from dpsynth.wgan.settings import TrainingSettings
 
 BELIEF, DELTA, STEPS = 0.9, 0.01, 30
 TABLE = "breast_cancer"
@@ -224,7 +224,7 @@ def along_epsilon(games: Games, train: object, test: object) -> list[str]:
 
 def sampled(games: Games, train: object, test: object) -> list[str]:
     """Steps that take a quarter of the records."""
-    from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
+    from dpsynth.privacy.calibration import BeliefTarget, calibrate_training
 
     own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
     lines = []

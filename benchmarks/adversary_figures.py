@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief
-from dpsynth.attacks.adversary import Game
+from dpsynth.attacks.trials import Game
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.report.drawing.style import COLOURS, legend_below, line, panels
+from dpsynth.privacy.events import epsilon_of_belief, posterior_belief
+from dpsynth.report.plots import COLOURS, legend_below, line, panels
 from dpsynth.research.adversary.playing import legend_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpsynth.accounting.profile import Profile
+    from dpsynth.privacy.profile import Profile
 
 Floats = NDArray[np.float64]
 

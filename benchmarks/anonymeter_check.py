@@ -28,9 +28,9 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from dpsynth.attacks.synthetic.risk import Risk
-from dpsynth.attacks.synthetic.shadow import learned_guesses, shadow_attack
-from dpsynth.attacks.synthetic.suite import QUICK, attack_tables
+from dpsynth.attacks.attempt import Risk
+from dpsynth.attacks.shadow import learned_guesses, shadow_attack
+from dpsynth.attacks.suite import QUICK, attack_tables
 from dpsynth.evaluation.tables import Tables
 from dpsynth.runs.attack_inputs import attacked_run
 

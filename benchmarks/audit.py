@@ -109,7 +109,7 @@ def one_reading(seeds: int) -> dict[str, Any]:
     """The demo's tables and marginals, read once with 1,000 canaries."""
     from dpsynth.audits.configuration import releases_of
     from dpsynth.audits.releases import audit_in_one_run, uniform_records
-    from dpsynth.releases.gaussian import GaussianRelease
+    from dpsynth.privacy.release import GaussianRelease
 
     target = demo()
     found = releases_of(target.schema, target.options, np.random.default_rng(0))
@@ -213,7 +213,7 @@ def main() -> None:
     if args.child:
         print(json.dumps(child(args.child, args.trials)))
         return
-    from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+    from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 
     load_tensorflow_quietly()
     kept = Kept(args.out)

@@ -29,20 +29,17 @@ from sklearn.metrics import roc_auc_score
 
 import dpsynth
 from benchmarks.peers.tables import split
-from dpsynth.accounting import EpsilonTarget, calibrate_training
-from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
-from dpsynth.evaluation.utility.outcomes import known_outcomes
-from dpsynth.mechanism import Domain, Plan, gradient_bounds
-from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds import LayerBounds, layer_radii
-from dpsynth.model.generator import independent_points
-from dpsynth.model.wgan import sensitivity, training
-from dpsynth.model.wgan.critic import critic_pass, squared_gradient_norms, weighted_gradient
-from dpsynth.model.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.step import State, Step
-from dpsynth.report.drawing.style import COLOURS, DASHES, line, panels, plain_ticks, save, styled
+from dpsynth.evaluation.models import CLASSIFIERS, known_outcomes, learn_and_predict
+from dpsynth.privacy import EpsilonTarget, calibrate_training
+from dpsynth.report.plots import COLOURS, DASHES, line, panels, plain_ticks, save, styled
 from dpsynth.synthesis.generators import options_of, unfitted
+from dpsynth.synthesis.model import independent_points
+from dpsynth.wgan import Domain, Plan, gradient_bounds, training
+from dpsynth.wgan import algorithm as sensitivity
+from dpsynth.wgan.algorithm import State, Step, critic_pass, squared_gradient_norms, weighted_gradient
+from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.theorems import LayerBounds, allocate, layer_radii
 
 PAGE = Path(__file__).parent / "results" / "bounds_against_clipping.md"
 #: what is measured in the page's text: decimals, megabytes, and counts of seeds

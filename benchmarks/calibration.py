@@ -50,7 +50,7 @@ def theirs(python: str, target: str) -> tuple[float, float]:
 
 
 def ours(target: str) -> tuple[float, float]:
-    from dpsynth.accounting.calibration import AdvantageTarget, calibrate_training, parse_target
+    from dpsynth.privacy.calibration import AdvantageTarget, calibrate_training, parse_target
 
     aim = AdvantageTarget(0.04, 0.01) if target.startswith("tpr") else parse_target(target, delta=DELTA)
     start = time.perf_counter()
@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--riskcal", help="Python of an environment with riskcal 1.5.1")
     arguments = parser.parse_args()
     # dp_accounting is loaded by the first profile; its import is not part of a search, here or there
-    from dpsynth.accounting import Profile, training_event
+    from dpsynth.privacy import Profile, training_event
 
     Profile([training_event(1.0, 0.1, 10)]).tv()
     print(f"q {SAMPLING_PROB}, {STEPS} steps, delta {DELTA:g}")

@@ -14,22 +14,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import InputError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.wgan.networks import Weights, unflatten
-from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.releases.critic import CriticRelease
-from dpsynth.releases.records import Records
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.records import Records
+from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.check_inputs import record_provenance, records_of
 from dpsynth.synthesis.fit import plan_fit, read_parts
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.options import record_provenance, records_of
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.training import Training, trained_state
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 from dpsynth.table.schema import Schema
+from dpsynth.wgan.checkpoint import load_tensorflow_quietly
+from dpsynth.wgan.networks import Weights, unflatten
+from dpsynth.wgan.settings import TrainingSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class CriticScore:
         load_tensorflow_quietly()
         import tensorflow as tf
 
-        from dpsynth.model.wgan.critic import Activation, critic_pass
+        from dpsynth.wgan.algorithm import Activation, critic_pass
 
         records = self.model.encoder.schema.conform_modelled(frame)
         # where a value lies in its cell is drawn; the same for every call

@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib.image
 import matplotlib.pyplot as plt
 
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.runs.folder import RunFolder
 
 
 def main(run: str, out: str) -> None:

@@ -35,20 +35,20 @@ import numpy as np
 import pandas as pd
 
 from dpsynth import DPMarginals, datasets
-from dpsynth.accounting import Ledger, gaussian_event
-from dpsynth.attacks.synthetic.risk import Proved
-from dpsynth.attacks.synthetic.suite import Effort, attack_tables, attempts
-from dpsynth.attacks.synthetic.words import verdict as in_words
-from dpsynth.evaluation.disclosure.evaluator import disclosure
-from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.records import Evaluation
+from dpsynth.attacks.attempt import Proved
+from dpsynth.attacks.suite import Effort, attack_tables, attempts
+from dpsynth.attacks.suite import verdict as in_words
+from dpsynth.evaluation.disclosure_risk import disclosure
+from dpsynth.evaluation.neighbour_inference import neighbours
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tails import columns_believed
+from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.report.verdicts.privacy import judge_attempts
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.verdict import Verdict
-from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Column, Schema
 
 #: of the attacks: less than a run takes, for 600 pages

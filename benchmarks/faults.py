@@ -46,15 +46,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.journal import checkpoint_ledger, journal_file
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.cli import main as command_line
 from dpsynth.errors import DpsynthError
 from dpsynth.files.codec import apart
-from dpsynth.releases.records import Records
+from dpsynth.privacy.budget_file import checkpoint_ledger, journal_file
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.records import Records
 from dpsynth.runs.config import RunConfig
+from dpsynth.runs.folder import RunFolder
 from dpsynth.runs.pipeline import _check_checkpoint
-from dpsynth.runs.run_folder import RunFolder
 from dpsynth.synthesis.generators import load
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.table.schema import Schema
@@ -447,7 +447,7 @@ def _readers(bench: Bench) -> Iterator[Reader]:
     yield "journal", [journal], lambda: Ledger.load(journal).to_dict()
 
     def checkpoint() -> object:
-        from dpsynth.model.wgan.checkpoint import take_checkpoint
+        from dpsynth.wgan.checkpoint import take_checkpoint
 
         class Read(Exception):
             pass

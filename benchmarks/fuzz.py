@@ -46,16 +46,16 @@ try:
 except ImportError:
     atheris = None
 with nullcontext() if atheris is None else atheris.instrument_imports(include=["dpsynth"]):
-    from dpsynth.accounting.events import gaussian_event
-    from dpsynth.accounting.ledger import Ledger
     from dpsynth.errors import DpsynthError
-    from dpsynth.files.arrays import arrays_digest
+    from dpsynth.files.codec import arrays_digest
+    from dpsynth.patients.schema import read_schema
+    from dpsynth.privacy.events import gaussian_event
+    from dpsynth.privacy.ledger import Ledger
     from dpsynth.runs.config import RunConfig
-    from dpsynth.table.io import read_table
+    from dpsynth.table.files import read_table
+    from dpsynth.table.inference import infer_schema
     from dpsynth.table.parquet import ParquetTable, Reader, read_part
-    from dpsynth.table.patients import read_schema
     from dpsynth.table.schema import Schema
-    from dpsynth.table.schema_inference import infer_schema
 
 SECONDS, BYTES, MESSAGE = 10, 2 << 30, 6_000
 

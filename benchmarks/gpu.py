@@ -30,10 +30,10 @@ LARGE = 10_000
 
 def trainer_of(batch: int, width: int, *, in_graph: bool, steps: int = STEPS):
     """A training run on made-up records."""
-    from dpsynth.mechanism.plan import Plan
-    from dpsynth.model.wgan.settings import TrainingSettings
-    from dpsynth.model.wgan.training import Trainer
-    from dpsynth.table.layout import Layout
+    from dpsynth.privacy.release import Plan
+    from dpsynth.table.encoder import Layout
+    from dpsynth.wgan.settings import TrainingSettings
+    from dpsynth.wgan.training import Trainer
 
     rng = np.random.default_rng(0)
     points = rng.random((4 * batch, COLUMNS), dtype=np.float32)
@@ -46,7 +46,7 @@ def arguments_of(trainer) -> tuple:
     """What the compiled loop is called with, for one chunk."""
     import tensorflow as tf
 
-    from dpsynth.model.wgan.training import initial_state
+    from dpsynth.wgan.training import initial_state
 
     rng = np.random.default_rng(1)
     state = initial_state(trainer.layout, trainer.settings, rng)

@@ -33,7 +33,7 @@ import pandas as pd
 import dpsynth
 from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, public_facts
-from dpsynth.files.rounds import ROUNDS, carry_out
+from dpsynth.files.storage import ROUNDS, carry_out
 from dpsynth.synthesis.default_rules import MOST_NUMBERS, numbers_of
 from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.table import Column, Schema

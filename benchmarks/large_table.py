@@ -35,15 +35,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import psutil
+from dpsynth.releases import PartitionedRecords
 
 import dpsynth
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.cluster import connected, each
-from dpsynth.releases import PartitionedRecords
-from dpsynth.synthesis.partitioned import PartFile, draw_part, part_files
+from dpsynth.parallel import connected, each
+from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.synthesis.many_tables import PartFile, draw_part, part_files
 from dpsynth.table import Column, Schema
 from dpsynth.table.parquet import ParquetTable
-from dpsynth.table.patients import PatientSchema, TableSchema
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -17,11 +17,10 @@ import numpy as np
 from study_cases import CASES
 from study_trials import Trial, seed
 
-from dpsynth.releases.score import symmetric, triangle
-from dpsynth.studies.families import RESIDUAL_BOUND
-from dpsynth.studies.newton import mode
+from dpsynth.studies.estimation import RESIDUAL_BOUND, mode
+from dpsynth.studies.statistics import symmetric, triangle
+from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.parts.regressions import Regressions
-from dpsynth.synthesis.planning import planned_parts
 from dpsynth.synthesis.studies import DRAWS
 
 NAMES = ("flchain linear", "support2 linear")

@@ -211,7 +211,7 @@ def draw(found, path: Path) -> None:
     """Histograms of P_IN on both sides (figure 4.3) and of individual privacy scores (figure 4.4)."""
     import matplotlib.pyplot as plt
 
-    from dpsynth.report.drawing.style import COLOURS
+    from dpsynth.report.plots import COLOURS
 
     plt.rcParams.update({"svg.hashsalt": "dpsynth", "svg.fonttype": "path", "font.size": 9})
     figure, axes = plt.subplots(len(found), 2, figsize=(7.2, 2.7 * len(found)), squeeze=False)
@@ -244,7 +244,7 @@ def draw(found, path: Path) -> None:
 
 def synthesizers():
     from dpsynth import DPWGANGP
-    from dpsynth.model.wgan.settings import TrainingSettings
+    from dpsynth.wgan.settings import TrainingSettings
 
     free = TrainingSettings(critic_constraint="none", penalty="data", average=0.0)
     return {
@@ -261,8 +261,8 @@ def criticised(task):
     from sklearn.neighbors import NearestNeighbors
 
     from dpsynth import datasets
-    from dpsynth.evaluation.features import distance_features
-    from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+    from dpsynth.evaluation.neighbours import adversarial_accuracy
+    from dpsynth.evaluation.tables import distance_features
     from dpsynth.research.ltu.results import pairs_result
 
     dataset, name, seed, records = task
@@ -292,7 +292,7 @@ def criticised(task):
 
 def critic(options) -> None:
     from dpsynth.evaluation.estimates import quantile
-    from dpsynth.files.rounds import carry_out
+    from dpsynth.files.storage import carry_out
 
     tasks = {
         f"{place}-{seed}": (options.dataset, name, seed, options.records)

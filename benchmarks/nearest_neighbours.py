@@ -30,13 +30,13 @@ def draw(kind: str, n: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(real: np.ndarray, synthetic: np.ndarray, metric: str) -> float:
-    from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
+    from dpsynth.evaluation.neighbours import adversarial_accuracy
 
     return adversarial_accuracy(real, synthetic, metric=metric).aa
 
 
 def ours_with_intervals(real: np.ndarray, synthetic: np.ndarray, metric: str) -> float:
-    from dpsynth.evaluation.neighbours.inference import accuracy_intervals
+    from dpsynth.evaluation.neighbour_inference import accuracy_intervals
 
     return accuracy_intervals(real, synthetic, rng=np.random.default_rng(0), metric=metric).both.value
 

@@ -29,24 +29,20 @@ import pandas as pd
 
 from benchmarks.ground.headroom import discriminator
 from benchmarks.peers.tables import split
-from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.evaluation.similarity.association_errors import correlation_errors
-from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
-from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
-from dpsynth.evaluation.utility.scores import scorer
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.rounds import ROUNDS, carry_out
-from dpsynth.model.reweighting.fit_reweighting import reweighted
-from dpsynth.model.reweighting.fit_weights import weighted
-from dpsynth.releases.records import FrameRecords
+from dpsynth.evaluation.associations import correlation_errors
+from dpsynth.evaluation.models import CLASSIFIERS, known_outcomes, learn_and_predict, outcome_kind
+from dpsynth.evaluation.scores import scorer
+from dpsynth.files.storage import ROUNDS, carry_out, read_json, write_text
+from dpsynth.marginals.reweighting import reweighted, weighted
+from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.fit import build, plan_fit
+from dpsynth.synthesis.fit import build, plan_fit, total_delta
 from dpsynth.synthesis.marginals import MarginalsOptions, Statistics
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Reading
-from dpsynth.synthesis.planning import total_delta
 from dpsynth.table.schema import Schema
 
 RARE = "_rare"
@@ -75,7 +71,7 @@ NOISES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 2.0)
 GROUPS = (0.0, 10.0, 20.0, 35.0, 50.0, 70.0, 140.0, 400.0)
 RULES: list[Rule] = [(noise, groups) for noise in NOISES for groups in (*GROUPS[:-1], math.inf)]
 BEFORE: Rule = (0.2, 35.0)
-NOW: Rule = (default_rules._MOST_NOISE, default_rules._FEWEST_GROUPS)
+NOW: Rule = (default_rules._MOST_PAIR_NOISE, default_rules._FEWEST_GROUPS)
 #: the parts themselves as rules
 EVERY: tuple[Rule, ...] = ((0.0, math.inf), (math.inf, math.inf), (math.inf, 0.0))
 #: most of a table that trains, the share of the rarer outcome, synthetic records that models learn from, and

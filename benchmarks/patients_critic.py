@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.patients.tables import halves
 from dpsynth import DPMarginals, PatientSchema
-from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.evaluation.trajectories.features import patient_features
-from dpsynth.mechanism.plan import Plan
-from dpsynth.releases.records import FrameRecords
+from dpsynth.evaluation.development import patient_features
+from dpsynth.patients.histories import Histories
+from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import Plan
 from dpsynth.research.patient_critic import CriticFit
-from dpsynth.table.histories import Histories
 
 DELTA, SHARE, MOST = 1e-6, 0.3, 12.0
 

@@ -29,10 +29,8 @@ from benchmarks.peers.utility import Task, synthesised
 from dpsynth import datasets
 from dpsynth.datasets import Table
 from dpsynth.errors import InputError
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.markdown import inert
-from dpsynth.files.rounds import ROUNDS, carry_out
-from dpsynth.files.yaml_text import read_yaml
+from dpsynth.files.storage import ROUNDS, carry_out, read_json, write_text
+from dpsynth.files.text import inert, read_yaml
 from dpsynth.table.column import Column
 from dpsynth.table.derived import add_derived
 from dpsynth.table.schema import Schema

@@ -17,8 +17,8 @@ import pandas as pd
 
 from benchmarks import parts
 from benchmarks.parts import ALONE, BOTH, DRAWN, Round, cut, figures
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.releases.records import FrameRecords
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.marginals import MarginalsOptions
 

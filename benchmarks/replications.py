@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dpsynth.files.markdown import inert
+from dpsynth.files.text import inert
 from dpsynth.research.replications.protocol import find_protocol, names
 from dpsynth.research.replications.running import run_study
 

@@ -30,7 +30,7 @@ from sklearn.metrics import roc_auc_score
 
 import dpsynth
 from dpsynth import Column, DPMarginals, Schema
-from dpsynth.model.rejection import margin
+from dpsynth.synthesis.sampling import margin
 
 NO_YES = ("no", "yes")
 CLINIC = Schema(

@@ -17,9 +17,8 @@ import numpy as np
 import pandas as pd
 from growth import made_up
 
-from dpsynth.evaluation.records import Findings
-from dpsynth.evaluation.similarity.association_errors import association_findings
-from dpsynth.evaluation.similarity.pairs import blocks
+from dpsynth.evaluation.associations import association_findings, blocks
+from dpsynth.evaluation.results import Findings
 
 RESULTS = Path(__file__).parent / "results" / "sampled_pairs.md"
 NAMES = ("association_error", "association_lost", "correlation_error")

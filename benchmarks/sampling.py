@@ -86,7 +86,7 @@ def measure(model: str, n: int, out: str) -> dict[str, float]:
     import numpy as np
 
     import dpsynth
-    from dpsynth.table.io import write_table
+    from dpsynth.table.files import write_table
 
     fit = dpsynth.load(model)
     spent = [0.0, 0.0]

@@ -26,13 +26,13 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from dpsynth.accounting import Ledger
-from dpsynth.model.columns.marginals import estimate_marginals
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.records import FrameRecords
+from dpsynth.marginals.columns import estimate_marginals
+from dpsynth.marginals.statistics import MarginalsRelease
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.marginals import MarginalsOptions
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.planning import planned_parts
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
 

@@ -19,12 +19,13 @@ from scipy.stats import chi2
 from study_cases import CASES
 from study_trials import Trial, Z, fitted, truth
 
-from dpsynth.accounting import Ledger
-from dpsynth.model.study_samples.study_releases import StudyReleases
-from dpsynth.releases.records import FrameRecords
-from dpsynth.studies import families, newton
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.studies import estimation as families
+from dpsynth.studies import estimation as newton
+from dpsynth.studies.private import StudyReleases
+from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.parts.regressions import Regressions
-from dpsynth.synthesis.planning import planned_parts
 from dpsynth.synthesis.studies import DRAWS, study_draws
 
 NONE = 80.0

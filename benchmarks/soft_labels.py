@@ -32,10 +32,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from soft_label_figures import draw
 
 import dpsynth
-from dpsynth.attacks.bayes import tpr_at_fpr
+from dpsynth.attacks.attempt import tpr_at_fpr
 from dpsynth.evaluation.estimates import auc, quantile
-from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.files.rounds import carry_out
+from dpsynth.evaluation.tables import ClassifierEncoding
+from dpsynth.files.storage import carry_out
 from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
 from dpsynth.research.soft_labels.estimators import SoftTargetRegressor

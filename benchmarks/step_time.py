@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.training import Trainer
+from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import default_rules
 from dpsynth.table import Column, Schema
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.training import Trainer
 
 #: public number of records, name and noise shape of each default critic
 DEFAULTS = ((4_000, "default", "optimal"), (36_000, "default", "optimal"), (2_085, "healthgan", "layerwise"))

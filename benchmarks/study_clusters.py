@@ -21,7 +21,7 @@ import statsmodels.api as sm
 
 import dpsynth
 from dpsynth import PatientSchema
-from dpsynth.files.rounds import carry_out
+from dpsynth.files.storage import carry_out
 from dpsynth.table import Column
 
 STUDIES = ("linear: hdl ~ sex + day", "logistic: ill ~ sex + day")

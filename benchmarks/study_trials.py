@@ -19,13 +19,12 @@ from study_cases import CASES, NULLS, Case, seed
 
 import dpsynth
 from dpsynth.errors import DpsynthError, PrivacyError
-from dpsynth.evaluation.replication.one_fit import Fit, design, fit, slope_priors
-from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.newton import mode
+from dpsynth.evaluation.regression import Fit, design, fit, slope_priors
+from dpsynth.studies.estimation import StudyDesign, mode
+from dpsynth.studies.model import model_terms
 from dpsynth.studies.study import Study
-from dpsynth.studies.terms import model_terms
+from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.parts.regressions import Regressions
-from dpsynth.synthesis.planning import planned_parts
 from dpsynth.table.schema import Schema
 
 #: of a normal 95 % interval

@@ -2,7 +2,7 @@
 
 Trains HealthGAN without noise, takes the published sensitivity of Algorithm 1 at the critic's
 weights on the way (interval bounds plus lambda times Theorem 3.1.3 as printed; bounds add, see the modules of
-`dpsynth.mechanism.bounds`), and composes ``z_t = 2 sigma_dp / Delta_t`` over the thesis's million critic
+`dpsynth.wgan.theorems`), and composes ``z_t = 2 sigma_dp / Delta_t`` over the thesis's million critic
 steps: ``rho = sum 1 / (2 z_t^2)``, ``epsilon <= rho + 2 sqrt(rho log(1 / delta))``, unamplified. The tight
 bound of this package stands beside it.
 
@@ -18,14 +18,18 @@ import math
 import numpy as np
 
 import dpsynth
-from dpsynth.mechanism.bounds import penalty_radii, published_penalty_radii, spectral_norm_bound
-from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.gradient_boxes import gradient_box
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.networks import unflatten
-from dpsynth.model.wgan.training import Trainer, TrainingState, initial_state
+from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import default_rules
 from dpsynth.table.encoder import Encoder
+from dpsynth.wgan.networks import unflatten
+from dpsynth.wgan.theorems import (
+    Domain,
+    gradient_box,
+    penalty_radii,
+    published_penalty_radii,
+    spectral_norm_bound,
+)
+from dpsynth.wgan.training import Trainer, TrainingState, initial_state
 
 THESIS_STEPS = 5 * 200_000
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth import Column, DPMarginals, Schema
-from dpsynth.model.base_model.network import BayesianNetwork
+from dpsynth.marginals.network import BayesianNetwork
 
 #: Lower and upper limit, decimals and scale.
 LIMITS = {

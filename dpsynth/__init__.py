@@ -13,18 +13,18 @@ from dpsynth.version import __version__
 if TYPE_CHECKING:
     from dpsynth import accounting, datasets, errors, evaluation, report, table
     from dpsynth.evaluation import evaluate
-    from dpsynth.model.wgan.settings import TrainingSettings
-    from dpsynth.runs.budget_plan import plan
+    from dpsynth.patients.schema import PatientSchema
+    from dpsynth.runs.forecast import plan
     from dpsynth.studies.combining import combine
     from dpsynth.studies.study import Study
-    from dpsynth.synthesis.budget import Shares
     from dpsynth.synthesis.generators import load
     from dpsynth.synthesis.marginals import DPMarginals
     from dpsynth.synthesis.matching import DPCriticMatching
+    from dpsynth.synthesis.options import Shares
     from dpsynth.synthesis.wgan_gp import DPWGANGP
-    from dpsynth.table.patients import PatientSchema
+    from dpsynth.table.inference import infer_schema
     from dpsynth.table.schema import Column, Schema
-    from dpsynth.table.schema_inference import infer_schema
+    from dpsynth.wgan.settings import TrainingSettings
 
 _HOMES = {
     "DPMarginals": "dpsynth.synthesis.marginals",
@@ -32,16 +32,16 @@ _HOMES = {
     "DPCriticMatching": "dpsynth.synthesis.matching",
     "load": "dpsynth.synthesis.generators",
     "combine": "dpsynth.studies.combining",
-    "plan": "dpsynth.runs.budget_plan",
+    "plan": "dpsynth.runs.forecast",
     "evaluate": "dpsynth.evaluation",
-    "infer_schema": "dpsynth.table.schema_inference",
+    "infer_schema": "dpsynth.table.inference",
     "Schema": "dpsynth.table.schema",
     "Column": "dpsynth.table.schema",
-    "PatientSchema": "dpsynth.table.patients",
-    "TrainingSettings": "dpsynth.model.wgan.settings",
-    "Shares": "dpsynth.synthesis.budget",
+    "PatientSchema": "dpsynth.patients.schema",
+    "TrainingSettings": "dpsynth.wgan.settings",
+    "Shares": "dpsynth.synthesis.options",
     "Study": "dpsynth.studies.study",
-    "accounting": "dpsynth.accounting",
+    "accounting": "dpsynth.privacy",
     "datasets": "dpsynth.datasets",
     "errors": "dpsynth.errors",
     "evaluation": "dpsynth.evaluation",

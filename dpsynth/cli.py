@@ -17,18 +17,9 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
-from dpsynth.runs.commands import (
-    account,
-    attack,
-    budget,
-    console,
-    data,
-    evaluate,
-    models,
-    plan,
-    registry,
-    run,
-)
+from dpsynth.runs.commands import account, attack, budget, console, data, evaluate, models, run
+from dpsynth.runs.commands import evaluate as registry
+from dpsynth.runs.commands import run as plan
 
 app = typer.Typer(
     name="dpsynth",

@@ -32,13 +32,13 @@ settings.load_profile("dpsynth")
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without the lines of their figures, which take nine tenths of the time."""
-    monkeypatch.setattr("dpsynth.report.drawing.style.Plot._drawn", ("data:image/svg+xml;base64,", False))
+    monkeypatch.setattr("dpsynth.report.plots.Plot._drawn", ("data:image/svg+xml;base64,", False))
 
 
 @pytest.fixture
 def projected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns without a fitted density, which takes a third of a small fit's time."""
-    monkeypatch.setattr("dpsynth.model.columns.density._FEWEST_CELLS", 10**6)
+    monkeypatch.setattr("dpsynth.marginals.density._FEWEST_CELLS", 10**6)
 
 
 @pytest.fixture(autouse=True)

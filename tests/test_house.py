@@ -77,7 +77,7 @@ def test_the_reference_shows_every_room():
 def test_guides_import_public_names_alone():
     """A guide that teaches a module which may move tomorrow."""
     public = {f"{room}.{name}" for room in rooms() for name in importlib.import_module(room).__all__}
-    public |= {"dpsynth", "dpsynth.cluster.connected", *rooms()}
+    public |= {"dpsynth", "dpsynth.parallel.connected", *rooms()}
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         text = page.read_text(encoding="utf-8")
         for home, names in re.findall(r"^\s*from (dpsynth[\w.]*) import (.+)$", text, flags=re.MULTILINE):

@@ -7,12 +7,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dpsynth.accounting.contents import Entry, Stage
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.mechanism.noise import secure_generator
-from dpsynth.releases import partitioned
-from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.releases.records import FrameRecords
+from dpsynth.privacy import records as partitioned
+from dpsynth.privacy.contents import Entry, Stage
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.noise import secure_generator
+from dpsynth.privacy.records import FrameRecords, PartitionedRecords
 from dpsynth.table.schema import Column, Schema
 
 ENTRY = Entry("count", gaussian_event(1.0), "1")
@@ -21,7 +20,7 @@ SCHEMA = Schema(columns=(Column(name="a", kind="integer", lower=0, upper=9),))
 
 
 def salt_of_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> str:
-    from dpsynth.model.wgan.checkpoint import recognised
+    from dpsynth.wgan.checkpoint import recognised
 
     records = FrameRecords(pd.DataFrame({"a": [1]}))
     with records.opened():

@@ -20,7 +20,7 @@ from benchmarks.ground.headroom import WHOLE, measure
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.ground.tables import Ground, of_registry, of_structure
 from dpsynth.errors import InputError
-from dpsynth.files.yaml_text import read_yaml
+from dpsynth.files.text import read_yaml
 from dpsynth.synthesis.generators import options_of, unfitted
 
 Parameters = Mapping[str, Any]

@@ -28,8 +28,7 @@ from benchmarks.ground.arms import ARMS, carried_out, read_arms, runs
 from benchmarks.ground.headroom import APART, LEARNING, WHOLE
 from benchmarks.ground.structures import STRUCTURES
 from dpsynth.errors import DpsynthError
-from dpsynth.files.atomic import read_json, write_text
-from dpsynth.files.rounds import ROUNDS, carry_out
+from dpsynth.files.storage import ROUNDS, carry_out, read_json, write_text
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -17,13 +17,11 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.ground.tables import Ground
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
-from dpsynth.evaluation.similarity.association_errors import correlation_errors
-from dpsynth.evaluation.similarity.columns import cell_counts
-from dpsynth.evaluation.tables import Tables, random_rows
-from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
-from dpsynth.evaluation.utility.outcomes import known_outcomes
+from dpsynth.evaluation.associations import correlation_errors
+from dpsynth.evaluation.models import CLASSIFIERS, known_outcomes, learn_and_predict
+from dpsynth.evaluation.neighbours import adversarial_accuracy
+from dpsynth.evaluation.resemblance import cell_counts
+from dpsynth.evaluation.tables import Tables, distance_features, random_rows
 from dpsynth.table import Column, Schema
 from dpsynth.table.values import category_codes
 

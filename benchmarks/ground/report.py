@@ -12,7 +12,7 @@ import pandas as pd
 from benchmarks.ground.arms import NOISE_FREE, PRIOR, REAL
 from benchmarks.ground.headroom import MEASURES, Headroom, sentence, split
 from benchmarks.ground.structures import STRUCTURES
-from dpsynth.files.markdown import inert
+from dpsynth.files.text import inert
 
 Record = Mapping[str, Any]
 Block = Mapping[str, Sequence[Record]]

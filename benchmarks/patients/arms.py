@@ -14,7 +14,7 @@ from benchmarks.peers.environments import Environments
 from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, from_numbers, public_facts
 from dpsynth import Column, DPMarginals, PatientSchema, Schema
-from dpsynth.table.histories import Histories
+from dpsynth.patients.histories import Histories
 from dpsynth.table.values import categories_at
 
 DELTA = 1e-5

@@ -21,9 +21,9 @@ from benchmarks.patients.arms import Arm, relational, several_rows, strangers, w
 from benchmarks.patients.tables import TABLES, halves
 from benchmarks.peers.environments import Environments
 from dpsynth import PatientSchema
+from dpsynth.evaluation.development import trajectories
 from dpsynth.evaluation.evaluators import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.evaluation.trajectories.evaluator import trajectories
 
 
 def judged(made: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame, schema: PatientSchema) -> dict:

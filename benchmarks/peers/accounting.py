@@ -10,8 +10,8 @@ import pandas as pd
 
 from benchmarks.peers.environments import Environments
 from benchmarks.peers.processes import run
-from dpsynth.files.atomic import write_text
-from dpsynth.files.markdown import inert
+from dpsynth.files.storage import write_text
+from dpsynth.files.text import inert
 
 SCRIPT = Path(__file__).parent / "fits" / "account.py"
 #: by name: parts under add/remove; ["gaussian", noise, count], ["training", noise, sampling_prob, steps]

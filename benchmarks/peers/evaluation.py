@@ -18,7 +18,7 @@ import pandas as pd
 import dpsynth
 from benchmarks.peers.environments import Environments
 from benchmarks.peers.processes import run
-from dpsynth.files.atomic import write_text
+from dpsynth.files.storage import write_text
 from dpsynth.table.schema import Schema
 
 HERE = Path(__file__).parent

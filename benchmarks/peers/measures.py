@@ -15,8 +15,7 @@ from benchmarks.ground.known import is_yes
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.peers.tables import ground
 from dpsynth.datasets import Table
-from dpsynth.evaluation.details import Effects
-from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.results import Effects, Evaluation
 
 #: by column of the results: the measure of `dpsynth.evaluate`, what is best, and what it is
 MEASURES: dict[str, tuple[str, str]] = {

@@ -15,8 +15,7 @@ import pandas as pd
 
 from benchmarks.peers.environments import Environments
 from benchmarks.peers.processes import run
-from dpsynth.files.atomic import write_text
-from dpsynth.files.rounds import carry_out
+from dpsynth.files.storage import carry_out, write_text
 
 HERE = Path(__file__).parent
 BATCHES, WIDTHS, ROUNDS = (208, 2048), "20,64,128,256,1", 3

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.peers.measures import MEASURES
-from dpsynth.files.atomic import write_text
-from dpsynth.files.markdown import inert
+from dpsynth.files.storage import write_text
+from dpsynth.files.text import inert
 
 KEYS = ["table", "epsilon", "arm"]
 

@@ -14,7 +14,7 @@ from benchmarks.ground.structures import STRUCTURES
 from benchmarks.ground.tables import Ground, of_structure
 from dpsynth import datasets
 from dpsynth.datasets import Table, registry
-from dpsynth.table.io import read_cells
+from dpsynth.table.files import read_cells
 from dpsynth.table.schema import Column, Schema
 
 #: half of the records train, half test, by a split that every arm shares

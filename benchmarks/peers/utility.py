@@ -28,7 +28,7 @@ from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, from_numbers, public_facts, split
 from dpsynth.datasets import Table
 from dpsynth.errors import DpsynthError, InputError
-from dpsynth.files.rounds import carry_out
+from dpsynth.files.storage import carry_out
 from dpsynth.table.schema import Schema
 
 FITS = Path(__file__).parent / "fits"

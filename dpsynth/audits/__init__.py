@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
-    from dpsynth.audits.adversary_critic import run_at_the_bound
+    from dpsynth.audits.adversary import run_at_the_bound
     from dpsynth.audits.configuration import audit_fit
     from dpsynth.audits.releases import audit_in_one_run
 
 _HOMES = {
     "audit_fit": "dpsynth.audits.configuration",
     "audit_in_one_run": "dpsynth.audits.releases",
-    "run_at_the_bound": "dpsynth.audits.adversary_critic",
+    "run_at_the_bound": "dpsynth.audits.adversary",
 }
 
 __all__ = ["audit_fit", "audit_in_one_run", "run_at_the_bound"]

@@ -18,32 +18,31 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.trials import Audited, Declared
-from dpsynth.audits.choices import audit_choices
 from dpsynth.audits.releases import (
     OTHERS,
     TRIED,
     WatchingLedger,
+    audit_choices,
     audit_release,
     typical_records,
     uniform_records,
 )
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
-from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.matched_points import coordinate_scale
-from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
-from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.releases.records import FrameRecords
+from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.patients.schema import TableSchema, schema_of
+from dpsynth.privacy.profile import Profile
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import GaussianRelease, Plan
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part
-from dpsynth.table.layout import Layout
-from dpsynth.table.patients import TableSchema, schema_of
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.checkpoint import load_tensorflow_quietly
+from dpsynth.wgan.networks import coordinate_scale
+from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 #: Number of records that a schema without a public one is given.
 UNKNOWN_N = 1000
@@ -189,7 +188,7 @@ def audit_fit(
     folder : path, optional
         Folder of each release's audit. The same call continues after an interruption.
     on_round : callable, optional
-        See :func:`dpsynth.files.rounds.carry_out`.
+        See :func:`dpsynth.files.storage.carry_out`.
     seed : int, optional
         For the noise, which protects nobody here. The default comes from the operating system.
 

@@ -3,12 +3,12 @@
 The tables are one record and none. A run releases T noisy sums at the weights of T steps that were made
 beforehand. The program's own updates made them, at a learning rate so large that only the projection keeps
 them within the bounds of the noise. At each of them the record's gradient is the farthest possible one
-(`dpsynth.audits.worst_case`), scaled by the program's weight of a record. Noise, sample, centre and weight
-are those of `dpsynth.model.wgan.step`, compiled.
+(`dpsynth.audits.releases`), scaled by the program's weight of a record. Noise, sample, centre and weight
+are those of `dpsynth.wgan.algorithm`, compiled.
 
 With every record in every step (q = 1) the declared curve is Gaussian with mu = sqrt(T) / z.
 
-`MatchingAudit` does the same with gradients of random critics (`dpsynth.model.wgan.gradient_matching`).
+`MatchingAudit` does the same with gradients of random critics (`dpsynth.wgan.matching`).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import training_event
-from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.trials import Audited, Declared, judge
-from dpsynth.audits.worst_case import Farthest, farthest
+from dpsynth.audits.releases import Farthest, farthest
 from dpsynth.errors import InputError
-from dpsynth.mechanism.noise import STEP
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.gradient_matching import ACTIVATION, GRID, Critics, GradientRelease
-from dpsynth.model.wgan.networks import Weights, unflatten
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
-from dpsynth.model.wgan.step import State, Step
-from dpsynth.model.wgan.training import build_step, initial_state
-from dpsynth.table.layout import Layout
+from dpsynth.privacy.events import training_event
+from dpsynth.privacy.noise import STEP
+from dpsynth.privacy.profile import Profile
+from dpsynth.privacy.release import Plan
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.algorithm import State, Step
+from dpsynth.wgan.matching import ACTIVATION, GRID, Critics, GradientRelease
+from dpsynth.wgan.networks import Weights, unflatten
+from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.wgan.training import build_step, initial_state
 
 Floats = NDArray[np.float64]
 #: Noisy sums of a run, about; whole generator steps are made.

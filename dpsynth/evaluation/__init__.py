@@ -7,8 +7,8 @@ whether it is confidential (``internal``).
 """
 
 from dpsynth.evaluation.evaluators import evaluate
-from dpsynth.evaluation.neighbours.accuracy import AdversarialAccuracy, adversarial_accuracy
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.neighbours import AdversarialAccuracy, adversarial_accuracy
+from dpsynth.evaluation.results import Detail, Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 

@@ -14,23 +14,19 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.checks import about_patients
-from dpsynth.evaluation.disclosure.evaluator import disclosure
-from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
-from dpsynth.evaluation.replication.evaluator import replication
+from dpsynth.evaluation.development import trajectories
+from dpsynth.evaluation.disclosure_risk import disclosure
+from dpsynth.evaluation.effects import replication
+from dpsynth.evaluation.neighbour_inference import neighbours
+from dpsynth.evaluation.prediction import compare_subgroups, utility
+from dpsynth.evaluation.resemblance import finer_than_declared, outside_bounds, rare_categories, similarity
+from dpsynth.evaluation.results import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds, rare_categories
-from dpsynth.evaluation.similarity.evaluator import similarity
-from dpsynth.evaluation.similarity.table_one import summarise_tables
-from dpsynth.evaluation.similarity.tails import columns_believed
 from dpsynth.evaluation.tables import Progress, Tables
-from dpsynth.evaluation.trajectories.evaluator import trajectories
-from dpsynth.evaluation.utility.evaluator import utility
-from dpsynth.evaluation.utility.subgroups import compare_subgroups
+from dpsynth.evaluation.tails import columns_believed, summarise_tables
+from dpsynth.patients.schema import TableSchema
 from dpsynth.progress import shown, stage_bar
-from dpsynth.studies.estimates import Estimates
-from dpsynth.studies.study import Study
-from dpsynth.table.patients import TableSchema
+from dpsynth.studies.study import Estimates, Study
 
 #: called with a question and the part of the work on it that is done, in [0, 1]
 Stages = Callable[[str, float], None]

@@ -13,11 +13,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.groups import Grouping, groupings
-from dpsynth.evaluation.tables import Most
-from dpsynth.evaluation.utility.models import Model
-from dpsynth.evaluation.utility.outcomes import check_outcome
-from dpsynth.files.options import Section, listed
+from dpsynth.evaluation.models import Model, check_outcome
+from dpsynth.evaluation.tables import Grouping, Most, groupings
+from dpsynth.files.codec import Section, listed
 from dpsynth.studies.model import EffectsModel
 from dpsynth.table.expressions import Expression, parse_rule
 from dpsynth.table.schema import Schema
@@ -28,7 +26,7 @@ def _named(models: object) -> object:
     if models is None or isinstance(models, Mapping):
         return models
     raise ValueError(
-        "models must map names to Model (dpsynth.evaluation.utility.models), such as "
+        "models must map names to Model (dpsynth.evaluation.models), such as "
         "{'forest': Model(lambda seed: RandomForestClassifier(random_state=seed))}, "
         f"got {type(models).__name__}"
     )

@@ -11,22 +11,225 @@ If patients have several rows, a record is a patient's levels. The rows are kept
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_float_dtype
 
-from dpsynth.errors import DataError, of_records
-from dpsynth.evaluation.records import Evaluation, Findings, Measure, Part, shown
-from dpsynth.studies.estimates import Estimates
+from dpsynth.errors import DataError, InputError, of_records
+from dpsynth.evaluation.results import Evaluation, Findings, Measure, Part, shown
+from dpsynth.patients.histories import Histories, in_order, levels_of
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.studies.study import Estimates
 from dpsynth.table.cells import plain_table
-from dpsynth.table.conform import NotAllowed
-from dpsynth.table.histories import Histories, in_order, levels_of
-from dpsynth.table.patients import PatientSchema
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import NotAllowed, category_codes, numeric_values
+
+# ------------------------------------------------------------------------------------------------
+# Frames turned into arrays of numbers, for distances, correlations and classifiers.
+#
+# Two encodings of a conformed frame, both fixed by the public schema:
+#
+# * :func:`distance_features`: numeric columns are min-max scaled by their *public* bounds and ordinal
+#   columns
+#   by rank, to [0, 1]. Categories are one-hot divided by sqrt(2): two different ones lie at distance 1. A
+#   missing number is placed at 1/2. A (present, missing) pair, one-hot as well, marks it.
+# * :class:`ClassifierEncoding`: the same coordinates without the outcome. Missing numbers stay NaN if the
+#   classifier takes them. Otherwise they become the median of the *training* frame, beside an indicator.
+#
+# No noise is added: numbers computed from private records by these arrays are confidential (``internal``).
+
+Floats = NDArray[np.float64]
+
+
+def unit_values(column: Column, series: pd.Series) -> Floats:
+    """Scale numbers by their public bounds, or ordinal values by rank, to [0, 1]. NaN if missing."""
+    if column.is_numeric:
+        assert column.lower is not None and column.upper is not None
+        return (numeric_values(column, series) - column.lower) / (column.upper - column.lower)
+    # A single category carries no order; the division by 1 puts it at 0.
+    return numeric_values(column, series) / max(len(column.categories) - 1, 1)
+
+
+def distance_features(frame: pd.DataFrame, schema: Schema) -> Floats:
+    """Encode a conformed frame for Euclidean distances and correlations: coordinates in [0, 1], never NaN.
+
+    Examples
+    --------
+    >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=20, upper=60),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
+    >>> distance_features(pd.DataFrame({"age": [30], "sex": ["M"]}), schema).round(3).tolist()
+    [[0.25, 0.0, 0.707]]
+    """
+    blocks: list[Floats] = []
+    for column in schema.columns:
+        if column.is_categorical:
+            blocks.append(one_hot(column, frame[column.name]) / np.sqrt(2.0))
+            continue
+        unit = unit_values(column, frame[column.name])
+        absent = np.isnan(unit)
+        blocks.append(np.where(absent, 0.5, unit)[:, None])
+        if column.incomplete:
+            blocks.append(np.stack([~absent, absent], axis=1) / np.sqrt(2.0))
+    return np.hstack(blocks)
+
+
+@dataclass(frozen=True)
+class ClassifierEncoding:
+    """Predictors of a classifier, without the outcome, and the medians of its training frame in [0, 1] units.
+
+    The median is NaN for a column without any value, which is then the constant 1/2 wherever it is encoded.
+    """
+
+    schema: Schema
+    medians: Floats
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, schema: Schema, outcome: str) -> ClassifierEncoding:
+        """Learn the medians of the training frame. Those of a synthetic frame may be shared."""
+        predictors = schema.select(name for name in schema.names if name != outcome)
+        medians = []
+        for column in predictors.columns:
+            if not column.is_categorical:
+                unit = unit_values(column, frame[column.name])
+                present = unit[~np.isnan(unit)]
+                medians.append(float(np.median(present)) if len(present) else np.nan)
+        return cls(predictors, np.array(medians, dtype=np.float64))
+
+    def transform(self, frame: pd.DataFrame, *, impute: bool) -> Floats:
+        """Encode a frame conformed to the schema that :meth:`fit` was given.
+
+        Missing numbers become the training median with a 0/1 indicator if ``impute``, or stay NaN.
+        """
+        blocks: list[Floats] = []
+        medians = iter(self.medians)
+        for column in self.schema.columns:
+            if column.is_categorical:
+                blocks.append(one_hot(column, frame[column.name]))
+                continue
+            unit, median = unit_values(column, frame[column.name]), next(medians)
+            absent = np.isnan(unit)
+            if np.isnan(median):
+                # Nothing was learned about this column, and histogram binning fails on one of NaN alone.
+                unit = np.full(len(unit), 0.5)
+            elif impute:
+                unit = np.where(absent, median, unit)
+            blocks.append(unit[:, None])
+            if impute and column.incomplete:
+                blocks.append(absent[:, None].astype(np.float64))
+        return np.hstack(blocks)
+
+
+def one_hot(column: Column, series: pd.Series) -> Floats:
+    """One-hot columns of the declared categories, and last of missing values where these are allowed.
+
+    Examples
+    --------
+    >>> sex = Column(name="sex", kind="binary", categories=("F", "M"))
+    >>> one_hot(sex, pd.Series(["M", "F"])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    codes = category_codes(column, series)
+    size = len(column.categories)
+    codes = np.where(codes < 0, size, codes) if column.missing else codes
+    return (codes[:, None] == np.arange(size + column.missing)).astype(np.float64)
+
+
+# ------------------------------------------------------------------------------------------------
+# Columns that divide records into subgroups by the public schema: categories, or an age in bands.
+
+#: columns of more categories make no subgroups
+MOST_CATEGORIES = 20
+#: where bands of an age begin, in years
+AGES = (18, 40, 65, 80)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A column and its subgroups. ``starts`` are the first ages of all bands but the lowest."""
+
+    column: Column
+    names: tuple[str, ...]
+    starts: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, column: Column) -> Grouping:
+        """Return the subgroups of a column. Raise InputError if it has none.
+
+        Examples
+        --------
+        >>> Grouping.of(Column(name="age", kind="integer", lower=18, upper=79, unit="years")).names
+        ('below 40', '40 to 64', '65 and over')
+        """
+        more = ("missing",) if column.incomplete else ()
+        if column.is_numeric:
+            if not is_age(column):
+                raise InputError(
+                    f"groups: {column.name!r} holds numbers. Name a column of categories, or an age in years"
+                )
+            lower, upper = column.bounds
+            starts = tuple(start for start in AGES if lower < start <= upper)
+            names = [f"below {starts[0]}"] if starts else ["all"]
+            names += [f"{start} to {end - 1}" for start, end in pairwise(starts)]
+            names += [f"{starts[-1]} and over"] if starts else []
+            return cls(column, (*names, *more), starts)
+        if len(column.categories) > MOST_CATEGORIES:
+            raise InputError(
+                f"groups: {column.name!r} has {len(column.categories)} categories. Name a column of at most "
+                f"{MOST_CATEGORIES}"
+            )
+        return cls(column, (*map(str, column.categories), *more))
+
+    def codes(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the place in ``names`` of the subgroup of each record, shape (n,)."""
+        series = frame[self.column.name]
+        if self.column.is_numeric:
+            values = numeric_values(self.column, series)
+            codes = np.where(np.isnan(values), -1, np.searchsorted(self.starts, values, side="right"))
+        else:
+            codes = category_codes(self.column, series)
+        return np.where(codes < 0, len(self.names) - 1, codes)
+
+
+def groupings(schema: Schema, asked: Sequence[str] | None, outcome: str | None) -> tuple[Grouping, ...]:
+    """Return the columns that make subgroups: those asked for, or by default sex and age, by their names.
+
+    Raises
+    ------
+    InputError
+        If a column that is asked for makes no subgroups, or is the outcome.
+    SchemaError
+        If there is no such column.
+    """
+    if asked is not None:
+        if outcome in asked:
+            raise InputError(f"groups: {outcome!r} is the outcome. Name another column")
+        return tuple(Grouping.of(schema.column(name)) for name in dict.fromkeys(asked))
+    return tuple(
+        Grouping.of(column)
+        for column in schema.columns
+        if column.name != outcome and (is_age(column) or _is_named(column, "sex", "gender", "age"))
+    )
+
+
+def is_age(column: Column) -> bool:
+    """Whether a column is an age in years, as its name and unit say."""
+    return column.is_numeric and "age" in _words(column) and column.unit in (None, "year", "years")
+
+
+def _is_named(column: Column, *words: str) -> bool:
+    few = not column.is_numeric and len(column.categories) <= MOST_CATEGORIES
+    return few and not _words(column).isdisjoint(words)
+
+
+def _words(column: Column) -> set[str]:
+    return set(re.findall(r"[a-z]+", column.name.casefold()))
+
 
 #: receives the part of the work that is done, in [0, 1]
 Progress = Callable[[float], None]
@@ -293,7 +496,7 @@ def sampled(evaluation: Evaluation) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from dpsynth.evaluation.records import Detail
+    >>> from dpsynth.evaluation.results import Detail
     >>> part = Detail("parts", "parts", True, {"rows": [vars(Part("training models", 500, 9000))]})
     >>> sampled(Evaluation((), details=(part,)))
     ('Training models used a random 500 of 9,000 records.',)

@@ -15,21 +15,119 @@ A change of a stored class's fields raises `FORMAT`.
 from __future__ import annotations
 
 import collections.abc
+import hashlib
 import json
 import math
 import types
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache, lru_cache
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache, lru_cache, wraps
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
-from dpsynth.files.arrays import Arrays, read_with_arrays, write_with_arrays
-from dpsynth.files.storage import damaged
-from dpsynth.files.yaml_text import one_sentence
+from dpsynth.errors import DataError, InputError
+from dpsynth.files.storage import check_format, damaged, parse_json, replaced, sealed, unsealed, write_text
+from dpsynth.files.text import one_sentence
+
+# ------------------------------------------------------------------------------------------------
+# A JSON file and arrays of numbers beside it in an ``npz`` file, which prove each other by checksums.
+
+Arrays = dict[str, np.ndarray]
+
+
+def write_with_arrays(
+    folder: Path, name: str, record: Mapping[str, Any], arrays: Arrays, *, shared: bool = False
+) -> None:
+    """Write ``name.json`` and ``name.npz`` into a folder. The record has a ``format`` and gets checksums."""
+    whole = sealed({**record, "arrays_sha256": arrays_digest(arrays)})
+    text = json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False)
+    write_text(folder / f"{name}.json", text + "\n", shared=shared)
+    with replaced(folder / f"{name}.npz", shared=shared) as temporary:
+        np.savez(temporary, **arrays)
+
+
+def read_with_arrays(folder: str | Path, name: str, known: int) -> tuple[dict[str, Any], Arrays]:
+    """Read what :func:`write_with_arrays` wrote, without format and checksums.
+
+    Raises DataError if a file is absent, changed or damaged, or if its format is not the ``known`` one.
+    """
+    folder = Path(folder)
+    path = reading = folder / f"{name}.json"
+    try:
+        record = parse_json(path.read_text(encoding="utf-8"))
+        reading = folder / f"{name}.npz"
+        arrays = read_arrays(reading)
+    except NotADirectoryError:
+        raise DataError(f"{folder} is a file. Name the folder of a {name}") from None
+    except FileNotFoundError as problem:
+        raise DataError(f"{folder} holds no {name}: {Path(str(problem.filename)).name} is absent") from None
+    except Exception as problem:  # a damaged file shows itself as one of many exceptions
+        raise damaged(folder, name, f"{reading.name}: {problem or type(problem).__name__}") from None
+    if not isinstance(record, dict) or "format" not in record:
+        raise damaged(folder, name, f"{path.name} does not hold a record")
+    whole = unsealed(record, f"{folder} holds a damaged {name}: {path.name}")
+    check_format(folder, name, whole.pop("format"), known)
+    if "sha256" not in record:
+        raise damaged(folder, name, f"{path.name} has no checksum")
+    if whole.pop("arrays_sha256", None) != arrays_digest(arrays):
+        raise damaged(folder, name, f"{reading.name} is not the one that {path.name} was written with")
+    return whole, arrays
+
+
+def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of arrays by name."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def read_arrays(path: Path) -> Arrays:
+    """The arrays of a file of `numpy.savez`, none of which takes more memory than its part of the file.
+
+    `numpy.load` allocates what an array's header says, and unpacks whatever a compressed one holds. Raises
+    ValueError, OSError or `zipfile.BadZipFile` for another file.
+    """
+    arrays: Arrays = {}
+    with path.open("rb") as opened, zipfile.ZipFile(opened) as stored:
+        members = stored.infolist()
+        packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+        if packed or sum(member.file_size for member in members) > path.stat().st_size:
+            raise ValueError("its arrays are larger than the file")
+        for member in members:
+            name = member.filename.removesuffix(".npy")
+            with stored.open(member) as file:
+                if np.lib.format.read_magic(file) != (1, 0):
+                    raise ValueError(f"the array {name} is of an unknown version")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+                size = math.prod(shape) * dtype.itemsize
+                if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+                    raise ValueError(f"the array {name} does not hold numbers")
+                if size != member.file_size - file.tell() or name in arrays:
+                    raise ValueError(f"the array {name} does not have its size")
+                file.seek(0)
+                arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
+    return arrays
+
 
 #: of models and checkpoints. Up to 4 each class wrote itself
 FORMAT = 5
@@ -267,3 +365,80 @@ def _array(value: Any, dtype: np.dtype[Any], place: str, arrays: Arrays | None) 
     array = arrays.pop(place)
     _must(value, _dtype_and_shape(array) == value, place, f"{_dtype_and_shape(array)}, as its array is")
     return _must(array, array.dtype == dtype, place, f"of {dtype}")
+
+
+# ------------------------------------------------------------------------------------------------
+# Options declared once: what a field may be stands in its annotation, and a fault is one sentence.
+#
+# The same records serve the estimator, the configuration and the report. Pydantic checks them, strictly: a
+# delta in quotes or a seed of ``true`` is a slip of the pen.
+
+Options = TypeVar("Record")
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def plain(value: object) -> object:
+    """A value as files hold it. NumPy's numbers are numbers, other objects with a number's methods are not.
+
+    Pydantic's strict numbers take whatever has ``__float__``, an array that holds ``True`` for example.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | Decimal | Fraction):
+        return repr(value)  # which no number and no truth value accepts
+    return value
+
+
+def listed(given: object) -> object:
+    """A list, which files hold, as the tuple that a frozen record keeps."""
+    if given is not None and not isinstance(given, list | tuple):
+        raise PydanticCustomError("list_type", "Input should be a list")
+    return given if given is None else tuple(given)
+
+
+class Section(BaseModel):
+    """A frozen group of options, as one key of a configuration holds them."""
+
+    model_config = ConfigDict(frozen=True, **_STRICT)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, given: Any) -> Any:
+        return {name: plain(v) for name, v in given.items()} if isinstance(given, dict) else given
+
+    @classmethod
+    def of(cls, **given: object) -> Self:
+        """The record of these options. Raise InputError with one sentence if one is wrong."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as problem:
+            raise InputError(one_sentence(problem, tuple(cls.model_fields))) from None
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(Field,))
+def options_record(record: type[Options]) -> type[Options]:
+    """Make a class a frozen dataclass whose fields are checked by their annotations.
+
+    Its constructor raises InputError with one sentence.
+
+    Examples
+    --------
+    >>> @options_record
+    ... class Share:
+    ...     of: float = Field(default=0.5, gt=0, lt=1)
+    >>> Share(of=2.0)
+    Traceback (most recent call last):
+    dpsynth.errors.InputError: of must be less than 1, got 2.0
+    """
+    checked: Any = dataclass(frozen=True, config=_STRICT)(record)
+    construct: Callable[..., None] = checked.__init__
+
+    @wraps(construct)
+    def __init__(self: Any, *values: Any, **named: Any) -> None:
+        try:
+            construct(self, *map(plain, values), **{name: plain(v) for name, v in named.items()})
+        except ValidationError as problem:
+            raise InputError(one_sentence(problem, tuple(checked.__dataclass_fields__))) from None
+
+    checked.__init__ = __init__
+    return checked

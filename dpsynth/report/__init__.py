@@ -1,7 +1,6 @@
 """Reports made from result records only. Nothing here reads a table or a folder."""
 
-from dpsynth.report.markdown import to_markdown
-from dpsynth.report.page.html import render, write_page
+from dpsynth.report.page import render, to_markdown, write_page
 from dpsynth.report.run_report import RunReport
 
 __all__ = ["RunReport", "render", "to_markdown", "write_page"]

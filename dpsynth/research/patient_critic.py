@@ -3,7 +3,7 @@
 A window is a row with the ``width - 1`` rows before it, and the patient's levels. A patient's first row has
 missing values before it. So each row is the end of one window, and all windows have one public layout. The
 critic's score of a patient is the mean score of their windows. The mean of gradients that each lie in a
-convex set lies in it. The boxes and balls of :mod:`dpsynth.mechanism.bounds` are convex, so the bound of one
+convex set lies in it. The boxes and balls of :mod:`dpsynth.wgan.theorems` are convex, so the bound of one
 window holds for a patient with any number of rows. Poisson sampling takes patients, with all their windows.
 
 Synthetic patients have weights in proportion to ``exp(scale * score)``. The critic's parameters maximise the
@@ -22,24 +22,20 @@ import pandas as pd
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dpsynth.mechanism.bounds import project
-from dpsynth.mechanism.noise import standard_normals
-from dpsynth.mechanism.plan import Plan
-from dpsynth.mechanism.sampling import poisson_batches
-from dpsynth.model.columns.marginals import estimate_marginals
-from dpsynth.model.wgan.critic import Activation, critic_pass, weighted_gradient
-from dpsynth.model.wgan.networks import Weights, flatten, glorot, unflatten
-from dpsynth.model.wgan.sensitivity import Proved
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.step import adam, adam_start
-from dpsynth.releases.critic import CriticRelease
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.records import FrameRecords, Records
+from dpsynth.marginals.columns import estimate_marginals
+from dpsynth.marginals.statistics import MarginalsRelease
+from dpsynth.patients.histories import Histories
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.privacy.noise import poisson_batches, standard_normals
+from dpsynth.privacy.records import FrameRecords, Records
+from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.histories import Histories
-from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import categories_at
+from dpsynth.wgan.algorithm import Activation, Proved, adam, adam_start, critic_pass, weighted_gradient
+from dpsynth.wgan.networks import Weights, flatten, glorot, unflatten
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.theorems import project
 
 Floats = NDArray[np.float64]
 SETTINGS = TrainingSettings(activation="leaky_relu", bjorck_steps=0)
@@ -66,7 +62,7 @@ def windows(
 ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     """The windows of patients, one for each row, and the patient's place of each.
 
-    ``patients``: N rows of :meth:`~dpsynth.table.histories.Histories.to_frame`.
+    ``patients``: N rows of :meth:`~dpsynth.patients.histories.Histories.to_frame`.
     """
     histories = Histories.from_frame(patients, schema)
     patient, place = np.nonzero(np.arange(schema.most) < histories.rows[:, None])

@@ -1,4 +1,4 @@
 """Runs: a configuration file in, a folder with table, ledger, model and report out.
 
-They are started on the command line. :class:`~dpsynth.runs.run_folder.RunFolder` reads what a run left.
+They are started on the command line. :class:`~dpsynth.runs.folder.RunFolder` reads what a run left.
 """

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.attacks.synthetic.risk import Proved
+from dpsynth.attacks.attempt import Proved
 from dpsynth.datasets.table import training_schema
 from dpsynth.errors import InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
+from dpsynth.patients.schema import TableSchema
+from dpsynth.privacy.ledger import Ledger
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.evaluation import proved_by
+from dpsynth.runs.folder import RunFolder, open_run
+from dpsynth.runs.forecast import check_run, compared, load_table, split_table
 from dpsynth.runs.pipeline import build_model
-from dpsynth.runs.preflight import check_run, compared, load_table, split_table
-from dpsynth.runs.run_folder import RunFolder, open_run
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.table.patients import TableSchema
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.synthetic.black_box import BlackBox
+    from dpsynth.attacks.shadow import BlackBox
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class ToAudit:
     def audit_tables(self, fits: int, **options: Any) -> BlackBox:
         """Fit the whole generator so often and look at its tables: reads the training part, internal.
 
-        ``options`` are those of :func:`~dpsynth.attacks.synthetic.black_box.audit_table`.
+        ``options`` are those of :func:`~dpsynth.attacks.shadow.audit_table`.
         """
-        from dpsynth.attacks.synthetic.black_box import audit_table
+        from dpsynth.attacks.shadow import audit_table
         from dpsynth.audits.configuration import declared_of
 
         train, _ = split_table(self.config, load_table(self.config))

@@ -24,13 +24,13 @@ from pydantic_core import InitErrorDetails
 
 from dpsynth.errors import ConfigError, InputError
 from dpsynth.evaluation.settings import Settings
-from dpsynth.files.atomic import write_text
-from dpsynth.files.options import Section
-from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
+from dpsynth.files.codec import Section
+from dpsynth.files.storage import write_text
+from dpsynth.files.text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.generators import DEFAULT, estimator
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.csv import CsvFormat
 
 #: arguments of an estimator that are other keys of a configuration
 ELSEWHERE = {
@@ -118,7 +118,7 @@ class AttackConfig(Section):
 
 
 class BudgetConfig(Section):
-    """The budget of the data set over all runs (:class:`dpsynth.accounting.Budget`): its file and its name.
+    """The budget of the data set over all runs (:class:`dpsynth.privacy.Budget`): its file and its name.
 
     The default file is that of the environment variable ``DPSYNTH_BUDGET``.
     """

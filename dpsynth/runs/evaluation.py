@@ -16,18 +16,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.risk import Proved
-from dpsynth.attacks.synthetic.suite import quick
+from dpsynth.attacks.attempt import Attempt, Proved
+from dpsynth.attacks.suite import quick
 from dpsynth.datasets.table import PatientTable, Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.evaluators import evaluate_tables
 from dpsynth.evaluation.tables import Tables
+from dpsynth.privacy.ledger import Ledger
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.preflight import check_run, compared, size_of
-from dpsynth.runs.run_folder import RunFolder, open_run
+from dpsynth.runs.folder import RunFolder, open_run
+from dpsynth.runs.forecast import check_run, compared, size_of
 from dpsynth.synthesis.synthesizer import Synthesizer
 
 #: receives the name of a stage and the part of it that is done
@@ -192,7 +191,7 @@ def attempts_on_releases(
         yield from audited.attempts()
         progress((place + 1) / steps)
     if played and found.plan is not None and found.training is not None:
-        from dpsynth.audits.adversary_critic import quick_attempts
+        from dpsynth.audits.adversary import quick_attempts
 
         # their distances to one another are taken, and they are watched in training
         most = min(2000, max(int(math.sqrt(2e8 / found.layout.dim)), 2))

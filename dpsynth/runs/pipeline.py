@@ -8,42 +8,179 @@ run can continue from it once.
 
 from __future__ import annotations
 
+import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting.budget_file import Budget, spending
-from dpsynth.accounting.guarantee import STRATIFIED, WARNING
-from dpsynth.accounting.journal import checkpoint_ledger, give_up, journalled
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.checks import about_patients
+from dpsynth.checks import about_patients, together
 from dpsynth.datasets.table import PatientTable, training_schema
 from dpsynth.errors import ConfigError, DataError, InputError, of_records
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.files import storage
-from dpsynth.files.atomic import dump_json, read_json, write_text
-from dpsynth.files.storage import claimed
-from dpsynth.model.rejection import Acceptance
-from dpsynth.runs.config import RunConfig, keys_of_fit
+from dpsynth.files.storage import check_same_ledger, claimed, dump_json, read_json, write_text
+from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.privacy.budget_file import Budget, checkpoint_ledger, give_up, journalled, spending
+from dpsynth.privacy.guarantee import STRATIFIED, WARNING
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.report.run_report import RunReport
+from dpsynth.runs.config import ELSEWHERE, RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
-from dpsynth.runs.preflight import EVALUATED_ROWS, check_run, load_table, split_table
-from dpsynth.runs.reporting import Origin
-from dpsynth.runs.run_folder import RunFolder, read_ledger
-from dpsynth.synthesis.check_inputs import check_options
+from dpsynth.runs.folder import RunFolder, read_ledger
+from dpsynth.runs.forecast import EVALUATED_ROWS, check_run, load_table, split_table
+from dpsynth.studies.study import Estimates
+from dpsynth.synthesis.fit import cost_of, widening_lines
 from dpsynth.synthesis.generators import estimator
-from dpsynth.synthesis.planning import cost_of, widening_lines
+from dpsynth.synthesis.options import check_options, outcome_in_noise
+from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.wgan_gp import DPWGANGP
-from dpsynth.table.io import write_table
-from dpsynth.table.patients import PatientSchema
+from dpsynth.table.files import write_table
+from dpsynth.version import __version__
 
 if TYPE_CHECKING:
     from dpsynth.synthesis.synthesizer import Progress
+
+
+# ------------------------------------------------------------------------------------------------
+# The report of a new table: its facts, today's date and the software that decided it.
+#
+# A model or a ledger has the facts with which a report opens.
+
+_PACKAGES = ("dp-accounting", "numpy", "pandas", "scikit-learn", "scipy", "tensorflow")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of dpsynth, Python and the packages that are installed.
+
+    Examples
+    --------
+    >>> sorted(versions())[0:2]
+    ['dp-accounting', 'dpsynth']
+    """
+    installed = {"dpsynth": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            installed[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return installed
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a synthetic table was made, from its model or from a ledger alone.
+
+    ``model`` are the options as a run's configuration has them. ``studies`` are the private estimates of the
+    model. Noise has left little of the columns ``flattened``. ``outcome_noise`` says that it hides the
+    outcome's rarest class.
+    """
+
+    ledger: Ledger
+    delta: float
+    schema: TableSchema | None = None
+    model: Mapping[str, object] = field(default_factory=dict)
+    studies: tuple[Estimates, ...] = ()
+    flattened: tuple[str, ...] = ()
+    outcome_noise: str | None = None
+
+    @classmethod
+    def of_model(cls, fitted: Synthesizer) -> Origin:
+        """Take the facts from a fitted model."""
+        # in the order of a run's configuration
+        dumped = fitted.validate().model_dump()
+        options = {
+            name: value for name, value in dumped.items() if name not in ELSEWHERE and value is not None
+        }
+        if fitted.ledger_.seeded:
+            options["random_state"] = "given, not kept"
+        own, marginals = fitted.ledger_.delta, fitted.model_.encoder.marginals
+        return cls(
+            fitted.ledger_,
+            fitted.delta_ if own is None else own,
+            fitted.model_.declared_schema,
+            {"generator": fitted.options.generator, "epsilon": fitted.epsilon, **options},
+            fitted.estimates_,
+            () if marginals is None else marginals.flattened,
+            outcome_in_noise(fitted.model_.schema, marginals),
+        )
+
+    @classmethod
+    def of_ledger(cls, path: str | Path, delta: float | None) -> Origin:
+        """Read a ledger, or raise InputError if neither it nor ``delta`` gives the delta of epsilon."""
+        path = Path(path)
+        folder = RunFolder(path)
+        if path.is_dir():
+            check_same_ledger(folder.ledger, folder.model)
+            path = folder.ledger
+        ledger = Ledger.load(path)
+        told = ledger.delta if delta is None else delta
+        if told is None:
+            raise InputError(f"--delta is needed: {path} does not give a delta")
+        ledger.guarantee(told)  # refuses a delta that is none, before anything takes time
+        return cls(ledger, float(told))
+
+    def check_schema(self, schema: TableSchema, path: str | Path) -> None:
+        """Raise DataError for a schema that is not the model's, up to the public number of records."""
+        if self.schema is None:
+            return
+        if schema.with_n_public(None).digest() != self.schema.with_n_public(None).digest():
+            raise DataError(f"{path} is not the schema that the model was fitted with")
+
+    def report(
+        self,
+        schema: TableSchema,
+        *,
+        name: str,
+        outcome: object,
+        size: Mapping[str, int],
+        config: Mapping[str, object],
+        seconds: Mapping[str, float],
+        evaluation: Evaluation | None = None,
+    ) -> RunReport:
+        """Return the report of a table made, or evaluated, today with the software at hand.
+
+        ``schema`` is the one that the table was made with, and ``name`` that of the data. ``size`` is that of
+        the synthetic table. ``config`` is the run's as it may be shown. The rest is as in RunReport.
+        """
+        table: dict[str, object] = {
+            "name": name,
+            "schema_name": schema.name,
+            **size,
+            "columns": len(schema),
+            "outcome": outcome,
+            "schema_sha256": schema.digest(),
+            "n_public": schema.n_public,
+        }
+        if self.flattened:
+            table["mostly_noise"] = together(self.flattened)
+        if self.outcome_noise:
+            table["outcome_noise"] = self.outcome_noise
+        # names of columns alone, which are public
+        table["unconfirmed"] = ", ".join(schema.unconfirmed)
+        if schema.unreviewed:
+            # without an evaluation nothing else would say so
+            table["unreviewed"] = sorted(schema.unreviewed)
+        return RunReport(
+            ledger=self.ledger,
+            delta=self.delta,
+            table=table,
+            config=config,
+            evaluation=evaluation,
+            versions=versions(),
+            seconds=seconds,
+            created=datetime.now(UTC).date().isoformat(),
+            studies=self.studies,
+        )
 
 
 def run(
@@ -60,7 +197,7 @@ def run(
     stages: Callable[[str, float], None] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Finished:
-    """Carry out a run and write its folder (:class:`~dpsynth.runs.run_folder.RunFolder`).
+    """Carry out a run and write its folder (:class:`~dpsynth.runs.folder.RunFolder`).
 
     Errors outside the records are found before the records are read. The training half is read by ``fit``
     (every statistic is in the ledger) and by the evaluation, whose numbers are internal. Raises InputError if
@@ -73,7 +210,7 @@ def run(
     force : bool
         Whether the folder of an earlier run may be replaced. It stays until the new one is complete. A
         checkpoint is given up. Noisy statistics of either count, as do those of failed runs, see
-        :mod:`dpsynth.accounting.journal`.
+        :mod:`dpsynth.privacy.budget_file`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
     ledger : path, optional

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import few, inside
 from dpsynth.errors import InputError
-from dpsynth.studies.digits import aligned, interval_texts, p_text
+from dpsynth.studies.study import aligned, interval_texts, p_text
 
 Floats = NDArray[np.float64]
 #: What a regression package gives for each table.

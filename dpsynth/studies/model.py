@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Literal, Self, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,152 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.files.codec import record
-from dpsynth.studies.model_text import Entry, Kind, Log, ModelText, check_kind
-from dpsynth.table.derived import inputs_of, modelled_inputs, with_derived
+from dpsynth.table.derived import combinations, derived_values, inputs_of, modelled_inputs, with_derived
 from dpsynth.table.expressions import Expression, parse_rule
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.where import combinations
+from dpsynth.table.values import numeric_values
+
+# ------------------------------------------------------------------------------------------------
+# Read and write a regression as one line: ``"kind: outcome ~ predictor + log(predictor) where rule"``.
+#
+# :class:`~dpsynth.studies.model.EffectsModel` checks the names against a schema.
+
+Kind = Literal["logistic", "linear", "cox"]
+#: logarithms that a column may enter by: of x, or of 1 + x, which has a value at 0
+Log = Literal["log", "log1p"]
+
+#: a name in backticks, which may hold any sign, or one without signs that mean something in the text
+_NAME = r"(?:`[^`]+`|[^`~+(),]+)"
+_COX_SIDE = re.compile(rf"\(\s*({_NAME})\s*,\s*({_NAME})\s*\)")
+_ENTRY = re.compile(rf"({_NAME})|(log|log1p)\s*\(\s*({_NAME})\s*\)")
+#: a word that ends the predictors, wherever it does not stand in backticks
+_WHERE = re.compile(r"\s+where\s+(?=[^`]*(?:`[^`]*`[^`]*)*$)")
+#: the right side of a regression without predictors
+_NOTHING = "1"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A column as it enters a regression: as it is, or as a logarithm.
+
+    >>> str(Entry("age")), str(Entry("a+b", "log")), str(Entry("nodes", "log1p"))
+    ('age', 'log(`a+b`)', 'log1p(nodes)')
+    """
+
+    column: str
+    log: Log | None = None
+
+    def __str__(self) -> str:
+        """As text that is read back, in backticks where the name needs them."""
+        signs = self.column in {".", _NOTHING} or re.search(r"[~+(),:]|\swhere\s", self.column)
+        name = f"`{self.column}`" if signs else self.column
+        return f"{self.log}({name})" if self.log else name
+
+
+@dataclass(frozen=True)
+class ModelText:
+    """The parts of a line.
+
+    ``kind`` is None if not given. ``predictors`` is None for all other columns, and empty for ``1``.
+    ``where`` is the rule of a subgroup, None for all records.
+
+    >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine) where sex == 'F'")
+    >>> text.outcome.column, text.predictors[1], text.where
+    ('death', Entry(column='creatinine', log='log'), "sex == 'F'")
+    >>> str(text)
+    "cox: (days, death) ~ age + log(creatinine) where sex == 'F'"
+    """
+
+    kind: Kind | None
+    outcome: Entry
+    duration: str | None
+    predictors: tuple[Entry, ...] | None
+    where: str | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read a line. Raise InputError, with the part that cannot be read, if it is no model."""
+        model, *where = _WHERE.split(text, maxsplit=1)
+        sides = _split(model, "~")
+        if len(sides) != 2:
+            raise InputError(f"a model is written 'kind: outcome ~ predictors', got {text!r}")
+        return cls(*_left_side(sides[0]), _right_side(sides[1]), where[0].strip() if where else None)
+
+    def __str__(self) -> str:
+        left = str(self.outcome)
+        if self.duration is not None:
+            left = f"({Entry(self.duration)}, {left})"
+        right = "." if self.predictors is None else " + ".join(map(str, self.predictors)) or _NOTHING
+        where = f" where {self.where}" if self.where else ""
+        return f"{f'{self.kind}: ' if self.kind else ''}{left} ~ {right}{where}"
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of model that there is not."""
+    if kind not in get_args(Kind):
+        raise InputError(f"the kind of a model must be one of {', '.join(get_args(Kind))}, got {kind!r}")
+
+
+def _left_side(text: str) -> tuple[Kind | None, Entry, str | None]:
+    """Kind, outcome and duration of what stands before the tilde."""
+    *kinds, side = (part.strip() for part in _split(text, ":"))
+    if len(kinds) > 1:
+        raise InputError(f"the left side of a model has one colon, got {text.strip()!r}")
+    kind = kinds[0] if kinds else ""
+    if kind:
+        check_kind(kind)
+    pair = _COX_SIDE.fullmatch(side)
+    if pair:
+        if kind and kind != "cox":
+            raise InputError(f"the outcome of a {kind} model is one column, got {side!r}")
+        return "cox", Entry(_unquoted(pair[2])), _unquoted(pair[1])
+    if kind == "cox":
+        raise InputError(f"the left side of a cox model is written '(duration, event)', got {side!r}")
+    outcome = _entry(side)
+    if outcome is None:
+        raise InputError(f"the left side of a model is the name of one column, got {side!r}")
+    return cast("Kind", kind) if kind else None, outcome, None
+
+
+def _right_side(text: str) -> tuple[Entry, ...] | None:
+    """Return the predictors, None for all, empty for none."""
+    names = [name.strip() for name in _split(text, "+")]
+    if not all(names):
+        raise InputError(f"a predictor is missing beside '+' or '~' in {text.strip()!r}")
+    if names == ["."]:
+        return None
+    if names == [_NOTHING]:
+        return ()
+    found = []
+    for name in names:
+        entry = _entry(name)
+        if entry is None:
+            raise InputError(
+                "the right side of a model is 'column + log(column) + log1p(column)' or '.', "
+                f"got {text.strip()!r}. "
+                "Interactions and other functions are not read"
+            )
+        found.append(entry)
+    return tuple(found)
+
+
+def _entry(text: str) -> Entry | None:
+    found = _ENTRY.fullmatch(text)
+    if found is None:
+        return None
+    return Entry(_unquoted(found[1] or found[3]), cast("Log | None", found[2]))
+
+
+def _split(text: str, sign: str) -> list[str]:
+    """Split at a sign, wherever it does not stand in backticks."""
+    # an even number of backticks follows
+    return re.split(rf"{re.escape(sign)}(?=[^`]*(?:`[^`]*`[^`]*)*$)", text)
+
+
+def _unquoted(name: str) -> str:
+    name = name.strip()
+    return name[1:-1] if name.startswith("`") else name
+
 
 #: parts of a column's declared range that a coefficient may be for
 _LEAST_UNIT, _MOST_UNIT = 1e-12, 10.0
@@ -45,7 +186,7 @@ class EffectsModel:
         ``cox`` only, and required there: time to the event or to the end of observation, never negative.
     units : mapping of str to float, optional
         Increment of a coefficient: ``{"age": 10}`` gives the odds ratio of ten years. The default is
-        :func:`dpsynth.studies.terms.default_increment`. For logarithms it is the fold, 2 by default.
+        :func:`dpsynth.studies.model.default_increment`. For logarithms it is the fold, 2 by default.
     sparing : bool
         Whether predictors with too many missing values may be left out. For the default model only.
     logs : mapping of str to {"log", "log1p"}
@@ -333,3 +474,174 @@ def logarithms(column: Column, numbers: NDArray[np.float64], log: Log | None) ->
     if log is None:
         return numbers
     return np.log1p(numbers) if log == "log1p" else np.log(numbers)
+
+
+# ------------------------------------------------------------------------------------------------
+# The terms of a regression, one for each coefficient, fixed by the public schema, and their values.
+#
+# Numeric columns enter per increment, or as logarithms of x or of 1 + x, per doubling of it. Categories
+# enter by treatment coding against the *first declared* category. Ordinal columns enter as a linear trend
+# over ranks 0, 1, 2 and so on.
+
+Floats = NDArray[np.float64]
+
+#: more coefficients than this are not fitted: neither the table nor the plot could be read
+MAX_TERMS = 200
+
+#: public bounds apart by this factor leave room for a long tail
+_LONG = 10.0
+#: what a coefficient of a logarithm is for: twice as much
+DOUBLING = 2.0
+
+
+@dataclass(frozen=True)
+class Term:
+    """One coefficient of a regression.
+
+    Attributes
+    ----------
+    name : str
+        As shown, for instance ``"age (per 10 years)"``, ``"creatinine (per doubling)"``, ``"1 + nodes (per
+        doubling)"`` or ``"sex: M vs F"``.
+    category : int or None
+        Position of the category among the declared ones. None for a numeric or ordinal column.
+    increment : float
+        Unit of the coefficient, in the column's unit. For a logarithm, the fold.
+    """
+
+    name: str
+    column: str
+    category: int | None = None
+    increment: float = 1.0
+    log: Log | None = None
+    two_valued: bool = False
+
+    def values(self, numbers: Floats) -> Floats:
+        """Values of the term from those of :func:`column_values`, of the same shape, NaN if missing."""
+        if self.category is not None:
+            return np.where(np.isnan(numbers), np.nan, numbers == self.category)
+        return numbers / (math.log(self.increment) if self.log else self.increment)
+
+
+def default_increment(column: Column) -> float:
+    """Unit of a numeric column's coefficient: one of its own units if the range is 2 to 150 of them.
+
+    Otherwise it is the power of ten at or below a tenth of the public range.
+
+    >>> default_increment(Column(name="age", kind="integer", lower=18, upper=110, unit="years"))
+    1.0
+    >>> default_increment(Column(name="platelets", kind="continuous", lower=0, upper=1e6))
+    100000.0
+    """
+    span = float(column.upper or 0.0) - float(column.lower or 0.0)
+    if 2.0 <= span <= 150.0 or (column.kind == "integer" and span < 2.0):
+        return 1.0
+    return 10.0 ** math.floor(math.log10(span / 10.0) + 1e-9)
+
+
+def model_terms(schema: Schema, model: EffectsModel) -> tuple[Term, ...]:
+    """Every coefficient of a model but the intercept, from the public schema alone.
+
+    >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.1, upper=20),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M")),
+    ...                          Column(name="death", kind="binary", categories=(0, 1))))
+    >>> model = EffectsModel.parse("death ~ log(creatinine) + sex", schema)
+    >>> [term.name for term in model_terms(schema, model)]
+    ['creatinine (per doubling)', 'sex: M vs F']
+    """
+    found: list[Term] = []
+    for column in model.columns(schema):
+        if column.is_numeric:
+            log = model.logs.get(column.name)
+            increment = float(model.units.get(column.name, DOUBLING if log else default_increment(column)))
+            name = _log_name(column, increment, log) if log else _numeric_name(column, increment)
+            found.append(Term(name, column.name, None, increment, log, _is_two_valued(column)))
+        elif column.is_ordinal:
+            two_valued = len(column.categories) == 2
+            found.append(Term(f"{column.name} (per rank)", column.name, two_valued=two_valued))
+        else:
+            reference = column.categories[0]
+            found += [
+                Term(f"{column.name}: {category} vs {reference}", column.name, code, two_valued=True)
+                for code, category in enumerate(column.categories)
+                if code
+            ]
+    return tuple(found)
+
+
+def column_values(schema: Schema, name: str, frame: pd.DataFrame, *, log: Log | None = None) -> Floats:
+    """Numbers, natural logarithms or category positions of a column, shape (n,), NaN if missing.
+
+    The frame conforms to ``schema``. It may lack other columns, and the column itself if it is derived.
+    """
+    column = schema.column(name)
+    if column.derived is not None and name not in frame.columns:
+        numbers = derived_values(name, frame, schema.formulas)
+    else:
+        numbers = numeric_values(column, frame[name])
+    return logarithms(column, numbers, log)
+
+
+def term_values(schema: Schema, terms: Sequence[Term], frame: pd.DataFrame) -> Floats:
+    """Values of p terms without an intercept, shape (n, p): increments, ranks, or 0 and 1, NaN if missing.
+
+    >>> schema = Schema(columns=(Column(name="creatinine", kind="continuous", lower=0.5, upper=20),
+    ...                          Column(name="sex", kind="binary", categories=("F", "M"), missing=True)))
+    >>> found = [Term("creatinine (per doubling)", "creatinine", None, 2.0, "log"),
+    ...          Term("sex: M vs F", "sex", 1)]
+    >>> term_values(schema, found, pd.DataFrame({"creatinine": [1.0, 8.0], "sex": ["M", None]})).round(9)
+    array([[ 0.,  1.],
+           [ 3., nan]])
+    """
+    of = {(t.column, t.log): column_values(schema, t.column, frame, log=t.log) for t in terms}
+    values = np.empty((len(frame), len(terms)))
+    for position, term in enumerate(terms):
+        values[:, position] = term.values(of[term.column, term.log])
+    return values
+
+
+def may_have_long_tail(column: Column) -> bool:
+    """Whether the public bounds of a numeric column leave room for a long tail: 0, or a factor of ten.
+
+    >>> may_have_long_tail(Column(name="nodes", kind="integer", lower=0, upper=50))
+    True
+    >>> may_have_long_tail(Column(name="age", kind="integer", lower=18, upper=99))
+    False
+    """
+    lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
+    return not _is_two_valued(column) and (lower <= 0 or upper >= _LONG * lower)
+
+
+def shorter_tails(columns: Sequence[Column], logs: Mapping[str, Log]) -> str:
+    """Advice on the long tails of predictors, in one sentence. ``logs``: logarithms that they have already.
+
+    >>> shorter_tails([Column(name="nodes", kind="integer", lower=0, upper=50)], {})
+    'log1p(nodes) or narrower bounds shorten the tail.'
+    """
+    found = [
+        str(Entry(column.name, suiting_log(column)))
+        for column in columns
+        if column.name not in logs and float(column.lower or 0.0) >= 0
+    ]
+    tail = "tails" if len(columns) > 1 else "tail"
+    return f"{f'{few(found)} or narrower' if found else 'Narrower'} bounds shorten the {tail}."
+
+
+def _is_two_valued(column: Column) -> bool:
+    """Whether a numeric column takes two values."""
+    span = float(column.upper or 0.0) - float(column.lower or 0.0)
+    return column.kind == "integer" and span == (column.step or 1.0)
+
+
+def _numeric_name(column: Column, increment: float) -> str:
+    if increment == 1.0:
+        return f"{column.name} ({column.unit})" if column.unit else column.name
+    # 10 of a unit like 1000/mm3 would read as one number
+    times = " ×" if column.unit and column.unit[0].isdigit() else ""
+    unit = f"{times} {column.unit}" if column.unit else ""
+    return f"{column.name} (per {increment:,.10g}{unit})"
+
+
+def _log_name(column: Column, fold: float, log: Log) -> str:
+    counted = f"1 + {column.name}" if log == "log1p" else column.name
+    return f"{counted} (per {'doubling' if fold == DOUBLING else f'{fold:,.10g}-fold'})"

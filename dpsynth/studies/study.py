@@ -6,25 +6,238 @@ terms for a table follow from the schema alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypedDict
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
-from dpsynth.checks import few
+from dpsynth.checks import few, inside
 from dpsynth.errors import InputError
-from dpsynth.files.codec import record
-from dpsynth.files.options import Section, listed
-from dpsynth.files.yaml_text import one_sentence
-from dpsynth.studies.model import EffectsModel, suiting_log
-from dpsynth.studies.model_text import Log, ModelText
-from dpsynth.studies.terms import MAX_TERMS, model_terms
+from dpsynth.files.codec import Section, listed, record
+from dpsynth.files.text import one_sentence
+from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.studies.estimation import SurvivalCurve
+from dpsynth.studies.model import MAX_TERMS, EffectsModel, Log, ModelText, model_terms, suiting_log
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.expressions import parse_rule
-from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
+
+# ------------------------------------------------------------------------------------------------
+# An effect with its interval as people read it: as many decimals as the interval's width deserves.
+
+#: significant digits of a number that stands alone
+_ALONE = 3
+#: decimals beyond which, and size from which, a number is written with an exponent
+_MOST_DECIMALS, _LARGE = 6, 1e7
+#: nobody means numbers beyond this, or ratios below its inverse
+_BOUNDLESS = 1e30
+#: ends this many times apart have no digits in common
+_APART = 1000.0
+
+
+def interval_texts(estimate: float, lower: float, upper: float) -> tuple[str, str, str]:
+    """Estimate and ends of its interval, all with the same decimals.
+
+    The largest has three digits at least. Twice the interval's shorter side has two. If both ends have one
+    sign, the one near 0 has one. If they are too far apart for that, each number has three digits of its own.
+    Values that are no number are "n/a".
+
+    Examples
+    --------
+    >>> interval_texts(1.0040, 0.9979, 1.0101)
+    ('1.004', '0.998', '1.010')
+    >>> interval_texts(14.21, 3.71, 54.4), interval_texts(251234.0, 245000.0, 257468.0)
+    (('14.2', '3.7', '54.4'), ('251,234', '245,000', '257,468'))
+    >>> interval_texts(1.0, 1e-4, 1e4), interval_texts(0.3, 1e-60, 1e60)
+    (('1', '0.0001', '1e+04'), ('0.3', '0', '∞'))
+    """
+    decimals = _decimals(estimate, lower, upper)
+    return _text(estimate, decimals), _text(lower, decimals), _text(upper, decimals)
+
+
+def effect_texts(told: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The same, of a record with ``estimate``, ``lower`` and ``upper``."""
+    return interval_texts(told["estimate"], told["lower"], told["upper"])
+
+
+def p_text(p: float | None) -> str:
+    """A p-value with three decimals and no leading zero, empty if there is none.
+
+    >>> p_text(0.0004), p_text(0.048), p_text(1.0)
+    ('<.001', '.048', '1.000')
+    """
+    if p is None:
+        return ""
+    return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Rows of a table as lines of text, with each column at the left (``<``) or at the right (``>``)."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    places = [f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True)]
+    return ["  ".join(places).format(*row).rstrip() for row in rows]
+
+
+def _decimals(estimate: float, lower: float, upper: float) -> int | None:
+    """Number of decimals for all three, None if there is no such number."""
+    finite = [abs(v) for v in (estimate, lower, upper) if math.isfinite(v)]
+    sides = [side for side in (estimate - lower, upper - estimate) if math.isfinite(side) and side > 0]
+    if not sides or max(finite) >= _LARGE:
+        return None
+    decimals = max(0, 2 - math.floor(math.log10(max(finite))), 1 - math.floor(math.log10(2.0 * min(sides))))
+    if lower > 0 or upper < 0:
+        if max(finite) > _APART * min(finite):
+            return None
+        # an end that is not zero is not written as zero
+        decimals = max(decimals, -math.floor(math.log10(min(finite))))
+    return decimals if decimals <= _MOST_DECIMALS else None
+
+
+def _text(value: float, decimals: int | None) -> str:
+    if math.isnan(value):
+        return "n/a"
+    if abs(value) >= _BOUNDLESS:
+        return "∞" if value > 0 else "-∞"
+    if 0 < value <= 1 / _BOUNDLESS:
+        return "0"
+    return f"{value:z.{_ALONE}g}" if decimals is None else f"{value:z,.{decimals}f}"
+
+
+# ------------------------------------------------------------------------------------------------
+# Private estimates of a pre-specified regression: coefficients with their covariance.
+#
+# All numbers here are functions of private releases and public values, and may be shared. The covariance
+# includes the sampling of the records *and* the noise for privacy. An interval is about the population.
+
+Floats = NDArray[np.float64]
+
+#: names of the coefficients of each kind, on the scale that studies report
+MEASURES: dict[str, str] = {
+    "logistic": "odds ratio",
+    "linear": "difference",
+    "cox": "hazard ratio",
+    "share": "share",
+    "mean": "mean",
+}
+#: kind of the estimate of a regression without predictors, by the regression's kind
+ALONE: dict[str, str] = {"logistic": "share", "linear": "mean"}
+
+
+class Effect(TypedDict):
+    """One term: its effect on the scale of `Estimates.measure`, with an interval.
+
+    A share or a mean has no p-value.
+    """
+
+    term: str
+    estimate: float
+    lower: float
+    upper: float
+    p_value: float | None
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The private estimates of one pre-specified regression.
+
+    Attributes
+    ----------
+    formula : str
+        The regression as text.
+    terms : tuple of str
+        Names of the p coefficients, without the intercept. Without predictors, the outcome.
+    coefficients, covariance : ndarray of shape (p,), (p, p)
+        On the additive scale: log odds, log hazard, or the outcome's unit.
+    widening : float
+        Width of the intervals over their width without noise: the median over the terms.
+    survival : SurvivalCurve, optional
+        Survival of all records of a survival study, whatever their predictors.
+    remarks : tuple of str
+        Cautions for a reader of the intervals.
+
+    Examples
+    --------
+    >>> found = Estimates("mortality", "logistic", "logistic: died ~ age", "died", ("age (per 10 years)",),
+    ...                   np.array([0.5]), np.array([[0.01]]), 1.2)
+    >>> print(found)
+    mortality: logistic: died ~ age
+    term                odds ratio  95 % interval     p
+    age (per 10 years)        1.65  1.36 to 2.01  <.001
+    Intervals include sampling error and privacy noise: 1.2 times as wide as without noise.
+    """
+
+    study: str
+    kind: str
+    formula: str
+    outcome: str
+    terms: tuple[str, ...]
+    coefficients: Floats
+    covariance: Floats
+    widening: float
+    survival: SurvivalCurve | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def measure(self) -> str:
+        """Kind of effect: odds ratio, difference or hazard ratio. Share or mean without predictors."""
+        return MEASURES[self.kind]
+
+    @property
+    def no_effect(self) -> float | None:
+        """Value of no effect on the scale of :attr:`measure`. None for a share or a mean."""
+        return None if self.kind in ALONE.values() else self._shown(0.0)
+
+    @property
+    def std_errors(self) -> Floats:
+        """Standard errors on the additive scale, shape (p,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def widened(self) -> str:
+        """Cost of the noise, in words, never less than 1."""
+        return f"{max(1.0, self.widening):.1f} times as wide as without noise"
+
+    def effects(self, level: float = 0.95) -> list[Effect]:
+        """Every term's effect with a normal interval, on the scale of :attr:`measure`.
+
+        Raises
+        ------
+        InputError
+            If ``level`` is not in (0, 1).
+        """
+        from scipy import stats
+
+        half = float(stats.norm.ppf(0.5 + inside("level", level, 0.0, 1.0) / 2))
+        rows: list[Effect] = []
+        for term, value, error in zip(self.terms, self.coefficients, self.std_errors, strict=True):
+            values = (value, value - half * error, value + half * error)
+            estimate, lower, upper = (self._shown(float(v)) for v in values)
+            p = None if self.no_effect is None else 2.0 * float(stats.norm.sf(abs(value) / error))
+            rows.append({"term": term, "estimate": estimate, "lower": lower, "upper": upper, "p_value": p})
+        return rows
+
+    def _shown(self, value: float) -> float:
+        if self.kind in {"linear", "mean"}:
+            return value
+        # beyond exp(700) there is no float
+        ratio = math.exp(min(max(value, -700.0), 700.0))
+        return ratio / (1.0 + ratio) if self.kind == "share" else ratio
+
+    def __str__(self) -> str:
+        rows = [("term", self.measure, "95 % interval", "p")]
+        for row in self.effects():
+            estimate, lower, upper = effect_texts(row)
+            rows.append((row["term"], estimate, f"{lower} to {upper}", p_text(row["p_value"])))
+        lines = [f"{self.study}: {self.formula}", *aligned(rows, "<><>")]
+        lines += [f"Intervals include sampling error and privacy noise: {self.widened}.", *self.remarks]
+        return "\n".join(lines if self.survival is None else [*lines, str(self.survival)])
+
 
 #: boundaries of time; work and memory grow with their square
 _MOST_BOUNDARIES = 20

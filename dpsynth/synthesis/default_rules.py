@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
-from dpsynth.releases.neighbour_histogram import NeighbourHistogramRelease, group_count
+from dpsynth.marginals.statistics import NeighbourHistogramRelease, group_count
+from dpsynth.privacy.gaussian import analytic_sigma
 from dpsynth.table.schema import Schema
+from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 #: From so many records on the WGAN critic is wider.
 _WIDER_FROM = 10_000
@@ -18,7 +18,7 @@ CRITICS = 32
 #: So many at most: their gradients are summed and matched together in memory.
 MOST_CRITICS = 128
 #: Noise of a pairwise statistic from which on it improves nothing measurably (benchmarks/results/parts.md).
-_MOST_NOISE = 0.2
+_MOST_PAIR_NOISE = 0.2
 #: Groups below which the nearest-neighbour histogram says too little (benchmarks/results/parts.md).
 _FEWEST_GROUPS = 35
 #: Numbers of all columns together whose products can be fitted in seconds.
@@ -56,14 +56,14 @@ def has_pairwise_statistics(
     if epsilon is None:
         return True
     products = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) / 2
-    return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_NOISE
+    return math.sqrt(products / share) * analytic_sigma(epsilon, delta) / n <= _MOST_PAIR_NOISE
 
 
 def has_neighbour_histogram(n: float, epsilon: float | None, delta: float, share: float) -> bool:
     """Whether a nearest-neighbour histogram is released by rule, beside pairwise statistics.
 
     It needs enough groups with more records than noise: n mu sqrt(share / 2) / 8 of at least 35
-    (`dpsynth.releases.neighbour_histogram.group_count`). Studies are not considered. ``n`` is public or a
+    (`dpsynth.marginals.statistics.group_count`). Studies are not considered. ``n`` is public or a
     noisy count.
 
     >>> has_neighbour_histogram(1000, 3.0, 1e-5, 0.1), has_neighbour_histogram(4000, 3.0, 1e-5, 0.1)

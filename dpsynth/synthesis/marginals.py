@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, field_validator
 
 from dpsynth.files.codec import record
-from dpsynth.releases.structure import Kind
+from dpsynth.marginals.statistics import Kind
+from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.budget import Shares
-from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.fit import planned_widening
+from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.histogram import Histogram
@@ -21,9 +22,7 @@ from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts
 from dpsynth.synthesis.parts.regressions import Regressions
 from dpsynth.synthesis.parts.rows import Rows
-from dpsynth.synthesis.planning import planned_widening
 from dpsynth.synthesis.synthesizer import Synthesizer
-from dpsynth.table.patients import PatientSchema, TableSchema
 from dpsynth.table.schema import Schema
 
 #: So many records that every rule reads its statistic.

@@ -7,15 +7,15 @@ from typing import ClassVar
 from pydantic import Field
 
 from dpsynth.files.codec import record
-from dpsynth.mechanism.plan import NoiseShape, Plan
-from dpsynth.model.wgan.settings import MatchingSettings
+from dpsynth.patients.schema import TableSchema
+from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.synthesizer import Synthesizer
-from dpsynth.table.patients import TableSchema
+from dpsynth.wgan.settings import MatchingSettings
 
 
 @record
@@ -49,7 +49,7 @@ class MatchingOptions(FitOptions):
 class DPCriticMatching(Synthesizer):
     """Differentially private tables from points that match noisy gradients of random WGAN critics.
 
-    Nothing is trained against an adversary (`dpsynth.model.wgan.gradient_matching`). Random critics are drawn
+    Nothing is trained against an adversary (`dpsynth.wgan.matching`). Random critics are drawn
     from public randomness. The gradient of each, summed over all records, is released once with noise. Points
     are moved until their gradients match.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import DataError
 from dpsynth.files.codec import record
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.wgan.checkpoint import Interrupted
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.wgan.checkpoint import Interrupted
 
 
 @record

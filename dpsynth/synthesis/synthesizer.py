@@ -14,21 +14,23 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from dpsynth.accounting.budget_file import Budget, spending
-from dpsynth.accounting.guarantee import WARNING, Guarantee
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.files import codec, storage
-from dpsynth.files.notebook import html_lines
-from dpsynth.mechanism.noise import secure_generator
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.rejection import Acceptance
-from dpsynth.model.wgan.quiet import load_tensorflow_quietly
+from dpsynth.files.text import html_lines
+from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.privacy.budget_file import Budget, spending
+from dpsynth.privacy.guarantee import WARNING, Guarantee
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.noise import secure_generator
+from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.progress import shown, training_bar
-from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.studies.estimates import Estimates
-from dpsynth.synthesis.check_inputs import (
+from dpsynth.studies.study import Estimates
+from dpsynth.synthesis.fit import cost_of, plan_fit, read_parts, train
+from dpsynth.synthesis.many_tables import part_files, redrawn_tables, sample_parts
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.options import (
+    FitOptions,
     alone,
     check_options,
     record_provenance,
@@ -39,21 +41,17 @@ from dpsynth.synthesis.check_inputs import (
     warn_of_flattened,
     warn_of_outcome,
 )
-from dpsynth.synthesis.fit import plan_fit, read_parts, train
-from dpsynth.synthesis.many_tables import redrawn_tables
-from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.partitioned import part_files, sample_parts
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part
-from dpsynth.synthesis.planning import cost_of
+from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.training import Progress, Settings, Training
+from dpsynth.table.derived import Where, combinations, parse_where
 from dpsynth.table.expressions import Expression
-from dpsynth.table.io import memory, write_table
-from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.table.files import memory, write_table
+from dpsynth.table.inference import check_described
 from dpsynth.table.schema import require_reviewed
-from dpsynth.table.schema_inference import check_described
-from dpsynth.table.where import Where, combinations, parse_where
+from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"
@@ -61,7 +59,7 @@ TABLE = "table-{:02d}.csv"
 if TYPE_CHECKING:
     from distributed import Client
 
-    from dpsynth.model.wgan.checkpoint import Interrupted
+    from dpsynth.wgan.checkpoint import Interrupted
 
 # Of a seeded sample: a user who picks rows by the same seed must not get the numbers that order them.
 _SAMPLING = 0x5A3
@@ -139,7 +137,7 @@ class Synthesizer(BaseEstimator, ABC):
             of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is written
             before anything is read.
         budget : Budget, optional
-            Budget of the table over all runs (:class:`dpsynth.accounting.Budget`). The cost of this fit is
+            Budget of the table over all runs (:class:`dpsynth.privacy.Budget`). The cost of this fit is
             reserved there before anything is read. It must be given if the environment variable
             ``DPSYNTH_BUDGET`` names a file. None is for records of nobody, such as simulated ones.
         accept_n_public : bool
@@ -171,7 +169,7 @@ class Synthesizer(BaseEstimator, ABC):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows
-            (:func:`dpsynth.synthesis.check_inputs.check_rows`). If noise is large for so few records, or
+            (:func:`dpsynth.synthesis.options.check_rows`). If noise is large for so few records, or
             nearly flattens some columns. If a study's outcome or predictors may have a long tail.
         """
         options = self.validate()
@@ -201,7 +199,7 @@ class Synthesizer(BaseEstimator, ABC):
             records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
             if checkpoint is not None and options.holds_points:
                 load_tensorflow_quietly()
-                from dpsynth.model.wgan.checkpoint import check_target
+                from dpsynth.wgan.checkpoint import check_target
 
                 check_target(checkpoint)
             record_provenance(ledger, schema, options, rng, unreviewed)
@@ -334,7 +332,7 @@ class Synthesizer(BaseEstimator, ABC):
         m, n_samples, study, where, random_state
             As for `sample_many`.
         escape_formulas : bool
-            See :func:`dpsynth.table.io.write_table`.
+            See :func:`dpsynth.table.files.write_table`.
         replace : bool
             Whether an existing folder may be replaced.
 
@@ -394,7 +392,7 @@ class Synthesizer(BaseEstimator, ABC):
         n_samples, where, random_state
             As for `sample`.
         escape_formulas : bool
-            See :func:`dpsynth.table.io.write_table`.
+            See :func:`dpsynth.table.files.write_table`.
         replace : bool
             Whether an existing folder may be replaced. A file is always replaced.
 
@@ -435,7 +433,7 @@ class Synthesizer(BaseEstimator, ABC):
         n_samples, where, random_state
             As for `sample`. Another number of parts gives another sample.
         client : distributed.Client
-            Client of the workers, see :func:`dpsynth.cluster.connected`.
+            Client of the workers, see :func:`dpsynth.parallel.connected`.
         partitions : int, optional
             Number of files. By default one for each million rows, if each patient had the most rows.
         replace : bool

@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.contents import Stage
 from dpsynth.errors import InputError, RunError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.generator import GeneratorModel, independent_points
-from dpsynth.model.wgan.matched_points import coordinate_scale
-from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
-from dpsynth.releases.critic import CriticRelease
-from dpsynth.releases.records import Records
+from dpsynth.privacy.contents import Stage
+from dpsynth.privacy.records import Records
+from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.model import GeneratorModel, independent_points
 from dpsynth.table.encoder import Encoder
+from dpsynth.wgan.checkpoint import load_tensorflow_quietly
+from dpsynth.wgan.networks import coordinate_scale
+from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 if TYPE_CHECKING:
-    from dpsynth.model.wgan.checkpoint import Interrupted
-    from dpsynth.model.wgan.training import TrainingState
     from dpsynth.synthesis.saved_fit import SavedFit
+    from dpsynth.wgan.checkpoint import Interrupted
+    from dpsynth.wgan.training import TrainingState
 
 # Rows of the bank of public points that training gathers from.
 _BANK_ROWS = 50_000
@@ -118,7 +117,7 @@ def _match(
 ) -> Trained:
     """The model with points that match gradients at random critics, and the history of the matching."""
     load_tensorflow_quietly()
-    from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
+    from dpsynth.wgan.matching import Critics, GradientRelease, matched
 
     encoder, public = training.model.encoder, training.initial_rng
     critics = Critics.draw(plan.steps, encoder.layout.dim, settings, public)
@@ -152,8 +151,8 @@ def trained_state(
 ) -> TrainingState:
     """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
-    from dpsynth.model.wgan.checkpoint import Interrupted, recognised, write_checkpoint
-    from dpsynth.model.wgan.training import Trainer, initial_state
+    from dpsynth.wgan.checkpoint import Interrupted, recognised, write_checkpoint
+    from dpsynth.wgan.training import Trainer, initial_state
 
     model, settings = training.model, training.settings
     if isinstance(settings, MatchingSettings):

@@ -9,27 +9,25 @@ from typing import Any, ClassVar, Literal, Self
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
-from dpsynth.accounting.budget_file import Budget, spending
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
-from dpsynth.mechanism.plan import NoiseShape, Plan
-from dpsynth.model.wgan.quiet import load_tensorflow_quietly
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.patients.schema import TableSchema
+from dpsynth.privacy.budget_file import Budget, spending
+from dpsynth.privacy.records import PartitionedRecords, Records
+from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.progress import shown, training_bar
-from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.releases.records import Records
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.check_inputs import conformed
-from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.fit import cost_of
+from dpsynth.synthesis.options import FitOptions, conformed
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
-from dpsynth.synthesis.planning import cost_of
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training
-from dpsynth.table.patients import TableSchema
 from dpsynth.table.schema import Schema
+from dpsynth.wgan.checkpoint import load_tensorflow_quietly
+from dpsynth.wgan.settings import TrainingSettings
 
 
 @record
@@ -114,7 +112,7 @@ class DPWGANGP(Synthesizer):
 
     References
     ----------
-    Pedersen (2022), Algorithm 1, with the corrections listed in `dpsynth.model.wgan.step`.
+    Pedersen (2022), Algorithm 1, with the corrections listed in `dpsynth.wgan.algorithm`.
 
     Examples
     --------
@@ -190,7 +188,7 @@ class DPWGANGP(Synthesizer):
             As `fit` does for the budget.
         """
         load_tensorflow_quietly()
-        from dpsynth.model.wgan.checkpoint import read_checkpoint, take_checkpoint
+        from dpsynth.wgan.checkpoint import read_checkpoint, take_checkpoint
 
         if (paying := Budget.of_fit(budget)) is not None:
             saved, _ = read_checkpoint(checkpoint, SavedFit)

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
+    from dpsynth.patients.histories import patient_table
+    from dpsynth.patients.inference import infer_patient_schema
     from dpsynth.table.column import Column
-    from dpsynth.table.conform import Conformed
-    from dpsynth.table.csv_format import CsvFormat
-    from dpsynth.table.histories import patient_table
-    from dpsynth.table.io import read_table, write_table
+    from dpsynth.table.csv import CsvFormat
+    from dpsynth.table.files import read_table, write_table
+    from dpsynth.table.inference import infer_schema
     from dpsynth.table.parquet import ParquetTable
-    from dpsynth.table.patient_inference import infer_patient_schema
     from dpsynth.table.schema import Schema, require_reviewed
-    from dpsynth.table.schema_inference import infer_schema
+    from dpsynth.table.values import Conformed
 
 _HOMES = {
     "Column": "dpsynth.table.column",
-    "Conformed": "dpsynth.table.conform",
-    "CsvFormat": "dpsynth.table.csv_format",
+    "Conformed": "dpsynth.table.values",
+    "CsvFormat": "dpsynth.table.csv",
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
-    "infer_patient_schema": "dpsynth.table.patient_inference",
-    "infer_schema": "dpsynth.table.schema_inference",
-    "patient_table": "dpsynth.table.histories",
-    "read_table": "dpsynth.table.io",
+    "infer_patient_schema": "dpsynth.patients.inference",
+    "infer_schema": "dpsynth.table.inference",
+    "patient_table": "dpsynth.patients.histories",
+    "read_table": "dpsynth.table.files",
     "require_reviewed": "dpsynth.table.schema",
-    "write_table": "dpsynth.table.io",
+    "write_table": "dpsynth.table.files",
 }
 
 __all__ = [

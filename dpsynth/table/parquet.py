@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from pandas.util import hash_array
 
 from dpsynth.errors import DataError
+from dpsynth.patients.histories import Histories, ids_of
+from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.table.derived import inputs_of
-from dpsynth.table.histories import Histories, ids_of
-from dpsynth.table.identifiers import is_person
-from dpsynth.table.identity import near
-from dpsynth.table.io import reading, with_text
-from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.table.files import reading, with_text
+from dpsynth.table.identity import is_person, near
 
 #: Rows in memory at once, and rows of a part, unless a row group has more.
 BATCH_ROWS, PART_ROWS = 100_000, 500_000
@@ -49,7 +48,7 @@ Part = tuple[RowGroups, ...]
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes one record of each row, or of all rows of a patient, as `dpsynth.releases.records` counts them.
+    """Makes one record of each row, or of all rows of a patient, as `dpsynth.privacy.records` counts them.
 
     ``seed``: secret, of the rows that are kept of a patient who has more. Each reading keeps the same.
     """

@@ -18,16 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dpsynth.accounting import (
+from dpsynth.errors import InputError
+from dpsynth.privacy import (
     REPLACE_ONE,
     Profile,
     epsilon_delta_event,
     exponential_mechanism_event,
     gaussian_event,
 )
-from dpsynth.accounting.atoms import BoundedRangeAtom, ReplacedGaussianAtom
-from dpsynth.accounting.events import training_event
-from dpsynth.errors import InputError
+from dpsynth.privacy.atoms import BoundedRangeAtom, ReplacedGaussianAtom
+from dpsynth.privacy.events import training_event
 
 
 def two_ends(epsilon: float, t: float) -> list[tuple[float, float]]:

@@ -19,11 +19,11 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import Budget, Cost, Ledger, gaussian_event
-from dpsynth.accounting import budget_file as module
-from dpsynth.accounting.budget_file import Standing, Use, spending, standings
 from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError, RunError
+from dpsynth.privacy import Budget, Cost, Ledger, gaussian_event
+from dpsynth.privacy import budget_file as module
+from dpsynth.privacy.budget_file import Standing, Use, spending, standings
 
 PATIENTS = "one patient with all rows"
 
@@ -111,7 +111,7 @@ def test_data_sets_are_apart(budget):
 
 SHARED = """
 import sys
-from dpsynth.accounting.budget_file import Budget, Cost
+from dpsynth.privacy.budget_file import Budget, Cost
 from dpsynth.errors import PrivacyError
 budget = Budget(sys.argv[1], "clinic")
 print(flush=True)
@@ -142,8 +142,8 @@ def test_twenty_processes_never_pass_the_budget(budget):
 
 KILLED = """
 import os, signal, sys
-from dpsynth.accounting import Budget, Ledger
-from dpsynth.accounting.budget_file import Cost, spending
+from dpsynth.privacy import Budget, Ledger
+from dpsynth.privacy.budget_file import Cost, spending
 with spending(Budget(sys.argv[1], "clinic"), Cost(2.0, 1e-6), Ledger(), "killed"):
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpsynth.accounting import REPLACE_ONE, Profile, calibrate
-from dpsynth.accounting.calibration import (
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.privacy import REPLACE_ONE, Profile, calibrate
+from dpsynth.privacy.calibration import (
     AdvantageTarget,
     AttackAccuracyTarget,
     BeliefTarget,
@@ -19,8 +20,7 @@ from dpsynth.accounting.calibration import (
     calibrate_training,
     parse_target,
 )
-from dpsynth.accounting.events import epsilon_delta_event, gaussian_event, training_event
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.privacy.events import epsilon_delta_event, gaussian_event, training_event
 
 
 def run_of(z):

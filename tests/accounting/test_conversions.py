@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.conversions import (
+from dpsynth.errors import InputError
+from dpsynth.privacy.events import (
     amplified,
     epsilon_of_belief,
     largest_tv,
     posterior_belief,
     tv_of_mu,
 )
-from dpsynth.errors import InputError
 
 
 def test_largest_tv_at_the_ends():

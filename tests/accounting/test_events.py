@@ -5,8 +5,9 @@ import sys
 import dp_accounting
 import pytest
 
-from dpsynth.accounting.epsilon_delta import EpsilonDeltaDpEvent
-from dpsynth.accounting.events import (
+from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.privacy.epsilon_delta import EpsilonDeltaDpEvent
+from dpsynth.privacy.events import (
     check_event,
     describe_event,
     epsilon_delta_event,
@@ -17,7 +18,6 @@ from dpsynth.accounting.events import (
     non_private_event,
     training_event,
 )
-from dpsynth.errors import DataError, InputError, PrivacyError
 
 EVENTS = [
     gaussian_event(1.25),
@@ -133,7 +133,7 @@ def test_full_batches_are_plain_gaussians():
 def test_importing_accounting_loads_no_heavy_package():
     """TensorFlow, dp_accounting or scipy.stats loaded by an import that should take a tenth of a second."""
     code = (
-        "import sys, dpsynth.accounting;"
+        "import sys, dpsynth.privacy;"
         "print([m for m in ('tensorflow', 'dp_accounting', 'scipy.stats', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,15 +5,15 @@ import math
 import pytest
 from scipy.stats import norm
 
-from dpsynth.accounting import Ledger, Profile
-from dpsynth.accounting.events import (
+from dpsynth.errors import DataError, InputError
+from dpsynth.privacy import Ledger, Profile
+from dpsynth.privacy.events import (
     epsilon_delta_event,
     gaussian_event,
     laplace_event,
     training_event,
 )
-from dpsynth.accounting.gaussian import GaussianLoss
-from dpsynth.errors import DataError, InputError
+from dpsynth.privacy.gaussian import GaussianLoss
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from dp_accounting.pld.common import DifferentialPrivacyParameters
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.gaussian import GaussianLoss, analytic_sigma
 from dpsynth.errors import InputError
+from dpsynth.privacy.gaussian import GaussianLoss, analytic_sigma
 
 
 @given(st.floats(0.0, 20.0), st.floats(0.01, 10.0))

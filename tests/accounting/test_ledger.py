@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 
 from dpsynth import Column, DPMarginals, Schema
-from dpsynth.accounting import REPLACE_ONE, Ledger, Profile
-from dpsynth.accounting.events import (
+from dpsynth.errors import DataError, InputError, PrivacyError, SchemaError
+from dpsynth.privacy import REPLACE_ONE, Ledger, Profile
+from dpsynth.privacy.events import (
     epsilon_delta_event,
     gaussian_event,
     non_private_event,
     training_event,
 )
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.errors import DataError, InputError, PrivacyError, SchemaError
+from dpsynth.privacy.guarantee import Guarantee
 
 
 def full_ledger():

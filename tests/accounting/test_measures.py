@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from dpsynth.accounting import Profile, measures_of
-from dpsynth.accounting.events import gaussian_event, non_private_event
-from dpsynth.accounting.guarantee import round_up
-from dpsynth.accounting.measures import meanings
+from dpsynth.privacy import Profile, measures_of
+from dpsynth.privacy.events import gaussian_event, non_private_event
+from dpsynth.privacy.guarantee import round_up
+from dpsynth.privacy.profile import meanings
 
 
 @pytest.mark.parametrize(

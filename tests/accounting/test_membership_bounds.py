@@ -8,13 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.accounting.membership_bounds import (
+from dpsynth.errors import InputError
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.profile import (
+    Profile,
     dp_accuracy,
     dp_advantage,
     dp_fnr,
     dp_ppv,
     dp_tpr,
+    gaussian_tv,
+    laplace_tv,
     ppv,
     tv_accuracy,
     tv_advantage,
@@ -23,9 +27,6 @@ from dpsynth.accounting.membership_bounds import (
     tv_sharper_interval,
     tv_tpr,
 )
-from dpsynth.accounting.profile import Profile
-from dpsynth.accounting.tv_bounds import gaussian_tv, laplace_tv
-from dpsynth.errors import InputError
 
 
 def accuracy(fpr, tpr, prior):

@@ -8,10 +8,9 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.atoms import ApproxTvAtom, GaussianAtom, LaplaceAtom, grid_pmf
-from dpsynth.accounting.events import training_event
-from dpsynth.accounting.normal_form import normalised
-from dpsynth.accounting.pld import NumericLoss, Tail
+from dpsynth.privacy.atoms import ApproxTvAtom, GaussianAtom, LaplaceAtom, grid_pmf
+from dpsynth.privacy.events import training_event
+from dpsynth.privacy.loss import NumericLoss, Tail, normalised
 
 
 def test_grid_pmf_is_that_of_connecting_the_dots():

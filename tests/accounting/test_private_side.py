@@ -14,10 +14,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from dpsynth.accounting import Profile
-from dpsynth.accounting.atoms import GaussianAtom, ReplacedGaussianAtom, grid_pmf
-from dpsynth.accounting.events import epsilon_delta_event, gaussian_event, training_event
-from dpsynth.accounting.pld import Tail
+from dpsynth.privacy import Profile
+from dpsynth.privacy.atoms import GaussianAtom, ReplacedGaussianAtom, grid_pmf
+from dpsynth.privacy.events import epsilon_delta_event, gaussian_event, training_event
+from dpsynth.privacy.loss import Tail
 
 PRIORS = (0.2, 0.5, 0.9)
 

@@ -9,16 +9,15 @@ from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting import REPLACE_ONE, Profile, from_parameters
-from dpsynth.accounting.events import (
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.privacy import REPLACE_ONE, Profile, from_parameters
+from dpsynth.privacy.events import (
     epsilon_delta_event,
     gaussian_event,
     non_private_event,
     training_event,
 )
-from dpsynth.accounting.normal_form import normalised
-from dpsynth.accounting.pld import grid_interval
-from dpsynth.errors import InputError, PrivacyError
+from dpsynth.privacy.loss import grid_interval, normalised
 
 poisson = dp_accounting.PoissonSampledDpEvent
 

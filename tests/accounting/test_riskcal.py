@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth.accounting import Profile
-from dpsynth.accounting.calibration import (
+from dpsynth.privacy import Profile
+from dpsynth.privacy.calibration import (
     AdvantageTarget,
     EpsilonTarget,
     Target,
     TvTarget,
     calibrate_training,
 )
-from dpsynth.accounting.events import gaussian_event, training_event
+from dpsynth.privacy.events import gaussian_event, training_event
 
 STORED = json.loads((Path(__file__).parent / "riskcal_values.json").read_text())
 FPRS = np.array(STORED["fprs"])

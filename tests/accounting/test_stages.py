@@ -14,16 +14,21 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from dpsynth.accounting import Ledger, Profile
-from dpsynth.accounting.calibration import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
-from dpsynth.accounting.contents import Contents
-from dpsynth.accounting.conversions import posterior_belief
-from dpsynth.accounting.events import approx_tv_event, gaussian_event, laplace_event, training_event
-from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.accounting.measures import measures_of
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.releases.records import FrameRecords
-from dpsynth.runs.commands.costs import calibrated, of_ledger
+from dpsynth.privacy import Ledger, Profile
+from dpsynth.privacy.calibration import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
+from dpsynth.privacy.contents import Contents
+from dpsynth.privacy.events import (
+    approx_tv_event,
+    gaussian_event,
+    laplace_event,
+    posterior_belief,
+    training_event,
+)
+from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.profile import measures_of
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.runs.commands.account import calibrated, of_ledger
 
 MECHANISMS = {
     "gaussian": [gaussian_event(0.8)],

@@ -9,16 +9,16 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace, norm
 
-from dpsynth.accounting import Profile
-from dpsynth.accounting.events import (
+from dpsynth.errors import InputError
+from dpsynth.privacy import Profile
+from dpsynth.privacy.events import (
     epsilon_delta_event,
     gaussian_event,
     laplace_event,
     non_private_event,
     training_event,
 )
-from dpsynth.accounting.tradeoff import from_deltas
-from dpsynth.errors import InputError
+from dpsynth.privacy.loss import from_deltas
 
 RATES = np.array([0.0, 1e-6, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
 RUN = Profile([training_event(1.1, 256 / 60000, 3525)])

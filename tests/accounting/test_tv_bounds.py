@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events import gaussian_event, training_event
-from dpsynth.accounting.profile import Profile
-from dpsynth.accounting.tv_bounds import (
+from dpsynth.errors import InputError
+from dpsynth.privacy.events import gaussian_event, training_event
+from dpsynth.privacy.profile import (
+    Profile,
     bretagnolle_huber,
     gaussian_tv,
     kl_tv,
@@ -17,7 +18,6 @@ from dpsynth.accounting.tv_bounds import (
     sampled_gaussian_kl,
     sampled_gaussian_tv,
 )
-from dpsynth.errors import InputError
 
 tvs = st.floats(0.0, 1.0)
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.accounting.events import gaussian_event, laplace_event
-from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.lower_bounds import (
+from dpsynth.attacks.attempt import (
     Errors,
     by_epsilon,
     epsilon_lower,
@@ -25,6 +23,8 @@ from dpsynth.attacks.lower_bounds import (
 )
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
+from dpsynth.privacy.events import gaussian_event, laplace_event
+from dpsynth.privacy.profile import Profile
 
 DELTA = 1e-5
 

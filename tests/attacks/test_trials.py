@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.attacks.trials import MEANING, SURE, Audited, Declared, judge
 from dpsynth.errors import InputError
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.profile import Profile
 
 DELTA = 1e-5
 

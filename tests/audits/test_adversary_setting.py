@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.audits.adversary_setting import largest, removals, replacements
+from dpsynth.audits.adversary import largest, removals, replacements
 from dpsynth.errors import InputError
 
 RNG = np.random.default_rng(0)

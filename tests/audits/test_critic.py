@@ -11,13 +11,13 @@ import tensorflow as tf
 
 from dpsynth.audits import critic
 from dpsynth.audits.critic import CanaryStep, CriticAudit, MatchingAudit, audit_critic, audit_matching
-from dpsynth.audits.worst_case import farthest
+from dpsynth.audits.releases import farthest
 from dpsynth.errors import InputError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan import gradient_matching
-from dpsynth.model.wgan.sensitivity import noise_scales
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
-from dpsynth.table.layout import Layout
+from dpsynth.privacy.release import Plan
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan import matching as gradient_matching
+from dpsynth.wgan.algorithm import noise_scales
+from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))
 SMALL = TrainingSettings(critic_hidden=(8, 6), generator_hidden=(5,), latent=3)

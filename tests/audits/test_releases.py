@@ -13,22 +13,24 @@ from visits import VISITS, histories_of, visits
 
 from dpsynth import DPMarginals
 from dpsynth.attacks.trials import AWAKE
-from dpsynth.audits.choices import LEAST_EPSILON, audit_choices, rarely, worst_case
 from dpsynth.audits.configuration import Releases, audit_one, releases_of
 from dpsynth.audits.releases import (
+    LEAST_EPSILON,
+    audit_choices,
     audit_in_one_run,
     audit_path,
     audit_release,
     exact,
     neighbours_of,
+    rarely,
     uniform_records,
+    worst_case,
 )
 from dpsynth.errors import InputError
-from dpsynth.releases.count import CountRelease
-from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.releases.visits import VisitsRelease
+from dpsynth.privacy.release import CountRelease, GaussianRelease
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.matching import MatchingOptions
+from dpsynth.synthesis.parts.rows import VisitsRelease
 from dpsynth.table.schema import Column, Schema
 
 DELTA, TRIALS = 1e-5, 3000
@@ -217,9 +219,9 @@ def test_few_trials_are_called_few():
     assert result.verdict == "too few trials" and not result.failed
     with pytest.raises(InputError, match="no noise"):
         silent = Lying(noise_multiplier=1.0)
-        from dpsynth.accounting.events import non_private_event
-        from dpsynth.accounting.profile import Profile
         from dpsynth.attacks.trials import Declared, judge
+        from dpsynth.privacy.events import non_private_event
+        from dpsynth.privacy.profile import Profile
 
         profile = Profile([non_private_event()])
         judge(silent.name, [0.0, 1.0], [True, False], Declared(profile, DELTA), about="")
@@ -242,7 +244,7 @@ def test_the_choice_of_edges_passes_and_its_law_is_the_definitions():
 
 
 def exact_scores(release, present):
-    from dpsynth.releases.records import FrameRecords
+    from dpsynth.privacy.records import FrameRecords
 
     frame = pd.DataFrame({name: [0] * present for name in release.schema.names})
     records = FrameRecords(release.schema.conform(frame).frame)

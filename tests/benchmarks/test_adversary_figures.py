@@ -6,10 +6,10 @@ import adversary_figures as drawing
 import numpy as np
 import pytest
 
-from dpsynth.accounting.events import training_event
-from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary import Game
-from dpsynth.report.drawing.style import styled
+from dpsynth.attacks.trials import Game
+from dpsynth.privacy.events import training_event
+from dpsynth.privacy.profile import Profile
+from dpsynth.report.plots import styled
 from dpsynth.research.adversary.playing import draw_beliefs
 
 RNG = np.random.default_rng(0)

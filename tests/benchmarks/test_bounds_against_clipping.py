@@ -7,11 +7,10 @@ import pytest
 import tensorflow as tf
 
 from benchmarks.bounds_against_clipping import NUMBER, PAGE, PerRow, Results, numbers, table_of
-from dpsynth.model.wgan.critic import critic_pass
-from dpsynth.model.wgan.networks import glorot
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.step import Step
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.algorithm import Step, critic_pass
+from dpsynth.wgan.networks import glorot
+from dpsynth.wgan.settings import TrainingSettings
 
 
 def test_the_page_has_the_numbers_of_the_kept_results():

@@ -11,7 +11,7 @@ from benchmarks.ground import arms, command, report
 from benchmarks.ground.headroom import MEASURES, measure, sentence, split
 from benchmarks.ground.tables import Ground, of_registry, of_structure
 from dpsynth.errors import InputError
-from dpsynth.evaluation.similarity.discriminator import discriminate
+from dpsynth.evaluation.discriminator import discriminate
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 import dpsynth
-from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.datasets import Table
 from dpsynth.errors import InputError
-from dpsynth.mechanism.noise import STEP
-from dpsynth.releases.records import FrameRecords
+from dpsynth.privacy import Ledger, gaussian_event
+from dpsynth.privacy.noise import STEP
+from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.table import Column, Schema
 

@@ -22,7 +22,7 @@ from study_measures import (
 )
 from study_trials import Truth
 
-from dpsynth.evaluation.replication.evaluator import interval_overlap
+from dpsynth.evaluation.effects import interval_overlap
 
 
 def intervals(values, errors):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.datasets import download, fetch, load, registry
+from dpsynth.datasets import fetch, load, registry
+from dpsynth.datasets import registry as download
 from dpsynth.errors import DataError, RunError
 
 ROWS = "a,b,id\n" + "".join(f"{i % 10},{'no' if i % 3 else 'yes'},{i}\n" for i in range(40_000))
@@ -308,7 +309,7 @@ def test_a_folder_that_cannot_be_written(
     def refuse(*arguments: object, **named: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("dpsynth.files.atomic.os.open", refuse)  # chmod does not stop root
+    monkeypatch.setattr("dpsynth.files.storage.os.open", refuse)  # chmod does not stop root
     with pytest.raises(
         DataError, match=r"cannot be written: .*Permission denied\. --dir names another folder"
     ):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.datasets import card, names
-from dpsynth.datasets.data_card import cards_folder
+from dpsynth.datasets.table import cards_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,8 +12,8 @@ import pytest
 
 from dpsynth import datasets
 from dpsynth.datasets import registry
-from dpsynth.datasets.data_card import Card
 from dpsynth.datasets.registry import table_of
+from dpsynth.datasets.table import Card
 from dpsynth.errors import DataError
 from dpsynth.table import require_reviewed
 

@@ -10,10 +10,9 @@ import pytest
 
 from dpsynth.errors import DataError, InputError, SchemaError
 from dpsynth.evaluation import Evaluation, Measure, adversarial_accuracy, evaluate
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.replication.evaluator import replication
+from dpsynth.evaluation.effects import replication
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tables import Tables, distance_features
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

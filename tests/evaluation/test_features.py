@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.evaluation.features import ClassifierEncoding, distance_features, unit_values
+from dpsynth.evaluation.tables import ClassifierEncoding, distance_features, unit_values
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import category_codes
 

@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from dpsynth.cli import app
 from dpsynth.errors import DataError
+from dpsynth.evaluation.discriminator import discriminate
 from dpsynth.evaluation.evaluators import evaluate
-from dpsynth.evaluation.similarity.discriminator import discriminate
 from dpsynth.evaluation.tables import Tables
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.report.verdicts.rules import judge
-from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 AGE = Column(name="age", kind="integer", lower=18, upper=90)

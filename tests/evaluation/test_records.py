@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.results import Detail, Evaluation, Measure
 
 
 def test_released_is_what_is_not_internal():

@@ -8,7 +8,7 @@ import pytest
 
 from dpsynth.errors import DataError
 from dpsynth.evaluation.evaluators import evaluate
-from dpsynth.evaluation.records import Measure
+from dpsynth.evaluation.results import Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, LEARNED, Most, Tables, on_part, random_rows, sampled
 from dpsynth.table.schema import Column, Schema

@@ -18,10 +18,10 @@ import pytest
 from modes import mode
 
 from dpsynth.errors import DataError, InputError, of_records
-from dpsynth.files import atomic, codec, storage
-from dpsynth.files.atomic import locked, read_json, replaced
-from dpsynth.files.storage import claimed
-from dpsynth.studies.families import Linear
+from dpsynth.files import codec, storage
+from dpsynth.files import storage as atomic
+from dpsynth.files.storage import claimed, locked, read_json, replaced
+from dpsynth.studies.estimation import Linear
 
 
 def test_replaces(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_keeps_the_old_file(tmp_path: Path, trouble: BaseException) -> None:
 
 HOLD = """
 import sys
-from dpsynth.files.atomic import locked
+from dpsynth.files.storage import locked
 with locked(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()

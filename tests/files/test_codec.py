@@ -19,9 +19,9 @@ from pydantic import BeforeValidator
 from stored import read_back
 
 from dpsynth.errors import DataError
-from dpsynth.files import atomic, codec
-from dpsynth.files.arrays import arrays_digest
-from dpsynth.files.options import Section, listed
+from dpsynth.files import codec
+from dpsynth.files import storage as atomic
+from dpsynth.files.codec import Section, arrays_digest, listed
 from dpsynth.files.storage import RESTORE
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from dpsynth.files.markdown import code_block, inert
+from dpsynth.files.text import code_block, inert
 
 LIVE = {"html_inline", "html_block", "link_open", "image"}
 HOSTILE = (

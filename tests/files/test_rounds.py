@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import DataError, InputError, RunError
-from dpsynth.files.rounds import carry_out
+from dpsynth.files.storage import carry_out
 
 
 def square(task):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.errors import ConfigError
-from dpsynth.files.yaml_text import dump_yaml, load_yaml, read_text
+from dpsynth.files.text import dump_yaml, load_yaml, read_text
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10)
 trees = st.recursive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsynth.releases.structure import Kind
+from dpsynth.marginals.statistics import Kind
 from dpsynth.synthesis.marginals import DPMarginals, MarginalsOptions, Statistics
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from dpsynth.mechanism.domain import Domain
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.theorems import Domain
 
 
 def glorot(rng, widths, output_bias=False):

@@ -14,7 +14,7 @@ import pandas as pd
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 
-from dpsynth.releases.bins import GridAxis
+from dpsynth.privacy.records import GridAxis
 
 
 @contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting import Ledger
-from dpsynth.model.base_model.network import BaseModelReleases, BayesianNetwork
-from dpsynth.model.columns.marginals import estimate_marginals
-from dpsynth.releases.count import CountRelease
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.records import FrameRecords
-from dpsynth.table.marginals import Marginals
+from dpsynth.marginals.columns import estimate_marginals
+from dpsynth.marginals.network import BaseModelReleases, BayesianNetwork
+from dpsynth.marginals.statistics import MarginalsRelease
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import CountRelease
+from dpsynth.table.grid import Marginals
 from dpsynth.table.schema import Schema
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.accounting.events import training_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.results import Detail, Evaluation, Measure
+from dpsynth.privacy import Ledger, gaussian_event, non_private_event
+from dpsynth.privacy.events import training_event
 from dpsynth.report.run_report import RunReport
-from dpsynth.studies.estimates import Estimates
-from dpsynth.studies.life_table import SurvivalCurve
+from dpsynth.studies.estimation import SurvivalCurve
+from dpsynth.studies.study import Estimates
 
 DELTA = 1e-5
 HOSTILE = (

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from dpsynth import Column, Schema
-from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.evaluation.details import Effects
+from dpsynth.evaluation.results import Effects
+from dpsynth.privacy import Ledger, gaussian_event, non_private_event
 from dpsynth.research.replications.arms import HEALTHGAN, REAL, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results

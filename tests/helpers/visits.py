@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from dpsynth.table.histories import Histories
-from dpsynth.table.patient_files import PatientFile
-from dpsynth.table.patients import PatientSchema
+from dpsynth.patients.files import PatientFile
+from dpsynth.patients.histories import Histories
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.table.schema import Column
 
 VISITS = PatientSchema(

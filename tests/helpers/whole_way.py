@@ -16,13 +16,13 @@ from chosen_statistics import dp_marginals
 from table_strategies import Case
 
 import dpsynth
-from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError, RejectionError
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.settings import Settings
-from dpsynth.report.page.html import Mode, render
-from dpsynth.runs.reporting import Origin
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.privacy import Ledger
+from dpsynth.report.page import Mode, render
+from dpsynth.runs.folder import RunFolder
+from dpsynth.runs.pipeline import Origin
 from dpsynth.table.values import numeric_values
 
 #: of the evaluation, which is not what is searched here

@@ -7,12 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds, penalty_radii, spectral_norm_bound
-from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.plan import NOISE_SHAPES
-from dpsynth.model.wgan.networks import flatten, glorot
-from dpsynth.table.layout import Layout
+from dpsynth.privacy.release import NOISE_SHAPES
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.networks import flatten, glorot
+from dpsynth.wgan.theorems import (
+    Domain,
+    LayerBounds,
+    allocate,
+    gradient_bounds,
+    penalty_radii,
+    spectral_norm_bound,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism.bounds import (
+from dpsynth.wgan.theorems import (
+    Domain,
     LayerBounds,
     bjorck,
     gradient_bounds,
+    gradient_box,
     layer_radii,
     norm_bound_nearby,
     penalty_radii,
@@ -21,8 +23,6 @@ from dpsynth.mechanism.bounds import (
     published_penalty_radii,
     spectral_norm_bound,
 )
-from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.gradient_boxes import gradient_box
 
 shapes = st.sampled_from([(1, 1), (1, 7), (7, 1), (2, 2), (5, 33), (64, 16), (40, 40)])
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism.domain import Domain
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.theorems import Domain
 
 
 def test_holds_every_encoded_record():

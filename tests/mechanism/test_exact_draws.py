@@ -10,9 +10,16 @@ import pytest
 from scipy import stats
 
 from dpsynth.errors import ConfigError, PrivacyError
-from dpsynth.mechanism import exact_draws
-from dpsynth.mechanism.exact_draws import below, discrete_gaussian, exponential_trial, geometric
-from dpsynth.mechanism.noise import in_steps, secure_generator, with_noise
+from dpsynth.privacy import noise as exact_draws
+from dpsynth.privacy.noise import (
+    below,
+    discrete_gaussian,
+    exponential_trial,
+    geometric,
+    in_steps,
+    secure_generator,
+    with_noise,
+)
 
 RNG = np.random.default_rng
 OPENDP = json.loads((Path(__file__).parent / "opendp_values.json").read_text())

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.gradient_boxes import Interval, LeakyReLU, gradient_box, interval_activation, product
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.theorems import Domain, Interval, LeakyReLU, gradient_box, interval_activation, product
 
 seeds = st.integers(0, 2**32 - 1)
 

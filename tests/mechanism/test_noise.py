@@ -7,7 +7,7 @@ import randomgen
 from scipy import stats
 
 from dpsynth.errors import RunError
-from dpsynth.mechanism.noise import NoiseStream, secure_generator, standard_normals
+from dpsynth.privacy.noise import NoiseStream, secure_generator, standard_normals
 
 
 def test_normals_are_standard():

@@ -9,7 +9,7 @@ from stored import read_back
 
 from dpsynth.errors import ConfigError
 from dpsynth.files.codec import from_plain, to_plain
-from dpsynth.mechanism.plan import Plan
+from dpsynth.privacy.release import Plan
 
 FIELDS = {"sampling_prob": 0.1, "expected_batch": 50.0, "steps": 20, "noise_multiplier": 1.5}
 
@@ -81,6 +81,6 @@ def test_is_frozen_and_refuses_unknown_fields():
 
 def test_loads_no_tensorflow():
     """Catches an import that makes planning and accounting wait for TensorFlow."""
-    code = "import sys, dpsynth.mechanism.plan, dpsynth.mechanism.sampling, dpsynth.mechanism.noise; "
+    code = "import sys, dpsynth.privacy.release, dpsynth.privacy.noise, dpsynth.privacy.noise; "
     code += "sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

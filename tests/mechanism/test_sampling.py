@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth.errors import InputError
-from dpsynth.mechanism import sampling
-from dpsynth.mechanism.sampling import poisson_batches
+from dpsynth.privacy import noise as sampling
+from dpsynth.privacy.noise import poisson_batches
 
 
 def membership(batches, n):
@@ -74,7 +74,7 @@ def test_records_and_pairs_are_independent():
 
 def test_blocks_are_drawn_afresh(monkeypatch):
     """Catches steps whose sample is that of a step in another block: random numbers are drawn by blocks."""
-    monkeypatch.setattr(sampling, "_BLOCK", 400)
+    monkeypatch.setattr(sampling, "_MASK_BLOCK", 400)
     mask = membership(poisson_batches(np.random.default_rng(3), 100, 0.5, 30, 64), 100)
     assert len(np.unique(mask, axis=0)) == 30
     assert (mask[:, None] != mask).sum(axis=2)[np.triu_indices(30, 1)].min() > 20  # 50 on average

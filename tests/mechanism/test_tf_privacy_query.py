@@ -7,13 +7,11 @@ import tensorflow as tf
 from scipy import stats
 
 from dpsynth.errors import InputError, RunError
-from dpsynth.mechanism import tf_privacy_query as bounded_sum
-from dpsynth.mechanism.allocation import allocate
-from dpsynth.mechanism.bounds import LayerBounds, gradient_bounds
-from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.plan import Plan
-from dpsynth.mechanism.tf_privacy_query import BoundedSumQuery
-from dpsynth.model.wgan.networks import flatten, glorot, unflatten
+from dpsynth.privacy.release import Plan
+from dpsynth.wgan import tf_privacy_query as bounded_sum
+from dpsynth.wgan.networks import flatten, glorot, unflatten
+from dpsynth.wgan.tf_privacy_query import BoundedSumQuery
+from dpsynth.wgan.theorems import Domain, LayerBounds, allocate, gradient_bounds
 
 present = bounded_sum.sum_query_base() is not bounded_sum._Absent
 needs_tf_privacy = pytest.mark.skipif(not present, reason="tensorflow_privacy is not installed")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from dpsynth.model import blocks
+from dpsynth import parallel as blocks
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 9, 1000])

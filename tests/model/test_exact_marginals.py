@@ -7,7 +7,7 @@ from releases import fit_base_model, release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError
-from dpsynth.model.postprocess import calibrate, exact_labels, matched_draws
+from dpsynth.synthesis.sampling import calibrate, exact_labels, matched_draws
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth import Column, Schema
-from dpsynth.model.placement import _Order, placed
+from dpsynth.synthesis.sampling import _Order, placed
 
 SCHEMA = Schema(
     columns=(

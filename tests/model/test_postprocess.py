@@ -7,8 +7,8 @@ from releases import release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError, DataError
-from dpsynth.model import postprocess
-from dpsynth.model.postprocess import (
+from dpsynth.synthesis import sampling as postprocess
+from dpsynth.synthesis.sampling import (
     ascending,
     calibrate,
     exact_categories,

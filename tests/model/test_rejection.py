@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 import dpsynth
 from dpsynth import Column, DPMarginals, Schema
 from dpsynth.errors import InputError, RejectionError
-from dpsynth.model.generator import BLOCK, SMALLEST_BLOCK, GeneratorModel
-from dpsynth.model.postprocess import matched_draws
-from dpsynth.model.rejection import Acceptance, margin
-from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.marginals.statistics import MarginalsRelease
+from dpsynth.synthesis.model import BLOCK, SMALLEST_BLOCK, GeneratorModel
+from dpsynth.synthesis.sampling import Acceptance, margin, matched_draws
+from dpsynth.table.derived import parse_where
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import parse_rule
-from dpsynth.table.marginals import Counting, Marginals, make_grids
-from dpsynth.table.where import parse_where
+from dpsynth.table.grid import Counting, Marginals, make_grids
 
 COLUMNS = (
     Column(name="age", kind="integer", lower=18, upper=90),
@@ -279,7 +278,7 @@ RARE = "age = 90 and sbp = 240 and weight = 200 and height = 1.3"
 )
 def test_what_is_nearly_impossible_is_said(monkeypatch, rules, where, sentence):
     """Catches a search without end, or a sentence that names the wrong rule."""
-    monkeypatch.setattr("dpsynth.model.rejection.CANDIDATES", 20_000)
+    monkeypatch.setattr("dpsynth.synthesis.sampling.CANDIDATES", 20_000)
     model = marginal_model(Schema(columns=COLUMNS, constraints=rules))
     record = Acceptance()
     with pytest.raises(RejectionError) as caught:

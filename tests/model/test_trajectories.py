@@ -9,25 +9,32 @@ import pandas as pd
 import pytest
 from visits import FILED, STAYS, VISITS, filed, histories_of, stays, visits
 
-from dpsynth.accounting import Ledger
 from dpsynth.errors import RejectionError
-from dpsynth.model import row_draws
-from dpsynth.model.row_draws import draw_rows
-from dpsynth.model.trajectories import (
+from dpsynth.patients.files import PatientFile
+from dpsynth.patients.histories import (
+    RATIOS,
+    Histories,
+    concordances,
+    gap_edges,
+    kind_groups,
+    patient_table,
+    visit_tables,
+)
+from dpsynth.patients.schema import PRESENCE_CLASSES, PatientSchema
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.synthesis import rows as row_draws
+from dpsynth.synthesis.parts.rows import VisitsRelease
+from dpsynth.synthesis.rows import (
     Trajectories,
     conditional,
     correlations,
+    draw_rows,
     gaps_of_kinds,
     likely_parents,
     ratios,
 )
-from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.visits import VisitsRelease
-from dpsynth.table.histories import Histories, patient_table
-from dpsynth.table.patient_files import PatientFile
-from dpsynth.table.patients import PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column
-from dpsynth.table.visits import RATIOS, concordances, gap_edges, kind_groups, visit_tables
 
 
 def sums(frame, schema=VISITS):

@@ -157,7 +157,7 @@ def test_exit_code(small, name, code):
     ("files", "names"),
     [
         (["docs/how-to/schema.md", "tests/table/test_schema.py"], ""),
-        (["dpsynth/releases/count.py"], "ac"),
+        (["dpsynth/privacy/release.py"], "ac"),
         (["tests/mutants/y.toml"], "b"),
         (["tests/model/test_step.py"], "bc"),
         (["tests/helpers/releases.py"], "abc"),
@@ -168,9 +168,9 @@ def test_exit_code(small, name, code):
 def test_what_a_change_may_concern_is_run(tmp_path, files, names):
     """Catches a mutant that is left out although its code, its list or its tests have changed."""
     for file, symbol in (
-        ("releases/bins.py", "edges"),
+        ("privacy/records.py", "edges"),
         ("model/step.py", "step"),
-        ("releases/count.py", "n"),
+        ("privacy/release.py", "n"),
     ):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(f"{symbol} = 1")

@@ -23,32 +23,36 @@ from releases import release_marginals
 from scipy import stats
 from visits import FILED, STAYS, VISITS, WARDS, filed, stays, visits, wards
 
-from dpsynth.accounting import Ledger
-from dpsynth.accounting.contents import Stage
-from dpsynth.accounting.events import event_to_dict
 from dpsynth.errors import PrivacyError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.base_model.network import BaseModelReleases
-from dpsynth.releases import structure
-from dpsynth.releases.bins import Bins
-from dpsynth.releases.count import CountRelease
-from dpsynth.releases.critic import CriticRelease
-from dpsynth.releases.features import FourierFeatures, PairFeatures
-from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.releases.life_table import LifeTable, LifeTableRelease
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogramRelease
-from dpsynth.releases.pairwise_statistics import PairwiseStatisticsRelease
-from dpsynth.releases.records import _BLOCK as BLOCK
-from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.score import InformationRelease, ScorePoint, ScoreRelease, StudyRelease
-from dpsynth.releases.visits import VisitsRelease
-from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.families import Linear
+from dpsynth.marginals import statistics as structure
+from dpsynth.marginals.features import FourierFeatures, PairFeatures
+from dpsynth.marginals.network import BaseModelReleases
+from dpsynth.marginals.statistics import (
+    Groups,
+    MarginalsRelease,
+    NeighbourHistogramRelease,
+    PairwiseStatisticsRelease,
+)
+from dpsynth.patients.schema import MOST_ROWS, PatientSchema
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.contents import Stage
+from dpsynth.privacy.events import event_to_dict
+from dpsynth.privacy.records import _BLOCK as BLOCK
+from dpsynth.privacy.records import Bins, FrameRecords
+from dpsynth.privacy.release import CountRelease, CriticRelease, GaussianRelease, Plan
+from dpsynth.studies.estimation import Linear, StudyDesign
+from dpsynth.studies.statistics import (
+    InformationRelease,
+    LifeTable,
+    LifeTableRelease,
+    ScorePoint,
+    ScoreRelease,
+    StudyRelease,
+)
 from dpsynth.studies.study import Study
-from dpsynth.table.marginals import Counting
+from dpsynth.synthesis.parts.rows import VisitsRelease
+from dpsynth.table.grid import Counting
 from dpsynth.table.parquet import Reader
-from dpsynth.table.patients import MOST_ROWS, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 HOME = Path(structure.__file__).parent
@@ -482,7 +486,7 @@ def test_noise_is_the_generators_own_and_not_cut(name, monkeypatch):
         scales.append(scale)
         return np.array([next(following) * scale for _ in range(size)], dtype=np.int64)
 
-    monkeypatch.setattr("dpsynth.mechanism.noise.discrete_gaussian", far)
+    monkeypatch.setattr("dpsynth.privacy.noise.discrete_gaussian", far)
     (drawn,) = noises(release, frame, rng, 1)
     expected = np.resize(tails, drawn.shape)
     np.testing.assert_allclose(drawn / (Z * release.l2_sensitivity), expected, rtol=2e-6)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpsynth.accounting import Ledger
-from dpsynth.releases.count import CountRelease
-from dpsynth.releases.records import FrameRecords
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import CountRelease
 
 ROWS = 100
 RELEASE = CountRelease(noise_multiplier=82.7)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases import structure
-from dpsynth.releases.bins import Binning
-from dpsynth.releases.structure import SCORE_STEP, choose, pair_scores
+from dpsynth.marginals import statistics as structure
+from dpsynth.marginals.statistics import SCORE_STEP, choose, pair_scores
+from dpsynth.privacy.records import Binning
 
 
 def test_law_of_the_exponential_mechanism():
@@ -54,7 +54,7 @@ def test_no_candidate_is_excluded(height, monkeypatch):
     """A chance that is cut off: a candidate that scores far below the best is then never chosen."""
     lead = height * 2.0 / 0.25  # an exponent of exactly the height
     geometric = lambda size, rng: np.full(size, height)  # noqa: E731
-    monkeypatch.setattr("dpsynth.releases.structure.geometric", geometric)
+    monkeypatch.setattr("dpsynth.marginals.statistics.geometric", geometric)
     rng = np.random.default_rng(2)
     assert {choose([0.0, lead], 0.25, rng) for _ in range(40)} == {0, 1}
     assert {choose([0.0, lead + 4], 0.25, rng) for _ in range(40)} == {0, 1}

@@ -9,14 +9,13 @@ import pandas as pd
 import pytest
 from statsmodels.duration.survfunc import SurvfuncRight
 
-from dpsynth.accounting import Ledger
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import from_plain, to_plain
-from dpsynth.model.study_samples.study_releases import StudyReleases
-from dpsynth.releases.life_table import INTERVALS, LifeTable, LifeTableRelease
-from dpsynth.releases.records import FrameRecords
-from dpsynth.studies.estimates import Estimates
-from dpsynth.studies.study import Study
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.studies.private import StudyReleases
+from dpsynth.studies.statistics import INTERVALS, LifeTable, LifeTableRelease
+from dpsynth.studies.study import Estimates, Study
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -7,8 +7,8 @@ from releases import release_count, release_marginals
 from stored import read_back
 
 from dpsynth.errors import ConfigError
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.table.marginals import Counting, default_cells, default_values, intervals
+from dpsynth.marginals.statistics import MarginalsRelease
+from dpsynth.table.grid import Counting, default_cells, default_values, intervals
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -19,12 +19,10 @@ from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 from visits import STAYS, VISITS, WARDS, stays, visits, wards
 
-from dpsynth import cluster
+from dpsynth import parallel as cluster
 from dpsynth.errors import DataError, InputError, PrivacyError, RunError
-from dpsynth.releases.bins import GridAxis, MissingAxis, ResidueAxis
-from dpsynth.releases.marginals import make_grids
-from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.releases.records import FrameRecords
+from dpsynth.marginals.statistics import make_grids
+from dpsynth.privacy.records import FrameRecords, GridAxis, MissingAxis, PartitionedRecords, ResidueAxis
 from dpsynth.table import parquet
 from dpsynth.table.schema import Column, Schema
 

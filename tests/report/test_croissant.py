@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from table_strategies import random_frame
 
-from dpsynth.accounting import Ledger, gaussian_event
-from dpsynth.report.croissant import metadata_of
+from dpsynth.privacy import Ledger, gaussian_event
+from dpsynth.report.catalogues import metadata_of
 from dpsynth.report.run_report import RunReport
 from dpsynth.table import Column, Schema, write_table
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 import report_sources as sources
 
-from dpsynth.accounting import Ledger
-from dpsynth.accounting.events import event_from_dict, event_to_dict
-from dpsynth.accounting.guarantee import STRATIFIED
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.report.registry import TO_COMPLETE, registry_record
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.events import event_from_dict, event_to_dict
+from dpsynth.privacy.guarantee import STRATIFIED
+from dpsynth.report.catalogues import TO_COMPLETE, registry_record
 from dpsynth.report.run_report import RunReport
 
 CONTACT = "Data office, data@example.org"

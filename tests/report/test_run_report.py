@@ -14,12 +14,12 @@ import pytest
 import report_sources as sources
 from plain_words import complaints, hard_words
 
-from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.accounting.guarantee import round_up
 from dpsynth.errors import InputError
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.files.atomic import dump_json
-from dpsynth.report.markdown import to_markdown
+from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.files.storage import dump_json
+from dpsynth.privacy import Ledger, gaussian_event, non_private_event
+from dpsynth.privacy.guarantee import round_up
+from dpsynth.report.page import to_markdown
 from dpsynth.report.run_report import RunReport
 
 

@@ -11,11 +11,9 @@ import tensorflow as tf
 from critics import score
 from visits import VISITS, histories_of, visits
 
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.networks import flatten, glorot, unflatten
-from dpsynth.model.wgan.sensitivity import Proved
-from dpsynth.releases.records import FrameRecords
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import Plan
 from dpsynth.research.patient_critic import (
     SETTINGS,
     CriticFit,
@@ -25,6 +23,8 @@ from dpsynth.research.patient_critic import (
     projected,
     windows,
 )
+from dpsynth.wgan.algorithm import Proved
+from dpsynth.wgan.networks import flatten, glorot, unflatten
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from cohort import SCHEMA, config
 
-from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
+from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs import evaluation
 from dpsynth.table.schema import Schema

@@ -13,22 +13,20 @@ import pytest
 from chosen_statistics import marginals_options
 
 import dpsynth
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.profile import Profile
 from dpsynth.cli import main
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.records import FrameRecords
-from dpsynth.runs.budget_plan import EPSILONS, smallest_group
-from dpsynth.runs.commands.plan import _write as write_plan
-from dpsynth.runs.plan_record import CERTAINTY, RELATIVE_ERROR
-from dpsynth.synthesis.fit import plan_fit
+from dpsynth.marginals.statistics import MarginalsRelease
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.profile import Profile
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.runs.commands.run import _write as write_plan
+from dpsynth.runs.forecast import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
+from dpsynth.synthesis.fit import plan_fit, planned_parts, widening_lines
 from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.regressions import Regressions
-from dpsynth.synthesis.planning import planned_parts, widening_lines
 from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Column, Schema
 
@@ -237,7 +235,7 @@ def test_advice_names_the_columns_of_many_cells(monkeypatch):
     assert gaps.advice[0].action == f"use at most {5000 // group - 1} categories"
     assert "It has 200 categories and missing values, 25 records each" in gaps.advice[0].why
     assert dpsynth.plan(schema_of(), 5000, epsilon=3.0).advice == ()
-    monkeypatch.setattr("dpsynth.runs.plan_record._MOST_ADVICE", 1)
+    monkeypatch.setattr("dpsynth.runs.forecast._MOST_ADVICE", 1)
     assert "- lab: " in str(found) and "- and 1 more: " in str(found) and "- code: " not in str(found)
     assert "- and " not in str(gaps)
 

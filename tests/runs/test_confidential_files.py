@@ -13,12 +13,12 @@ from cohort import SCHEMA, config, folder, model
 from modes import mode, open_to_others, usual_umask
 
 from dpsynth import DPMarginals
-from dpsynth.accounting import Budget
 from dpsynth.cli import main
 from dpsynth.errors import RunError
-from dpsynth.files.atomic import locked, replaced, write_text
+from dpsynth.files.storage import locked, replaced, write_text
+from dpsynth.privacy import Budget
 from dpsynth.runs import pipeline
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.runs.folder import RunFolder
 from dpsynth.table.schema import Schema
 
 __all__ = ["folder", "usual_umask"]
@@ -204,7 +204,7 @@ def test_what_a_stopped_run_leaves(folder: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_a_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a file of the training's state that everybody can read once the folder is opened or moved."""
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
 
     def interrupt(progress: object) -> None:

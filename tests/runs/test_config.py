@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpsynth import DPMarginals
 from dpsynth.datasets import names
 from dpsynth.errors import ConfigError
-from dpsynth.files.yaml_text import load_yaml
+from dpsynth.files.text import load_yaml
 from dpsynth.runs.config import (
     AttackConfig,
     DataConfig,

@@ -15,12 +15,12 @@ from cohort import SCHEMA, config, folder, model
 from visits import VISITS, visits
 
 from dpsynth import DPMarginals
-from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.cli import main
 from dpsynth.errors import DataError, DpsynthError, InputError, RunError
-from dpsynth.releases.records import FrameRecords
+from dpsynth.privacy import Ledger, Profile, gaussian_event
+from dpsynth.privacy.records import FrameRecords
 from dpsynth.runs import pipeline
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.runs.folder import RunFolder
 from dpsynth.synthesis import fit
 from dpsynth.synthesis.parts import columns
 from dpsynth.synthesis.wgan_gp import DPWGANGP

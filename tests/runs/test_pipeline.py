@@ -19,24 +19,24 @@ import report_sources as sources
 from cohort import SCHEMA, config, folder, model
 
 from dpsynth import DPMarginals
-from dpsynth.accounting import Ledger
 from dpsynth.checks import together
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError, RunError
-from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.files.atomic import locked
 from dpsynth.files.codec import to_plain
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.report.page.html import Mode, render
+from dpsynth.files.storage import locked
+from dpsynth.privacy import Ledger
+from dpsynth.report.page import Mode, render
 from dpsynth.runs import evaluation, pipeline
-from dpsynth.runs import preflight as tables_of
+from dpsynth.runs import forecast as tables_of
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.runs.folder import RunFolder
 from dpsynth.synthesis.generators import load
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.wgan_gp import WganOptions
-from dpsynth.table.io import read_table, write_table
+from dpsynth.table.files import read_table, write_table
 from dpsynth.table.schema import Schema
 
 __all__ = ["folder"]
@@ -271,8 +271,8 @@ def test_what_was_paid_for_outlives_rules_that_refuse_everything(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a budget spent on a model that is thrown away because a rule was written wrongly."""
-    monkeypatch.setattr("dpsynth.model.rejection.CANDIDATES", 10_000)
-    monkeypatch.setattr("dpsynth.model.rejection.RAREST", 2.0)
+    monkeypatch.setattr("dpsynth.synthesis.sampling.CANDIDATES", 10_000)
+    monkeypatch.setattr("dpsynth.synthesis.sampling.RAREST", 2.0)
     Schema(**{**dict(SCHEMA), "constraints": ("age > 80",)}).to_yaml("cohort.yaml")
     config().to_yaml("run.yaml")
     assert main(["run", "run.yaml", "--out", "out"]) == 1
@@ -390,7 +390,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(
 ) -> None:
     """Would catch Ctrl-C that leaves a half-written run, loses the work, or lets it be released twice."""
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     run = config(model=model(generator="wgan-gp", steps=40, training=small), evaluate={"enabled": False})
     run.to_yaml("run.yaml")
     run = RunConfig.from_yaml("run.yaml")
@@ -866,7 +866,7 @@ def test_a_private_number_of_nobody_makes_a_table_that_can_be_evaluated(
 ) -> None:
     """Would catch a run that fails where the noise on the number of few records comes out far below 0."""
     SCHEMA.with_n_public(None).to_yaml("cohort.yaml")
-    monkeypatch.setattr("dpsynth.releases.count.CountRelease.finish", lambda self, noisy: 1.0)
+    monkeypatch.setattr("dpsynth.privacy.release.CountRelease.finish", lambda self, noisy: 1.0)
     lines: list[str] = []
     done = pipeline.run(config(), "out", log=lines.append)
     assert not done.problems and len(read_table(done.out / "synthetic.csv", SCHEMA)) == 2

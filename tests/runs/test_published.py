@@ -11,15 +11,15 @@ import pytest
 from cohort import config, folder, model
 
 from dpsynth import DPMarginals
-from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError
-from dpsynth.report.page.html import render
-from dpsynth.report.registry import registry_record
+from dpsynth.privacy import Ledger, gaussian_event
+from dpsynth.report.catalogues import registry_record
+from dpsynth.report.page import render
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.runs.folder import RunFolder
 
 __all__ = ["folder"]
 TOLD = {"owner": "  Example \n Hospital", "contact": "Data office <data@example.org>"}

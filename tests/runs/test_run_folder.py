@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 import report_sources as sources
 
-from dpsynth.accounting import Ledger
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import DataError, InputError
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.files.codec import to_plain
-from dpsynth.report.markdown import to_markdown
-from dpsynth.report.page.html import MODES, render
+from dpsynth.privacy import Ledger
+from dpsynth.report.page import MODES, render, to_markdown
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.runs.folder import RunFolder
 
 
 @pytest.mark.slow

@@ -17,13 +17,13 @@ from dpsynth import DPMarginals
 from dpsynth.cli import main
 from dpsynth.datasets.table import PatientTable
 from dpsynth.errors import DataError, InputError, PrivacyError
-from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.runs import pipeline, preflight
+from dpsynth.files.text import dump_yaml
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.runs import forecast as preflight
+from dpsynth.runs import pipeline
 from dpsynth.runs.attack_inputs import attacked_run
-from dpsynth.runs.budget_plan import plan
 from dpsynth.runs.config import RunConfig
-from dpsynth.runs.preflight import load_table, split_table
-from dpsynth.table.patients import PatientSchema
+from dpsynth.runs.forecast import load_table, plan, split_table
 
 SCHEMA = VISITS.with_n_public(160)
 FRAME = visits(160, seed=5)

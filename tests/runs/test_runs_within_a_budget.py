@@ -13,15 +13,15 @@ from cohort import SCHEMA, config, folder, model
 from visits import VISITS, visits
 
 from dpsynth import DPMarginals
-from dpsynth.accounting import Budget, Cost, Ledger
 from dpsynth.cli import main
 from dpsynth.errors import ConfigError, DataError, InputError, PrivacyError
-from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.model.wgan.settings import TrainingSettings
+from dpsynth.files.text import dump_yaml
+from dpsynth.privacy import Budget, Cost, Ledger
 from dpsynth.runs import pipeline
 from dpsynth.runs.config import RunConfig
 from dpsynth.synthesis.wgan_gp import DPWGANGP
-from dpsynth.table.io import read_table
+from dpsynth.table.files import read_table
+from dpsynth.wgan.settings import TrainingSettings
 
 __all__ = ["folder"]
 DATA = "--data cohort.csv --schema cohort.yaml --epsilon 2"
@@ -147,7 +147,7 @@ def test_an_interrupted_fit_in_python_pays_once_and_its_copy_again(
 ) -> None:
     """Catches a checkpoint that is copied and resumed in Python as often as anybody likes, for nothing."""
     small = TrainingSettings(critic_hidden=(4, 4), generator_hidden=(4,), latent=2)
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     table, options = read_table("cohort.csv", SCHEMA), model(steps=40, training=small)
 
     def interrupt(progress: object) -> None:
@@ -187,7 +187,7 @@ def test_an_interrupted_run_pays_once_and_its_copy_again(
 ) -> None:
     """Catches a resumed run that pays twice, and a copied checkpoint that goes on without payment."""
     small = {"critic_hidden": [4, 4], "generator_hidden": [4], "latent": 2}
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     run = config(**QUICK, model=model(generator="wgan-gp", steps=40, training=small))
 
     def interrupt(progress: Any) -> None:

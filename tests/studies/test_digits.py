@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsynth.studies.digits import interval_texts
-from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Estimates, interval_texts
 
 
 @pytest.mark.parametrize(

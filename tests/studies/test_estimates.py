@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.files.codec import from_plain, to_plain
-from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Estimates
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from stored import read_back
 
-from dpsynth.studies.families import RESIDUAL_BOUND, Linear, Logistic, PiecewiseHazards
+from dpsynth.studies.estimation import RESIDUAL_BOUND, Linear, Logistic, PiecewiseHazards
 
 FAMILIES = [Logistic(), Linear(0.7), PiecewiseHazards(3)]
 

@@ -10,7 +10,7 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from dpsynth.errors import InputError
 from dpsynth.files.codec import from_plain, to_plain
-from dpsynth.studies.life_table import SurvivalCurve, survival_curve
+from dpsynth.studies.estimation import SurvivalCurve, survival_curve
 
 
 def times_of(n: int, rng: np.random.Generator, rate: float = 1.0):

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import InputError, SchemaError
-from dpsynth.studies.model import EffectsModel
-from dpsynth.studies.model_text import ModelText
+from dpsynth.studies.model import EffectsModel, ModelText
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -7,8 +7,15 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.newton import SLOPE_PRIOR, Observation, _spread, mode, posterior, prior_precision
+from dpsynth.studies.estimation import (
+    SLOPE_PRIOR,
+    Observation,
+    StudyDesign,
+    _spread,
+    mode,
+    posterior,
+    prior_precision,
+)
 from dpsynth.studies.study import Study
 from dpsynth.table.schema import Column, Schema
 

@@ -7,10 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.families import Linear
-from dpsynth.studies.newton import mode
-from dpsynth.studies.outcomes import _mean_cut, redrawn
+from dpsynth.studies.estimation import Linear, StudyDesign, _mean_cut, mode, redrawn
 from dpsynth.studies.study import Study
 from dpsynth.table.schema import Column, Schema
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 import dpsynth
 from dpsynth.errors import InputError
 from dpsynth.studies import study as study_module
+from dpsynth.studies.model import model_terms
 from dpsynth.studies.study import Study, read_studies
-from dpsynth.studies.terms import model_terms
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from patsy import dmatrix
 
-from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.model import EffectsModel, default_increment, model_terms, term_values
 from dpsynth.studies.study import Study
-from dpsynth.studies.terms import default_increment, model_terms, term_values
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsynth.releases.records import FrameRecords
+from dpsynth.privacy.records import FrameRecords
 
 
 @pytest.fixture

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting import Profile
-from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import InputError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.synthesis.budget import Shares
+from dpsynth.privacy import Profile
+from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.release import Plan
+from dpsynth.synthesis.options import Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.table.schema import Column, Schema
+from dpsynth.wgan.settings import TrainingSettings
 
 SCHEMA = Schema(
     columns=tuple(Column(name=f"x{i}", kind="binary", categories=(0, 1)) for i in range(6)), outcome="x0"

@@ -15,12 +15,12 @@ from sklearn.base import clone
 
 import dpsynth
 from dpsynth import Column, Schema, Shares, Study, TrainingSettings
-from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError
 from dpsynth.files.codec import to_plain
-from dpsynth.studies.estimates import Estimates
+from dpsynth.privacy import Ledger
+from dpsynth.studies.study import Estimates
+from dpsynth.synthesis.fit import planned_parts, widening_lines
 from dpsynth.synthesis.parts.regressions import Regressions
-from dpsynth.synthesis.planning import planned_parts, widening_lines
 
 pytestmark = pytest.mark.usefixtures("few_draws", "projected")
 SMALL = TrainingSettings(

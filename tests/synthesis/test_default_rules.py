@@ -6,12 +6,12 @@ import pytest
 from chosen_statistics import marginals_options
 
 from dpsynth import Column, Schema
-from dpsynth.accounting import Profile
+from dpsynth.privacy import Profile
+from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Parts
-from dpsynth.synthesis.planning import planned_parts
 
 SCHEMA = Schema(
     columns=(

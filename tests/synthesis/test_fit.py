@@ -11,12 +11,12 @@ import pytest
 from chosen_statistics import dp_marginals
 
 from dpsynth import DPWGANGP, Column, DPCriticMatching, DPMarginals, Schema, TrainingSettings
-from dpsynth.accounting import Ledger
 from dpsynth.files.codec import apart
-from dpsynth.mechanism.noise import secure_generator
-from dpsynth.mechanism.plan import Plan
-from dpsynth.releases.marginals import MarginalsRelease
-from dpsynth.releases.records import FrameRecords
+from dpsynth.marginals.statistics import MarginalsRelease
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.noise import secure_generator
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import training as critic
 
 pytestmark = pytest.mark.usefixtures("projected")
@@ -170,7 +170,7 @@ def test_no_record_is_a_public_point(monkeypatch):
         given.append((points, bank))
         raise Stopped
 
-    monkeypatch.setattr("dpsynth.model.wgan.training.Trainer", look)
+    monkeypatch.setattr("dpsynth.wgan.training.Trainer", look)
     for records in (table(300), table(20)):
         own = FrameRecords(SCHEMA.conform(records).frame)
         with pytest.raises(Stopped), own.opened():
@@ -208,8 +208,8 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
         drawn.append(rng.random(4).tolist())
         if len(drawn) > 1:
             return model, []
-        from dpsynth.model.wgan.checkpoint import Interrupted, recognised, write_checkpoint
-        from dpsynth.model.wgan.training import TrainingState, initial_state
+        from dpsynth.wgan.checkpoint import Interrupted, recognised, write_checkpoint
+        from dpsynth.wgan.training import TrainingState, initial_state
 
         arrays = initial_state(model.encoder.layout, settings, rng=rng).arrays
         left = Interrupted.of(TrainingState(arrays, 10, []), plan, settings, recognised(records))

@@ -16,13 +16,13 @@ from dask_workers import threads
 from visits import VISITS, visits
 
 import dpsynth
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError, RunError
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.synthesis.check_inputs import records_of
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.records import PartitionedRecords
+from dpsynth.synthesis.options import records_of
 from dpsynth.table.parquet import ParquetTable
 from dpsynth.table.schema import Column, Schema
+from dpsynth.wgan.settings import TrainingSettings
 
 SMALL = TrainingSettings(critic_hidden=(8,), generator_hidden=(8,), latent=3)
 pytestmark = pytest.mark.usefixtures("projected")
@@ -144,10 +144,10 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
 
     Also a run on parts that an interrupt loses, or that goes on with other records.
     """
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 2)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 2)
     memory = trained(steps=20).fit(frame, schema=SCHEMA)
-    monkeypatch.setattr("dpsynth.model.wgan.training._HELD", 0)
-    monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 0)
+    monkeypatch.setattr("dpsynth.wgan.training._HELD", 0)
+    monkeypatch.setattr("dpsynth.privacy.records.IN_MEMORY", 0)
     parts = trained(steps=20).fit(opened(folder, client), schema=SCHEMA)
     for own, other in zip(memory.model_.weights, parts.model_.weights, strict=True):
         np.testing.assert_array_equal(own[0], other[0])
@@ -180,8 +180,8 @@ def test_every_block_of_records_is_matched(frame, folder, client, monkeypatch):
         seen.append(released.means)
         raise RunError("enough")
 
-    monkeypatch.setattr("dpsynth.model.wgan.gradient_matching.matched", stop)
-    monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 0)
+    monkeypatch.setattr("dpsynth.wgan.matching.matched", stop)
+    monkeypatch.setattr("dpsynth.privacy.records.IN_MEMORY", 0)
     for block, records in ((600, frame), (599, frame), (599, opened(folder, client))):
         monkeypatch.setattr("dpsynth.synthesis.training._BLOCK", block)
         with pytest.raises(RunError, match="enough"):
@@ -192,7 +192,7 @@ def test_every_block_of_records_is_matched(frame, folder, client, monkeypatch):
 
 def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch):
     """Catches a disk that is full after the budget is spent, or that ends the process."""
-    monkeypatch.setattr("dpsynth.synthesis.check_inputs.IN_MEMORY", 0)
+    monkeypatch.setattr("dpsynth.synthesis.options.IN_MEMORY", 0)
     monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=600 * 4 * 8 - 1))
     ledger = Ledger()
     with pytest.raises(InputError, match=r"file of 0\.0 GB \(confidential\)\. .* Set TMPDIR"):
@@ -204,7 +204,7 @@ def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch)
 
     monkeypatch.undo()
     monkeypatch.setattr(os, "posix_fallocate", full)
-    monkeypatch.setattr("dpsynth.releases.partitioned.IN_MEMORY", 600 * 8)  # for the checkpoint's hashes
+    monkeypatch.setattr("dpsynth.privacy.records.IN_MEMORY", 600 * 8)  # for the checkpoint's hashes
     with pytest.raises(RunError, match=r"need 0\.0 GB \(confidential\) in .*: No space left"):
         model = trained(steps=20)
         model.fit(opened(folder, client), schema=SCHEMA, checkpoint=tmp_path / "c")

@@ -13,9 +13,9 @@ from releases import fit_base_model, release_marginals
 import dpsynth
 from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
 from dpsynth.errors import InputError, NotFittedError
-from dpsynth.model.base_model.factors import fit_factors
-from dpsynth.model.generator import GeneratorModel
+from dpsynth.marginals.factors import fit_factors
 from dpsynth.synthesis.many_tables import redraw, redrawn_tables
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.table.encoder import Encoder
 
 N = 1000
@@ -137,7 +137,7 @@ def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
         return [np.full(exact.shape, release.noise_std / weight) for exact, weight in arrays]
 
     monkeypatch.setattr("dpsynth.synthesis.many_tables.fit_factors", watched)
-    monkeypatch.setattr("dpsynth.releases.tables.TablesRelease.measure", measured)
+    monkeypatch.setattr("dpsynth.marginals.statistics.TablesRelease.measure", measured)
     again = redraw(model, rng)
     ((counts, noise_std),) = seen
     assert noise_std == std and again.base_model.noise_std == std

@@ -13,8 +13,8 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.model.reweighting.weights import FourierReweighting
-from dpsynth.releases.features import FourierFeatures
+from dpsynth.marginals.features import FourierFeatures
+from dpsynth.marginals.gibbs import FourierReweighting
 from dpsynth.synthesis import many_tables
 
 N = 4000
@@ -40,7 +40,7 @@ READINGS = [
 @pytest.fixture(autouse=True)
 def _few_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fifth of the random Fourier features, which take a twentieth of the time."""
-    monkeypatch.setattr("dpsynth.releases.features.FREQUENCIES", 100)
+    monkeypatch.setattr("dpsynth.marginals.features.FREQUENCIES", 100)
 
 
 def cohort(seed: int = 0) -> pd.DataFrame:
@@ -127,7 +127,7 @@ def test_a_model_with_votes_is_saved_and_read(tmp_path) -> None:
 def redrawn():
     """The weighting of a model with large noise, and ten redrawn histograms of it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpsynth.model.reweighting.fit_weights._fourier", lambda *given: None)
+        patch.setattr("dpsynth.marginals.reweighting._fourier", lambda *given: None)
         model = new_fit(epsilon=0.25, pairwise_statistics=False).model_
     weighting, seen = model.base_model.weighting, []
     features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))

@@ -18,7 +18,7 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import DPMarginals
-from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.privacy.release import GaussianRelease
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -113,7 +113,7 @@ def test_copies_of_a_model_draw_noise_of_their_own(copied: Callable[[DPMarginals
 
 _FORKS = """
 import os
-from dpsynth.mechanism.noise import secure_generator
+from dpsynth.privacy.noise import secure_generator
 
 drawn = {secure_generator().bytes(32)}  # before the forks
 for _ in range(4):

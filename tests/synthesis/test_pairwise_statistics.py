@@ -133,7 +133,7 @@ def test_moments_are_redrawn_with_their_noise() -> None:
         return base_model
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpsynth.model.reweighting.fit_reweighting._STEPS", 8)
+        patch.setattr("dpsynth.marginals.reweighting._STEPS", 8)
         model = new_fit(epsilon=0.5).model_
         reweighting = model.base_model.reweighting
         patch.setattr(many_tables, "reweighted", remember)

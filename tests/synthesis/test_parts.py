@@ -11,11 +11,11 @@ import pytest
 
 import dpsynth
 from dpsynth import DPMarginals
-from dpsynth.accounting import Profile
 from dpsynth.audits.configuration import releases_of
 from dpsynth.errors import InputError
-from dpsynth.releases.gaussian import Array, GaussianRelease, Ints
-from dpsynth.releases.records import Records
+from dpsynth.privacy import Profile
+from dpsynth.privacy.records import Records
+from dpsynth.privacy.release import Array, GaussianRelease, Ints
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
 from dpsynth.table import Column, Schema

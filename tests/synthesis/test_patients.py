@@ -12,15 +12,14 @@ from dask_workers import threads
 from visits import VISITS, WARDS, visits, wards
 
 import dpsynth
-from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.errors import DataError, InputError, PrivacyError, RejectionError
 from dpsynth.files.codec import apart
-from dpsynth.releases.gaussian import GaussianRelease
-from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.releases.structure import EdgesRelease
+from dpsynth.marginals.statistics import EdgesRelease
+from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.records import PartitionedRecords
+from dpsynth.privacy.release import GaussianRelease
 from dpsynth.studies.study import Study
-from dpsynth.synthesis.many_tables import redraw
-from dpsynth.synthesis.partitioned import draw_part, part_files
+from dpsynth.synthesis.many_tables import draw_part, part_files, redraw
 from dpsynth.synthesis.studies import study_draws
 from dpsynth.table.parquet import ParquetTable
 
@@ -233,7 +232,7 @@ def test_the_shell_takes_a_file_of_rows(tmp_path):
     import json
 
     from dpsynth.cli import main
-    from dpsynth.files.yaml_text import dump_yaml
+    from dpsynth.files.text import dump_yaml
 
     FRAME.to_csv(tmp_path / "visits.csv", index=False)
     (tmp_path / "visits.yaml").write_text(dump_yaml(VISITS.model_copy(update={"n_public": 300}).to_dict()))

@@ -9,8 +9,8 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth.errors import InputError, OwnerWarning
+from dpsynth.table.inference import infer_schema
 from dpsynth.table.schema import Schema
-from dpsynth.table.schema_inference import infer_schema
 
 SCHEMA = Schema(
     columns=(

@@ -16,9 +16,9 @@ from modes import mode, open_to_others, usual_umask
 from pyarrow import parquet
 
 import dpsynth
-from dpsynth import cluster
+from dpsynth import parallel as cluster
 from dpsynth.errors import InputError, RejectionError
-from dpsynth.synthesis import partitioned
+from dpsynth.synthesis import many_tables as partitioned
 from dpsynth.table.schema import Column, Schema
 
 __all__ = ["usual_umask"]

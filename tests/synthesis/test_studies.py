@@ -10,9 +10,9 @@ from chosen_statistics import dp_marginals
 import dpsynth
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError, PrivacyError, RejectionError
-from dpsynth.model.generator import GeneratorModel
 from dpsynth.studies.study import Study
-from dpsynth.synthesis.budget import Shares
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.options import Shares
 from dpsynth.synthesis.studies import expected_widening
 
 SCHEMA = Schema(
@@ -167,9 +167,7 @@ def test_what_is_wrong_is_said_in_a_sentence(given, said):
     model = dp_marginals(**options)
     with pytest.raises(InputError, match=said) as problem:
         model.fit(cohort(), schema=SCHEMA)
-    assert (
-        "\n" not in str(problem.value) and not getattr(model, "ledger_", dpsynth.accounting.Ledger()).entries
-    )
+    assert "\n" not in str(problem.value) and not getattr(model, "ledger_", dpsynth.privacy.Ledger()).entries
 
 
 def combined(model: dpsynth.DPMarginals, m: int, n: int | None = None) -> dpsynth.studies.combining.Combined:

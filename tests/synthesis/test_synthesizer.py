@@ -19,21 +19,21 @@ from table_strategies import random_frame
 
 import dpsynth
 from dpsynth import DPWGANGP, Column, DPCriticMatching, DPMarginals, Schema, TrainingSettings
-from dpsynth.accounting import Ledger
 from dpsynth.errors import DataError, InputError, NotFittedError, OwnerWarning, PrivacyError, RunError
-from dpsynth.files.arrays import arrays_digest
-from dpsynth.files.atomic import sealed
-from dpsynth.mechanism.noise import STEP, secure_generator
-from dpsynth.model.wgan.training import initial_state
-from dpsynth.releases.features import PRODUCT_STEP
-from dpsynth.runs.reporting import Origin
+from dpsynth.files.codec import arrays_digest
+from dpsynth.files.storage import sealed
+from dpsynth.marginals.features import PRODUCT_STEP
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.noise import STEP, secure_generator
+from dpsynth.runs.pipeline import Origin
 from dpsynth.synthesis import synthesizer, training
-from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
+from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.generators import GENERATORS, estimator
+from dpsynth.synthesis.options import check_rows, outcome_in_noise
 from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.planning import planned_parts
 from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.column import TEXT_DTYPE
+from dpsynth.wgan.training import initial_state
 
 # As little as there is to compile.
 SMALL = TrainingSettings(
@@ -326,12 +326,12 @@ def test_what_epsilon_can_give_to_thirty_rows_is_told_to_their_owner(n_public):
 )
 def test_a_model_that_cannot_be_sampled_is_no_model_and_its_cost_is_kept(monkeypatch, spoil, said):
     """Catches NaN or negative counts that are saved, and end every later sample."""
-    usual = dpsynth.model.base_model.network.fit_factors
+    usual = dpsynth.marginals.network.fit_factors
 
     def broken(*args):
         return tuple((parents, child, spoil(table)) for parents, child, table in usual(*args))
 
-    monkeypatch.setattr("dpsynth.model.base_model.network.fit_factors", broken)
+    monkeypatch.setattr("dpsynth.marginals.network.fit_factors", broken)
     model = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False)
     with pytest.raises(RunError, match=said):
         model.fit(table(), schema=SCHEMA)
@@ -463,7 +463,7 @@ def test_initial_weights_do_not_come_from_the_noise_stream(monkeypatch):
         secret.append(secure_generator())
         return secret[-1]
 
-    monkeypatch.setattr("dpsynth.model.wgan.training.initial_state", start)
+    monkeypatch.setattr("dpsynth.wgan.training.initial_state", start)
     monkeypatch.setattr(DPWGANGP, "_generator", stream)
     DPWGANGP(epsilon=1.0, steps=2, training=SMALL).fit(table(), schema=SCHEMA)
     assert len(seen) == len(secret) == 1 and seen[0] is not secret[0]
@@ -484,7 +484,7 @@ def test_a_notebook_shows_the_guarantee_after_a_fit_alone():
     model = DPMarginals(epsilon=2.0, studies=["died ~ <script>"])
     with pytest.raises(InputError):
         model.fit(table(), schema=SCHEMA)
-    model.ledger_ = dpsynth.accounting.Ledger()  # as a fit that fails while it reads leaves it
+    model.ledger_ = dpsynth.privacy.Ledger()  # as a fit that fails while it reads leaves it
     before = model._repr_mimebundle_()
     assert "Not fitted" in before["text/html"] and "private" not in before["text/html"]
     assert not re.search("~ <script>", before["text/html"]) and "~ &lt;script" in before["text/html"]
@@ -538,7 +538,7 @@ def test_unreviewed_fields_are_refused_or_excluded():
 @pytest.mark.usefixtures("eager_steps")
 def test_interrupt_leaves_a_checkpoint_that_is_used_once(tmp_path, monkeypatch):
     """Catches a lost run, a resumed run that costs again, and a checkpoint released twice."""
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     model = DPWGANGP(epsilon=2.0, delta=1e-5, steps=40, training=SMALL)
 
     def stop(progress):

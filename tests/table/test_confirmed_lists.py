@@ -11,15 +11,15 @@ import report_sources as sources
 from modes import mode, usual_umask
 
 from dpsynth.errors import SchemaError
-from dpsynth.evaluation.records import Evaluation
-from dpsynth.evaluation.similarity.conformity import rare_categories
+from dpsynth.evaluation.resemblance import rare_categories
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.evaluation.tables import Tables
+from dpsynth.patients.inference import infer_patient_schema
 from dpsynth.report.run_report import RunReport
-from dpsynth.runs.reporting import Origin
-from dpsynth.table.io import read_table
-from dpsynth.table.patient_inference import infer_patient_schema
+from dpsynth.runs.pipeline import Origin
+from dpsynth.table.files import read_table
+from dpsynth.table.inference import infer_schema
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.schema_inference import infer_schema
 
 __all__ = ["usual_umask"]
 pytestmark = pytest.mark.usefixtures("usual_umask")

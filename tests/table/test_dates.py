@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, InputError, SchemaError
-from dpsynth.table.column import Column
-from dpsynth.table.dates import cycle_places, from_moments, moment, moment_text, text_moments
+from dpsynth.table.column import Column, cycle_places, from_moments, moment, moment_text, text_moments
+from dpsynth.table.derived import parse_where
+from dpsynth.table.files import read_table, write_table
 from dpsynth.table.grid import Grid
-from dpsynth.table.io import read_table, write_table
+from dpsynth.table.inference import infer_schema, limits_of_data
 from dpsynth.table.schema import Schema
-from dpsynth.table.schema_inference import infer_schema, limits_of_data
-from dpsynth.table.where import parse_where
 
 BORN = Column(name="born", kind="date", lower="1900-01-01", upper="2019-12-31", missing=True)
 CAME = Column(name="came", kind="date", lower="2010-01-01", upper="2019-12-31")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import dpsynth
 from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.table.cells import plain_table
-from dpsynth.table.schema_inference import infer_schema
+from dpsynth.table.inference import infer_schema
 
 N = 12
 NAMES = st.one_of(

@@ -8,9 +8,9 @@ from scipy import stats
 from stored import read_back
 
 from dpsynth.errors import ConfigError, DataError
-from dpsynth.table.draws import draw_entry
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import draw_entry
 
 SCHEMA = Schema(
     columns=(

@@ -19,18 +19,17 @@ from dask_workers import threads
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsynth.attacks.synthetic.shadow import _Round
+from dpsynth.attacks.shadow import _Round
 from dpsynth.datasets.table import PatientTable, independent_split, train_test
 from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
-from dpsynth.releases.partitioned import PartitionedRecords
-from dpsynth.synthesis.check_inputs import records_of
-from dpsynth.table.identifiers import repeated_persons
-from dpsynth.table.identity import identities, spellings
+from dpsynth.patients.files import PatientFile
+from dpsynth.patients.inference import infer_patient_schema
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.privacy.records import PartitionedRecords
+from dpsynth.synthesis.options import records_of
+from dpsynth.table.identity import identities, repeated_persons, spellings
 from dpsynth.table.parquet import ParquetTable, Reader, units_in
-from dpsynth.table.patient_files import PatientFile
-from dpsynth.table.patient_inference import infer_patient_schema
-from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column
 
 SCHEMA = PatientSchema(

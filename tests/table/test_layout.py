@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import ConfigError
-from dpsynth.table.layout import Layout, interval_ends, locate, put
+from dpsynth.table.encoder import Layout, interval_ends, locate, put
 
 
 def corners(layout):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.table.leaks import find_leaks
+from dpsynth.table.draft import find_leaks
 
 N = 600
 

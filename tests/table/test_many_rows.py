@@ -8,7 +8,7 @@ import pytest
 from visits import VISITS, histories_of, read_by_pandas, visits
 
 from dpsynth.table import parquet
-from dpsynth.table.io import read_table
+from dpsynth.table.files import read_table
 from dpsynth.table.parquet import ParquetTable, Reader, read_part
 from dpsynth.table.schema import Column, Schema
 

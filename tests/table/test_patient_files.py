@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, OwnerWarning, SchemaError
-from dpsynth.files.yaml_text import dump_yaml
-from dpsynth.table.patient_files import PatientFile, ordered, places, texts
-from dpsynth.table.patients import PatientSchema
+from dpsynth.files.text import dump_yaml
+from dpsynth.patients.files import PatientFile, ordered, places, texts
+from dpsynth.patients.schema import PatientSchema
 
 SCHEMA = PatientSchema.from_yaml("""
 unit: patient_id

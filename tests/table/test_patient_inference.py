@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import DataError
-from dpsynth.table import patient_inference
-from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.io import read_table
-from dpsynth.table.patient_files import read_files
-from dpsynth.table.patient_inference import infer_patient_schema
-from dpsynth.table.patients import PatientSchema
+from dpsynth.patients import inference as patient_inference
+from dpsynth.patients.files import read_files
+from dpsynth.patients.inference import infer_patient_schema
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.table.csv import CsvFormat
+from dpsynth.table.files import read_table
 
 
 def clinic(n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:

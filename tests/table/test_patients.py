@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from visits import STAYS, VISITS, WARDS, histories_of, patients_of, read_by_pandas, stays, visits, wards
 
 from dpsynth.errors import DataError, SchemaError
-from dpsynth.table.histories import Histories, patient_table, rows_of, unused_rows
-from dpsynth.table.patients import MOST_ROWS, PRESENCE_CLASSES, PatientSchema
+from dpsynth.patients.histories import Histories, patient_table, rows_of, unused_rows
+from dpsynth.patients.schema import MOST_ROWS, PRESENCE_CLASSES, PatientSchema
 from dpsynth.table.schema import Column, Schema
 
 DAY = Column(name="day", kind="integer", lower=0, upper=365)
@@ -221,7 +221,7 @@ def test_rows_of_a_frame_of_records_are_those_of_the_table(kind):
 
 def test_a_schema_survives_its_file(tmp_path):
     """Catches a field that is lost on the way to YAML and back."""
-    from dpsynth.files.yaml_text import dump_yaml
+    from dpsynth.files.text import dump_yaml
 
     changes = {"keep": "last", "n_public": 500, "name": "visits", "outcome": "died"}
     schema = STAYS.model_copy(update=changes)

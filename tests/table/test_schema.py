@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, PrivacyError, SchemaError
-from dpsynth.table import Column, Schema, require_reviewed, where
+from dpsynth.table import Column, Schema, require_reviewed
+from dpsynth.table import derived as where
 
 AGE = Column(name="age", kind="integer", lower=18, upper=90)
 LAB = Column(name="lab", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log", missing=True)

@@ -21,7 +21,7 @@ from dpsynth.table import (
     read_table,
     require_reviewed,
 )
-from dpsynth.table.schema_inference import limits_of_data
+from dpsynth.table.inference import limits_of_data
 
 
 def draft(values: object):

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import InputError
+from dpsynth.table.derived import parse_where
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.where import parse_where
 
 COLUMNS = (
     Column(name="sbp", kind="integer", lower=0, upper=9, missing=True),

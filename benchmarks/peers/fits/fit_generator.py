@@ -14,11 +14,11 @@ import harness
 import numpy as np
 
 import dpsynth
-from dpsynth.accounting import Ledger
-from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.releases.features import OUTCOME_WEIGHT
-from dpsynth.synthesis.check_inputs import records_of
+from dpsynth.marginals.features import OUTCOME_WEIGHT
+from dpsynth.marginals.network import BayesianNetwork
+from dpsynth.privacy import Ledger
 from dpsynth.synthesis.fit import build, plan_fit
+from dpsynth.synthesis.options import records_of
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise

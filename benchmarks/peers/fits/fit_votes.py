@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from dpsynth.accounting import ADD_REMOVE, EpsilonTarget, Ledger, Profile, calibrate, gaussian_event
-from dpsynth.evaluation.utility.models import CLASSIFIERS, learn_and_predict
-from dpsynth.releases.records import FrameRecords
+from dpsynth.evaluation.models import CLASSIFIERS, learn_and_predict
+from dpsynth.privacy import ADD_REMOVE, EpsilonTarget, Ledger, Profile, calibrate, gaussian_event
+from dpsynth.privacy.records import FrameRecords
 from dpsynth.table import Schema
 
 #: copies of each labelled record that the student learns from, each with a label drawn by its share of votes

@@ -18,9 +18,8 @@ import pandas as pd
 from dpsynth.datasets.cohorts.studies import RESOURCES, CohortStudy, sql
 from dpsynth.datasets.cohorts.tables import COLUMNS, database, find_tables, make_views
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import replaced
-from dpsynth.files.storage import require_free_file
-from dpsynth.table.io import write_table
+from dpsynth.files.storage import replaced, require_free_file
+from dpsynth.table.files import write_table
 
 if TYPE_CHECKING:
     import duckdb

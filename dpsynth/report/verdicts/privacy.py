@@ -6,15 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.profile import Profile
 from dpsynth.attacks.attempt import Attempt, passing
 from dpsynth.checks import few, together
 from dpsynth.evaluation.estimates import FALSE_ALARMS, Estimate, sure_end
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.formats import measured, percent, round_up
+from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.privacy.guarantee import Guarantee
+from dpsynth.privacy.profile import Profile
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
-from dpsynth.report.wording import PASSED, in_words, none_passed
+from dpsynth.report.words import PASSED, in_words, measured, none_passed, percent, round_up
 
 _NONE_FOUND = "The attacks that were tried found no memorisation of training records. Others may find it."
 #: p-value below which held-out records are no baseline, and the share of copies that is memorisation even so

@@ -8,11 +8,122 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.evaluation.records import Evaluation
-from dpsynth.report.formats import shown
-from dpsynth.report.verdicts import privacy, similarity, trajectories, utility
-from dpsynth.report.verdicts.verdict import Verdict, basis, get, number_of, within_few
+from dpsynth.checks import few
+from dpsynth.evaluation.results import Effects, Evaluation, Measure
+from dpsynth.privacy.guarantee import Guarantee
+from dpsynth.report.verdicts import privacy, similarity, utility
+from dpsynth.report.verdicts.similarity import DISTINGUISHABLE, GIVES_AWAY, OBVIOUS
+from dpsynth.report.verdicts.utility import SAME_SIGN, effect_sizes
+from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of, within_few
+from dpsynth.report.words import decimals, measured, shown
+
+# ------------------------------------------------------------------------------------------------
+# Rules about patients with several rows: rows, gaps, correlations over time, effects, whole patients.
+
+#: distance of the numbers of rows, or of the gaps, that is small, and one that is large
+CLOSE, FAR = 0.05, 0.1
+#: difference of a correlation over time that is small, and one that is large
+LAG_CLOSE, LAG_FAR = 0.05, 0.2
+
+
+def whole_patients(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Can synthetic patients be separated from real ones by their rows?"""
+    found = [m for m in evaluation.measures if m.name.startswith("patient_auc_") and "[" not in m.name]
+    found = [m for m in found if m.value is not None]
+    if not found:
+        return
+    best = max(found, key=number_of)
+    said = f"A classifier of their rows has an AUC of {measured(best)}"
+    losses = [m for m in evaluation.measures if m.name.startswith("patient_auc_loss[")]
+    losses = [m for m in losses if number_of(m) >= GIVES_AWAY and least(m) > 0]
+    losses = sorted(losses, key=number_of, reverse=True)[:3]
+    given = f". Shuffling lowers it most for {few(map(_of, losses))}" if losses else ""
+    worst = max(map(least, found))
+    if worst > DISTINGUISHABLE:
+        easily = " easily" if worst > OBVIOUS else ""
+        severity: Severity = "bad" if worst > OBVIOUS else "caution"
+        sentence = f"Synthetic patients can{easily} be separated from real ones. {said}{given}."
+        yield Verdict("patients_distinguishable", severity, sentence, *basis([*found, *losses]))
+    elif number_of(best) <= DISTINGUISHABLE:
+        sentence = f"Synthetic patients are hard to separate from real ones. {said}."
+        yield Verdict("patients_resemble", "good", sentence, *basis(found))
+
+
+def rows_and_gaps(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Have patients as many rows as real ones, as far apart?"""
+    words = {"rows_tvd": "number of rows", "gap_ks": "times between rows"}
+    known = {name: m for name in words if (m := get(evaluation, name)) is not None}
+    beyond = {name: m for name, m in known.items() if least(m) > CLOSE}
+    said = ", ".join(f"{words[name]} {measured(m)}" for name, m in (beyond or known).items())
+    if beyond:
+        severity: Severity = "bad" if any(least(m) > FAR for m in beyond.values()) else "caution"
+        sentence = (
+            f"The rows of patients differ from real ones in number or in time. Distances (0 is best): {said}."
+        )
+        yield Verdict("rows_differ", severity, sentence, *basis(beyond.values()))
+    elif known and all(number_of(m) <= CLOSE for m in known.values()):
+        sentence = f"Patients have as many rows as real ones, as far apart. Distances (0 is best): {said}."
+        yield Verdict("rows_hold", "good", sentence, *basis(known.values()))
+
+
+def over_time(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Do the values of a patient belong together as those of a real one?"""
+    known = [m for m in evaluation.measures if m.name.startswith("lag") and "_difference[" in m.name]
+    beyond = sorted((m for m in known if _surely(m) > LAG_CLOSE), key=_surely, reverse=True)
+    if beyond:
+        severity: Severity = "bad" if _surely(beyond[0]) > LAG_FAR else "caution"
+        named = few((f"{_lag(m)} {number_of(m):+.2f}" for m in beyond), 3)
+        sentence = (
+            "The values of a patient go together too little or too much. Differences of correlations with "
+            f"later values: {named}."
+        )
+        yield Verdict("lags_differ", severity, sentence, *basis(beyond))
+    elif known and all(abs(number_of(m)) <= LAG_CLOSE for m in known):
+        worst = max(known, key=lambda m: abs(number_of(m)))
+        sentence = (
+            "The values of a patient go together as those of a real one. The correlation with later values "
+            f"differs by at most {decimals(abs(number_of(worst)), 2)} ({_lag(worst)})."
+        )
+        yield Verdict("lags_hold", "good", sentence, *basis(known))
+
+
+def mixed_effects(evaluation: Evaluation) -> Iterator[Verdict]:
+    """Are effects of mixed models replicated? One verdict on all numbers, of effects clear in real rows."""
+    details = [detail for detail in evaluation.of(Effects) if detail.data.model == "mixed"]
+    rows = [row for detail in details for row in detail.data.rows if row.same_sign is not None]
+    clear = [row for row in rows if row.real is not None and row.real.lower * row.real.upper > 0]
+    if not clear:
+        return
+    same = sum(bool(row.same_sign) for row in clear)
+    overlaps = [max(0.0, row.overlap) for row in clear if row.overlap is not None]
+    severity: Severity = (
+        "good" if same >= SAME_SIGN * len(clear) else "caution" if same > len(clear) / 2 else "bad"
+    )
+    sentence = (
+        f"{'' if severity == 'good' else 'Only '}{same} of {len(clear)} clear effects of mixed models "
+        f"{'has' if same == 1 else 'have'} the same sign in synthetic patients."
+    )
+    names = tuple(detail.name for detail in details)
+    internal = any(detail.internal for detail in details)
+    people = min(detail.data.n_real for detail in details)
+    code = "mixed_effects_agree" if severity == "good" else "mixed_effects_differ"
+    yield Verdict(code, severity, sentence, names, internal, people=people)
+    if severity == "good" and overlaps:
+        yield effect_sizes(overlaps, ", of mixed models", names, internal, people)
+
+
+def _of(measure: Measure) -> str:
+    return measure.name[measure.name.index("[") + 1 : -1]
+
+
+def _lag(measure: Measure) -> str:
+    return f"{_of(measure)}, {measure.name.split('_')[0].removeprefix('lag')} later"
+
+
+def _surely(measure: Measure) -> float:
+    """The least size of a difference within its interval."""
+    return max(least(measure), -most(measure), 0.0)
+
 
 #: below so many records of a table, intervals are too wide for most verdicts
 FEW_RECORDS = 100
@@ -27,7 +138,7 @@ def judge(evaluation: Evaluation, guarantee: Guarantee | None = None) -> tuple[V
 
     Examples
     --------
-    >>> from dpsynth.evaluation.records import Measure
+    >>> from dpsynth.evaluation.results import Measure
     >>> copies = Measure("Memorisation", "copies_excess", 0.4, True, lower=0.35, upper=0.45)
     >>> p_values = [Measure("Memorisation", f"memory_p{of}", 0.001, True) for of in ("", "[copies_excess]")]
     >>> [(v.code, v.severity) for v in judge(Evaluation((copies, *p_values)))]
@@ -77,9 +188,9 @@ _RULES: tuple[Callable[[Evaluation], Iterable[Verdict]], ...] = (
     similarity.constraints,
     similarity.finer_than_declared,
     similarity.not_allowed,
-    trajectories.whole_patients,
-    trajectories.over_time,
-    trajectories.rows_and_gaps,
-    trajectories.mixed_effects,
+    whole_patients,
+    over_time,
+    rows_and_gaps,
+    mixed_effects,
     _few,
 )

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dpsynth.checks import few, together
-from dpsynth.evaluation.details import (
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.results import (
+    Detail,
+    Evaluation,
     FinerThanDeclared,
+    Measure,
     MissingCells,
     OutsideBounds,
     SingleColumnRow,
@@ -21,10 +25,9 @@ from dpsynth.evaluation.details import (
     Tails,
     TailsRow,
 )
-from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.evaluation.similarity.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
-from dpsynth.report.formats import (
+from dpsynth.evaluation.tails import MASS_AIM, MEAN_AIM, PERCENTILE_AIM, SPREAD_AIM
+from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
+from dpsynth.report.words import (
     column_value,
     column_width,
     decimals,
@@ -34,8 +37,7 @@ from dpsynth.report.formats import (
     shown,
     thousandths,
 )
-from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
-from dpsynth.table.dates import SECONDS
+from dpsynth.table.column import SECONDS
 
 #: AUC or nearest-neighbour accuracy that separates the tables, and one that does so easily
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85

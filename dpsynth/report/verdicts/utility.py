@@ -17,12 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dpsynth.evaluation.details import Comparison, Effect, EffectRow, Effects
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
-from dpsynth.report.formats import decimals, measured, plain, shown
+from dpsynth.evaluation.results import Comparison, Detail, Effect, EffectRow, Effects, Evaluation, Measure
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
-from dpsynth.report.wording import widened
-from dpsynth.studies.estimates import Estimates
+from dpsynth.report.words import decimals, measured, plain, shown, widened
+from dpsynth.studies.study import Estimates
 
 #: loss of AUC (or of explained variance) against real training records that is reported
 USEFUL_WITHIN = 0.05

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dpsynth.evaluation.estimates import FEWEST
-from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.evaluation.results import Evaluation, Measure
 
 #: what a finding says of the table. ``open`` is no verdict: the records at hand cannot say
 Severity = Literal["good", "caution", "bad", "open"]

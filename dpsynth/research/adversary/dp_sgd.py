@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.adversary import log_odds, shifts
-from dpsynth.audits.adversary_setting import Setting, differing
+from dpsynth.attacks.trials import log_odds, shifts
+from dpsynth.audits.adversary import Setting, differing
 from dpsynth.checks import inside, whole
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
-from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.releases.critic import Transcript
+from dpsynth.evaluation.tables import ClassifierEncoding
+from dpsynth.privacy.release import Transcript
 
 Floats = NDArray[np.float64]
 
@@ -222,7 +222,7 @@ class ClassifierSubject:
     distance: float
 
     def play(self, start: int, stop: int, seed: int) -> dict[str, Any]:
-        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
+        """As :class:`~dpsynth.audits.adversary.CriticSubject` does."""
         numbers = range(start, stop)
         worlds = [number % 2 for number in numbers]
         rngs = [np.random.default_rng([seed, number]) for number in numbers]
@@ -238,13 +238,13 @@ class ClassifierSubject:
         }
 
     def told(self) -> str:
-        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
+        """As :class:`~dpsynth.audits.adversary.CriticSubject` does."""
         units = self.training.hidden
         kind = f"network of {units} hidden units" if units else "softmax regression"
         return f"DP-SGD, {kind}, on {len(self.others) + 1} records of {self.name}"
 
     def digest(self) -> str:
-        """As :class:`~dpsynth.audits.adversary_critic.CriticSubject` does."""
+        """As :class:`~dpsynth.audits.adversary.CriticSubject` does."""
         digest = hashlib.sha256(repr((self.training, self.setting, self.classes)).encode())
         for records in (self.others, self.first, self.second, self.test):
             if records is not None:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.conversions import epsilon_of_belief
-from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.adversary import Game
 from dpsynth.attacks.attempt import Attempt, passing
-from dpsynth.audits.adversary_critic import CriticSubject
-from dpsynth.audits.adversary_setting import CHOSEN
+from dpsynth.attacks.trials import Game
+from dpsynth.audits.adversary import CHOSEN, CriticSubject
 from dpsynth.checks import inside, whole
-from dpsynth.files.rounds import OnRound, carry_out, silent
-from dpsynth.report.drawing.style import legend_below, line, panels
-from dpsynth.report.formats import plain
+from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.privacy.events import epsilon_of_belief
+from dpsynth.privacy.profile import Profile
+from dpsynth.report.plots import legend_below, line, panels
+from dpsynth.report.words import plain
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, ClassifierSubject
 
 if TYPE_CHECKING:

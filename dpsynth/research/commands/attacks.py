@@ -13,12 +13,12 @@ import typer
 
 from dpsynth import progress
 from dpsynth.errors import InputError
-from dpsynth.files.rounds import OnRound
+from dpsynth.files.storage import OnRound
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.audits.adversary_setting import Setting
+    from dpsynth.audits.adversary import Setting
     from dpsynth.datasets.table import Table
     from dpsynth.research.adversary.playing import Played, Subject
 
@@ -89,7 +89,7 @@ def attack_training(
     is the smallest that keeps the belief except with probability delta. Results are confidential: they are
     about real records.
     """
-    from dpsynth.audits.adversary_setting import Setting
+    from dpsynth.audits.adversary import Setting
     from dpsynth.checks import in_range, inside, one_of
     from dpsynth.datasets import train_test
     from dpsynth.research.adversary.playing import play
@@ -135,7 +135,7 @@ def _noise(
         rho_a = rdp_guarantee(multiplier, delta, steps).advantage
         # the sensitivity of a replaced record is twice that of one record more or less
         return multiplier * (2 if replaced else 1), rho_a
-    from dpsynth.accounting.calibration import BeliefTarget, calibrate_training
+    from dpsynth.privacy.calibration import BeliefTarget, calibrate_training
 
     adjacency = "replace-one" if replaced else "add/remove"
     return calibrate_training(BeliefTarget(belief, delta), sampling_prob, steps, adjacency=adjacency), None
@@ -145,8 +145,8 @@ def _subject(
     model: str, train: Table, test: Table, setting: Setting, hidden: int, learning_rate: float
 ) -> Subject:
     if model == "critic":
-        from dpsynth.audits import adversary_critic as critic
-        from dpsynth.model.wgan.settings import TrainingSettings
+        from dpsynth.audits import adversary as critic
+        from dpsynth.wgan.settings import TrainingSettings
 
         points, pool, layout = critic.encoded(train, test)
         return critic.critic_subject(train.name, points, pool, layout, TrainingSettings(), setting)
@@ -171,7 +171,7 @@ def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
 
 
 def _draw(path: Path, played: Played) -> None:
-    from dpsynth.report.drawing.style import save, styled
+    from dpsynth.report.plots import save, styled
     from dpsynth.research.adversary.playing import draw_beliefs
 
     with styled():
@@ -180,7 +180,7 @@ def _draw(path: Path, played: Played) -> None:
 
 
 def _written(out: Path, name: str, record: dict[str, object], text: str, files: str) -> str:
-    from dpsynth.files.atomic import dump_json, write_text
+    from dpsynth.files.storage import dump_json, write_text
 
     write_text(out / f"{name}.json", dump_json(record) + "\n")
     write_text(out / f"{name}.txt", text + "\n")

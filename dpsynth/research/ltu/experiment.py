@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.bayes import Spread, fit_gaussians, label_logit
+from dpsynth.attacks.attempt import Spread, fit_gaussians, label_logit
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
-from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, silent
 from dpsynth.research.ltu import scores
 from dpsynth.research.ltu.results import (
     LtuResult,
@@ -61,14 +61,14 @@ def attack_trainer(
     name : str, optional
         The trainer in words. A folder that was begun with another is refused.
     folder : path, optional
-        Folder of the rounds, see :func:`dpsynth.files.rounds.carry_out`.
+        Folder of the rounds, see :func:`dpsynth.files.storage.carry_out`.
     jobs : int
         Rounds at a time.
     on_round : callable, optional
         Called after each round.
     proved : float, optional
         A bound on the accuracy over the trainer's randomness, for a defender that trains anew only. For the
-        replacement of a record :func:`dpsynth.accounting.membership_bounds.dp_accuracy` gives one.
+        replacement of a record :func:`dpsynth.privacy.profile.dp_accuracy` gives one.
     level : float
         Level of the intervals.
 

@@ -21,7 +21,7 @@ from dpsynth.attacks.attempt import COIN, Attempt
 from dpsynth.checks import whole
 from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.evaluation.estimates import Estimate, quantile
-from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, silent
 from dpsynth.research.ltu.results import LowRate, PairsResult, pairs_result
 
 #: a score of records, larger for those that were trained on
@@ -113,7 +113,7 @@ def attack_scores(
     name : str
         Name of the score.
     folder, jobs, on_round
-        As in :func:`dpsynth.files.rounds.carry_out`.
+        As in :func:`dpsynth.files.storage.carry_out`.
     proved : float, optional
         A bound on the accuracy over the trainer's randomness.
     level : float

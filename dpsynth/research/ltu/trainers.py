@@ -117,7 +117,7 @@ def sides_of_table(table: Table, records: int, seed: int) -> Sides:
     """Draw the records of both sides from a table, without replacement.
 
     Features are the predictors on public bounds and declared categories
-    (:func:`dpsynth.evaluation.features.distance_features`). Records without an outcome are left out.
+    (:func:`dpsynth.evaluation.tables.distance_features`). Records without an outcome are left out.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def sides_of_table(table: Table, records: int, seed: int) -> Sides:
     DataError
         If the table has too few records.
     """
-    from dpsynth.evaluation.features import distance_features
+    from dpsynth.evaluation.tables import distance_features
     from dpsynth.table.values import category_codes
 
     schema = table.schema

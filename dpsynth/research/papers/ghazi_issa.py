@@ -3,8 +3,8 @@
 Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
 (subsampling), Theorem 3 (Gaussian limit) and section VI-D (noisy gradient descent). Section VII on local
 privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the largest TV, is
-:func:`dpsynth.accounting.conversions.largest_tv`. The staircase mechanism (section VI-C, appendix K) is in
-:mod:`dpsynth.accounting.tv_bounds`. Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
+:func:`dpsynth.privacy.events.largest_tv`. The staircase mechanism (section VI-C, appendix K) is in
+:mod:`dpsynth.privacy.profile`. Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
 privacy", is the case of the largest TV. Neighbouring tables are those of whatever symmetric relation the
 parameters were stated for. Arguments out of range or NaN raise InputError by name.
 
@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpsynth.accounting.conversions import amplified, largest_tv
-from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
+from dpsynth.privacy.events import amplified, largest_tv
+from dpsynth.privacy.gaussian import GaussianLoss
 from dpsynth.research.papers.trade_off import Pair, strongest
 
 #: A tv computed in another way may exceed the largest by rounding.
@@ -45,7 +45,7 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     """Probability ``a`` with which the worst mechanism erases its output when it does not give all away.
 
     ``epsilon`` is at least 0 and finite, ``delta`` in [0, 1), ``tv`` from ``delta`` to
-    :func:`~dpsynth.accounting.conversions.largest_tv`. A smaller tv is refused, because the mechanism is then
+    :func:`~dpsynth.privacy.events.largest_tv`. A smaller tv is refused, because the mechanism is then
     (0, tv)-DP: pass ``delta=tv``. A larger one says nothing. ``a`` is 0 at the largest tv, 1 where ``tv ==
     delta`` and at epsilon 0.
     """
@@ -221,7 +221,7 @@ def noisy_sgd(
     epsilon chosen (by default 25, spread so that the deltas of all steps sum to 1e-12 ... 1), Proposition 1
     samples and Theorem 2 composes. All their regions hold at once. Returned are those pairs that no other
     pair implies, in ascending epsilon. They hold for every number of steps, and are looser than the exact
-    :class:`~dpsynth.accounting.profile.Profile`.
+    :class:`~dpsynth.privacy.profile.Profile`.
 
     Examples
     --------

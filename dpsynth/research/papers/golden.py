@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting import membership_bounds, tv_bounds
-from dpsynth.accounting.conversions import epsilon_of_belief, largest_tv
-from dpsynth.accounting.measures import from_parameters
-from dpsynth.accounting.tv_bounds import staircase_tv
+from dpsynth.privacy import profile as membership_bounds
+from dpsynth.privacy import profile as tv_bounds
+from dpsynth.privacy.events import epsilon_of_belief, largest_tv
+from dpsynth.privacy.profile import from_parameters, staircase_tv
 from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
 from dpsynth.research.papers.jia import optimal_composition
 from dpsynth.research.papers.lowy import exponential_pmp

@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpsynth.accounting.gaussian import GaussianLoss, gaussian_deltas
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, of_records
+from dpsynth.privacy.gaussian import GaussianLoss, gaussian_deltas
 from dpsynth.research.papers.lowy import blocks, halves_of
 
 #: Relative tolerance of the inverses that are not calibrations.

@@ -2,14 +2,14 @@
 
 The adversary A_DI has both tables: D with the record, and D' without it or with another in its place. It sees
 every release, and keeps a Bayesian belief in D (Lemma 1). Epsilon bounds the belief (Theorem 2, rho_beta, in
-:mod:`dpsynth.accounting.conversions`). The noise bounds how often it leads to the right guess (Theorem 3,
+:mod:`dpsynth.privacy.events`). The noise bounds how often it leads to the right guess (Theorem 3,
 rho_a). Any number of Gaussian releases is one with ``mu**2 = steps / noise_multiplier**2``, so the advantage
 ``2 Phi(mu / 2) - 1`` is exact under composition. Sections 2.1 and 4.3 bound both from the Renyi divergence of
 the releases, which is looser than the exact curve of
-:class:`~dpsynth.accounting.gaussian.GaussianLoss`.
+:class:`~dpsynth.privacy.gaussian.GaussianLoss`.
 
 The noise of formula (2.1) is that of Dwork and Roth 2014, Theorem A.1. It is too much for small epsilon and
-too little for large ones (beyond 8.8 at delta = 1e-6). :mod:`dpsynth.accounting.gaussian` has the least
+too little for large ones (beyond 8.8 at delta = 1e-6). :mod:`dpsynth.privacy.gaussian` has the least
 noise. Arguments out of range or NaN raise InputError by name.
 """
 
@@ -19,9 +19,9 @@ import math
 import warnings
 from dataclasses import dataclass
 
-from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
-from dpsynth.accounting.gaussian import analytic_sigma
 from dpsynth.checks import in_range, inside, whole
+from dpsynth.privacy.events import epsilon_of_belief, posterior_belief, tv_of_mu
+from dpsynth.privacy.gaussian import analytic_sigma
 
 
 class OutOfRangeWarning(UserWarning):
@@ -33,7 +33,7 @@ def classical_sigma(epsilon: float, delta: float) -> float:
 
     ``epsilon`` may be infinite, ``delta`` lies in [0, 1). At 0 of either no finite noise suffices. Proved for
     epsilon below 1: OutOfRangeWarning for others, where
-    :func:`~dpsynth.accounting.gaussian.analytic_sigma` is right.
+    :func:`~dpsynth.privacy.gaussian.analytic_sigma` is right.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)

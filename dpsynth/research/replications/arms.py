@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.profile import Profile
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.profile import Profile
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.wgan_gp import WganOptions

@@ -17,9 +17,9 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError, InputError, SchemaError
-from dpsynth.evaluation.utility.models import CLASSIFIERS
-from dpsynth.files.options import Section, listed
-from dpsynth.files.yaml_text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
+from dpsynth.evaluation.models import CLASSIFIERS
+from dpsynth.files.codec import Section, listed
+from dpsynth.files.text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.marginals import MarginalsOptions
 from dpsynth.table.schema import Column, Schema
@@ -108,7 +108,7 @@ class Protocol(Section):
     sets : int
         Synthetic tables drawn from each fit.
     classifiers : tuple of str
-        Names in :data:`dpsynth.evaluation.utility.models.CLASSIFIERS`.
+        Names in :data:`dpsynth.evaluation.models.CLASSIFIERS`.
     studies : tuple of Study
         Regressions, specified before each private fit.
 
@@ -192,7 +192,7 @@ class Protocol(Section):
     def check(self, schema: Schema) -> None:
         """Raise ConfigError if columns, regressions or findings do not fit the table's schema, as card or
         cohort has it."""
-        from dpsynth.studies.terms import model_terms
+        from dpsynth.studies.model import model_terms
 
         if schema.outcome is None:
             raise ConfigError(f"study {self.name!r}: the table has no outcome")

@@ -13,8 +13,8 @@ from itertools import chain
 from statistics import fmean, stdev
 from typing import Any, Literal
 
-from dpsynth.evaluation.details import Effect, Effects
-from dpsynth.evaluation.replication.evaluator import interval_overlap
+from dpsynth.evaluation.effects import interval_overlap
+from dpsynth.evaluation.results import Effect, Effects
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.protocol import Finding, Reported
 from dpsynth.research.replications.results import NOT_PRIVATE, OverSeeds, Results

@@ -21,16 +21,24 @@ from dpsynth.datasets.cohorts.extraction import extract
 from dpsynth.datasets.cohorts.studies import find_study
 from dpsynth.datasets.table import Table, training_schema
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.atomic import dump_json, locked, make_folder, read_json, write_text
-from dpsynth.files.rounds import round_file, side_by_side
-from dpsynth.files.storage import parents_made, require_free_folder
+from dpsynth.files.storage import (
+    dump_json,
+    locked,
+    make_folder,
+    parents_made,
+    read_json,
+    require_free_folder,
+    round_file,
+    side_by_side,
+    write_text,
+)
 from dpsynth.research.replications.arms import Arm, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial, carry_out
 from dpsynth.research.replications.writing import write_results
-from dpsynth.synthesis.planning import total_delta
-from dpsynth.table.csv_format import CsvFormat
+from dpsynth.synthesis.fit import total_delta
+from dpsynth.table.csv import CsvFormat
 from dpsynth.table.schema import Schema
 
 #: names in the folder

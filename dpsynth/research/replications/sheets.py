@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpsynth.errors import CONFIDENTIAL
-from dpsynth.evaluation.details import Effect
-from dpsynth.files.markdown import inert
+from dpsynth.evaluation.results import Effect
+from dpsynth.files.text import inert
 from dpsynth.research.replications.results import OverSeeds, Results
 from dpsynth.research.replications.trial import Measured
-from dpsynth.studies.digits import effect_texts, interval_texts
+from dpsynth.studies.study import effect_texts, interval_texts
 from dpsynth.table.cells import escape
 
 #: in place of a number that is not defined

@@ -15,8 +15,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dpsynth.files.options import Section, listed
-from dpsynth.files.yaml_text import shipped_yaml
+from dpsynth.files.codec import Section, listed
+from dpsynth.files.text import shipped_yaml
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.results import NOT_PRIVATE, Results, Way, ways
 from dpsynth.research.replications.sheets import (

@@ -14,21 +14,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpsynth.accounting.guarantee import RESAMPLE, STRATIFIED
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.datasets.table import Table, train_test
 from dpsynth.errors import OwnerWarning, PrivacyError
-from dpsynth.evaluation.details import Effects
-from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.records import Findings
-from dpsynth.evaluation.replication.evaluator import replication
+from dpsynth.evaluation.effects import replication
+from dpsynth.evaluation.models import CLASSIFIERS
+from dpsynth.evaluation.neighbour_inference import neighbours
+from dpsynth.evaluation.prediction import utility
+from dpsynth.evaluation.results import Effects, Findings
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.evaluation.utility.evaluator import utility
-from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.privacy.guarantee import RESAMPLE, STRATIFIED
+from dpsynth.privacy.ledger import Ledger
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.protocol import Protocol
-from dpsynth.studies.model_text import ModelText
+from dpsynth.studies.model import ModelText
 from dpsynth.synthesis.generators import unfitted
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpsynth.evaluation.details import DeclaredEffect, EffectRow
-from dpsynth.files.atomic import dump_json, make_folder, write_text
-from dpsynth.files.markdown import inert
-from dpsynth.report.drawing.forest import Forest, draw
-from dpsynth.report.drawing.style import Plot
-from dpsynth.report.formats import effect_text
-from dpsynth.report.page.blocks import (
+from dpsynth.evaluation.results import DeclaredEffect, EffectRow
+from dpsynth.files.storage import dump_json, make_folder, write_text
+from dpsynth.files.text import inert
+from dpsynth.report.blocks import (
     Block,
     Bullets,
     Cell,
@@ -28,7 +25,10 @@ from dpsynth.report.page.blocks import (
     Sentence,
     paragraph,
 )
-from dpsynth.report.page.html import Banner, render_sections
+from dpsynth.report.forest import Forest, draw
+from dpsynth.report.page import Banner, render_sections
+from dpsynth.report.plots import Plot
+from dpsynth.report.words import effect_text
 from dpsynth.research.replications.arms import HEALTHGAN, Arm
 from dpsynth.research.replications.regression_tables import (
     Regression,
@@ -160,7 +160,7 @@ def to_markdown(results: Results, parts: Sequence[Part]) -> str:
 
 
 def to_html(results: Results, parts: Sequence[Part]) -> str:
-    """Return the study as a page in the looks of a report, see :mod:`dpsynth.report.page.html`."""
+    """Return the study as a page in the looks of a report, see :mod:`dpsynth.report.page`."""
     protocol = results.protocol
     done: list[Block] = [
         paragraph(protocol.question),

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import COIN, Attempt
-from dpsynth.attacks.bayes import (
+from dpsynth.attacks.attempt import (
+    COIN,
+    Attempt,
     Spread,
     fit_gaussians,
     label_logit,
@@ -34,7 +35,7 @@ from dpsynth.attacks.bayes import (
 from dpsynth.checks import whole
 from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, auc, quantile, share
-from dpsynth.files.rounds import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, silent
 from dpsynth.research.soft_labels.procedure import Procedure, derived, halves
 from dpsynth.research.soft_labels.targets import Scheme
 
@@ -171,7 +172,7 @@ def attack_procedure(
     jobs : int
         Rounds at a time, in processes of their own.
     on_round : callable, optional
-        See :func:`dpsynth.files.rounds.carry_out`.
+        See :func:`dpsynth.files.storage.carry_out`.
 
     Raises
     ------

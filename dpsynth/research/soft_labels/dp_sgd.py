@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import training_event
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import in_range, positive, tf_privacy_module, whole
 from dpsynth.errors import RunError, of_records
+from dpsynth.privacy.events import training_event
+from dpsynth.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

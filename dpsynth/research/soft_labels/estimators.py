@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, NotFittedError, of_records
-from dpsynth.files.rounds import carry_out
+from dpsynth.files.storage import carry_out
 from dpsynth.research.soft_labels.procedure import (
     FittedClassifier,
     Procedure,

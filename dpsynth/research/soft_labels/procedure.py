@@ -23,10 +23,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.bayes import SMALLEST_STD, centred_logits
+from dpsynth.attacks.attempt import SMALLEST_STD, centred_logits
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
-from dpsynth.files.rounds import carry_out
+from dpsynth.files.storage import carry_out
 from dpsynth.research.soft_labels.targets import LeaveOut, Scheme, one_hot
 
 Floats = NDArray[np.float64]

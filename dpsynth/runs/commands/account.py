@@ -6,17 +6,214 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
 
-from dpsynth.errors import InputError
+from dpsynth.checks import inside, one_of
+from dpsynth.errors import InputError, PrivacyError
+from dpsynth.privacy import profile as membership_bounds
+from dpsynth.privacy import profile as tv_bounds
+from dpsynth.privacy.calibration import TargetAfter, calibrate_training
+from dpsynth.privacy.events import (
+    approx_tv_event,
+    describe_event,
+    epsilon_delta_event,
+    gaussian_event,
+    laplace_event,
+    training_event,
+)
+from dpsynth.privacy.guarantee import round_up
+from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.privacy.profile import Measures, Profile, from_parameters, meanings, measures_of, staircase_tv
 from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.ledger import Ledger
+    from dpsynth.privacy.calibration import Target
+    from dpsynth.privacy.ledger import Ledger
+
+
+# ------------------------------------------------------------------------------------------------
+# Privacy cost of a run, a mechanism or a ledger: exact numbers, with the papers' closed forms.
+#
+# These are the records that ``dpsynth account`` and ``dpsynth calibrate`` print, and their words.
+
+_NEEDS = {
+    "gaussian": ({"noise_multiplier"},),
+    "laplace": ({"noise_multiplier"}, {"epsilon"}),
+    "staircase": ({"epsilon", "gamma"},),
+    "exponential": ({"epsilon"},),
+}
+_SEEDED = (
+    "NOT PRIVATE: noise in the ledger follows a seed. The numbers count that noise. They do not hold against "
+    "anyone who knows the seed."
+)
+
+
+#: :data:`~dpsynth.privacy.profile.Measures`, and what else is known of what they are about
+Cost = dict[str, Any]
+
+
+def of_training(
+    noise_multiplier: float,
+    sampling_prob: float,
+    steps: int,
+    delta: float,
+    *,
+    adjacency: str = ADD_REMOVE,
+    prior: float = 0.5,
+    fpr: float = 0.01,
+) -> Cost:
+    """Measures of a training run, with Jia's closed form of its total variation.
+
+    Parameters are those of :func:`~dpsynth.privacy.profile.from_parameters`.
+    """
+    cost = from_parameters(
+        noise_multiplier, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr
+    )
+    # Jia's sampled-Gaussian divergence is about one record more or less.
+    closed = adjacency == ADD_REMOVE
+    tv = tv_bounds.sampled_gaussian_tv(noise_multiplier, sampling_prob, steps) if closed else cost["tv"]
+    return {**cost, "closed_forms": _closed_forms(cost, tv)}
+
+
+def of_mechanism(
+    name: str,
+    given: Mapping[str, float],
+    count: int,
+    delta: float,
+    *,
+    adjacency: str = ADD_REMOVE,
+    prior: float = 0.5,
+    fpr: float = 0.01,
+) -> Cost:
+    """Measures of ``count`` releases of one mechanism.
+
+    Gaussian: std over L2 sensitivity. Laplace: scale over L1 sensitivity, which is 1 / epsilon. Staircase
+    (Geng and Viswanath 2014): ``gamma`` is the width of the upper step as a share of the sensitivity, in [0,
+    1]. The exponential mechanism has epsilon alone.
+    """
+    one_of("mechanism", name, _NEEDS)
+    if set(given) not in _NEEDS[name]:
+        wanted = " or ".join(" and ".join(sorted(needs)) for needs in _NEEDS[name])
+        raise InputError(
+            f"mechanism {name} takes {wanted}. Got {', '.join(sorted(given)) or 'neither noise nor epsilon'}"
+        )
+    epsilon = inside("epsilon", given["epsilon"], 0.0, math.inf) if "epsilon" in given else math.inf
+    if name == "gaussian":
+        event = gaussian_event(given["noise_multiplier"], count)
+    elif name == "laplace":
+        event = laplace_event(given.get("noise_multiplier", 1 / epsilon), count)
+    elif name == "staircase":
+        event = approx_tv_event(epsilon, staircase_tv(epsilon, given["gamma"]), count=count)
+    else:
+        event = epsilon_delta_event(epsilon, count=count)
+    cost = measures_of(Profile([event], adjacency=adjacency), delta, prior=prior, fpr=fpr)
+    return {"event": describe_event(event), **cost, "closed_forms": _closed_forms(cost, cost["tv"])}
+
+
+def of_ledger(ledger: Ledger, delta: float | None = None, *, prior: float = 0.5, fpr: float = 0.01) -> Cost:
+    """Measures of everything in a ledger, at its own delta by default, with its :meth:`Ledger.summary`."""
+    summary = ledger.summary(delta)
+    cost = measures_of(ledger.profile(), summary["delta"], prior=prior, fpr=fpr)
+    return {**summary, **cost, "caveats": _caveats(ledger)}
+
+
+def calibrated(
+    target: Target,
+    sampling_prob: float,
+    steps: int,
+    delta: float,
+    *,
+    adjacency: str = ADD_REMOVE,
+    prior: float = 0.5,
+    fpr: float = 0.01,
+    earlier: Ledger | None = None,
+) -> Cost:
+    """Smallest noise multiplier of a training run that meets a target, and the run's measures.
+
+    The target is for the run and everything in ``earlier`` together. The run is a stage of its own, since its
+    plan may depend on these releases. A ledger that names no delta is counted at half of this one.
+    """
+    before = earlier.profile() if earlier is not None and earlier.entries else None
+    if earlier is not None and before is not None:
+        if earlier.adjacency != adjacency:
+            raise PrivacyError(
+                f"the ledger is {earlier.adjacency}, the run {adjacency}: they cannot be summed"
+            )
+        spent = earlier.delta if earlier.delta is not None else delta / 2
+        target = TargetAfter(target, before.epsilon(spent), spent, before.tv(), delta)
+    z = calibrate_training(target, sampling_prob, steps, adjacency=adjacency)
+    profile = Profile([training_event(z, sampling_prob, steps)], adjacency=adjacency)
+    if isinstance(target, TargetAfter):
+        profile = target.whole(profile)
+    return {
+        "target": str(target),
+        "noise_multiplier": z,
+        "sampling_prob": float(sampling_prob),
+        "steps": int(steps),
+        **measures_of(profile, delta, prior=prior, fpr=fpr),
+        "caveats": _caveats(earlier) if earlier is not None and before is not None else [],
+    }
+
+
+def _caveats(ledger: Ledger) -> list[str]:
+    """Limits of the numbers of a ledger."""
+    excluded = [f"The numbers do not cover: {reason}." for reason in ledger.excluded]
+    return [_SEEDED, *excluded] if ledger.seeded else excluded
+
+
+def _closed_forms(cost: Measures, tv: float) -> dict[str, Any]:
+    """Formulas of epsilon (if it is finite), delta and total variation that bound the exact numbers."""
+    epsilon, delta, prior, fpr = cost["epsilon"], cost["delta"], cost["prior"], cost["fpr"]
+    by_tv = {"tv": tv, "attack_accuracy_tv": membership_bounds.tv_accuracy(tv, prior)}
+    if math.isinf(epsilon):
+        return by_tv
+    return {
+        "tv": tv,
+        "attack_accuracy_dp": membership_bounds.dp_accuracy(epsilon, delta, prior),
+        **by_tv,
+        "advantage_at_fpr_dp": float(membership_bounds.dp_advantage(fpr, epsilon, delta)),
+        "advantage_at_fpr_tv": float(membership_bounds.tv_advantage(fpr, tv)),
+        "tv_sharper_between_fprs": membership_bounds.tv_sharper_interval(epsilon, delta, tv),
+    }
+
+
+def to_text(cost: Cost) -> str:
+    """A readable list of a cost, with a sentence on what each number means for one patient."""
+    lines = [cost["guarantee"], ""] if "guarantee" in cost else []
+    lines += [*cost["caveats"], ""] if cost.get("caveats") else []
+    if "event" in cost:
+        lines.append(f"event                  {cost['event']}")
+    lines.append(f"neighbouring datasets  {cost['adjacency']}")
+    for name, value, meaning in meanings(cost):
+        lines += [f"{name:<22} {value}", f"    {meaning}"]
+    if "closed_forms" in cost:
+        lines.append(
+            "closed forms           (bounds on the numbers above, and the range where that by TV is sharper)"
+        )
+        lines += [f"    {name:<24} {_shown(value)}" for name, value in cost["closed_forms"].items()]
+    for number, stage in enumerate(cost.get("stages", ()), 1):
+        lines.append(
+            f"  stage {number}: epsilon {round_up(stage['epsilon'])} at delta {round_up(stage['delta'])}, "
+            f"total variation {round_up(stage['tv'])}"
+        )
+    for entry in cost.get("entries", ()):
+        lines.append(
+            f"  {entry['name']}: {entry['event']}, sensitivity {entry['sensitivity']}, "
+            f"epsilon {round_up(entry['epsilon_alone'])} alone, "
+            f"{round_up(entry['epsilon_cumulative'])} so far"
+        )
+    return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return " to ".join(f"{end:.4g}" for end in value)
+    return round_up(value, 6) if isinstance(value, float) else "nowhere"
 
 
 DELTA = 1e-5
@@ -58,7 +255,6 @@ def print_cost(
     """Print what was asked for, unless a subcommand does."""
     if context.invoked_subcommand is not None:
         return
-    from dpsynth.runs.commands import costs
 
     if ledger is not None:
         others = (noise_multiplier, mechanism, epsilon, gamma)
@@ -68,24 +264,22 @@ def print_cost(
             )
         if adjacency != "add/remove":
             raise InputError("--adjacency does not go with --ledger, which holds its own")
-        cost = costs.of_ledger(*_ledger_at(ledger, delta), prior=prior, fpr=fpr)
+        cost = of_ledger(*_ledger_at(ledger, delta), prior=prior, fpr=fpr)
     elif mechanism is not None:
         if sampling_prob != 1.0:
             raise InputError("--sampling-prob does not go with --mechanism")
         named = {"noise_multiplier": noise_multiplier, "epsilon": epsilon, "gamma": gamma}
         given = {name: value for name, value in named.items() if value is not None}
-        cost = costs.of_mechanism(
-            mechanism, given, steps, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr
-        )
+        cost = of_mechanism(mechanism, given, steps, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr)
     elif noise_multiplier is not None:
         if epsilon is not None or gamma is not None:
             raise InputError("--epsilon and --gamma describe a --mechanism")
-        cost = costs.of_training(
+        cost = of_training(
             noise_multiplier, sampling_prob, steps, _given(delta), adjacency=adjacency, prior=prior, fpr=fpr
         )
     else:
         raise InputError("give --noise-multiplier, --mechanism or --ledger")
-    console.emit(cost, costs.to_text(cost), as_json=as_json)
+    console.emit(cost, to_text(cost), as_json=as_json)
 
 
 def _given(delta: float | None) -> float:
@@ -94,7 +288,7 @@ def _given(delta: float | None) -> float:
 
 def _ledger_at(path: Path, delta: float | None) -> tuple[Ledger, float]:
     """A ledger, and the delta asked for, or its own, or 1e-5 where it names none."""
-    from dpsynth.runs.run_folder import read_ledger
+    from dpsynth.runs.folder import read_ledger
 
     ledger = read_ledger(path)
     return ledger, _given(ledger.delta if delta is None else delta)
@@ -120,16 +314,15 @@ def print_noise(
     The multiplier lies on the private side and exceeds the smallest by at most 1e-3 of it. A belief target is
     exceeded with probability at most delta. With --ledger, the target is for everything together.
     """
-    from dpsynth.accounting.calibration import parse_target
-    from dpsynth.runs.commands import costs
-    from dpsynth.runs.run_folder import read_ledger
+    from dpsynth.privacy.calibration import parse_target
+    from dpsynth.runs.folder import read_ledger
 
     aim = parse_target(target, delta=delta, prior=prior)
     earlier = read_ledger(ledger) if ledger is not None else None
-    cost = costs.calibrated(
+    cost = calibrated(
         aim, sampling_prob, steps, delta, adjacency=adjacency, prior=prior, fpr=fpr, earlier=earlier
     )
     # up, so that whoever types the printed figure is on the private side too
     shown = math.ceil(cost["noise_multiplier"] * 1e6) / 1e6
-    text = f"noise multiplier       {shown:.6f}  for {cost['target']}\n\n{costs.to_text(cost)}"
+    text = f"noise multiplier       {shown:.6f}  for {cost['target']}\n\n{to_text(cost)}"
     console.emit(cost, text, as_json=as_json)

@@ -22,8 +22,7 @@ from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.synthetic.black_box import BlackBox
-    from dpsynth.attacks.synthetic.shadow import Shadow
+    from dpsynth.attacks.shadow import BlackBox, Shadow
     from dpsynth.attacks.trials import Audited
     from dpsynth.evaluation.tables import Tables
     from dpsynth.runs.attack_inputs import Attacked
@@ -65,11 +64,10 @@ def attack_table(
     """
     import numpy as np
 
-    from dpsynth.attacks.synthetic.risk import Proved
-    from dpsynth.attacks.synthetic.suite import attack_tables, attempts, check_request
-    from dpsynth.attacks.synthetic.words import in_words, verdict
+    from dpsynth.attacks.attempt import Proved
+    from dpsynth.attacks.suite import attack_tables, attempts, check_request, in_words, verdict
     from dpsynth.checks import about_patients, inside
-    from dpsynth.files.atomic import dump_json
+    from dpsynth.files.storage import dump_json
 
     inside("level", level, 0.0, 1.0)
     files = {"--synthetic": synthetic, "--train": train, "--control": control, "--schema": schema}
@@ -145,9 +143,9 @@ def _read(
     files: dict[str, Path | None], parts: Any, sensitive: list[str] | None, csv_format: CsvFormat
 ) -> Tables:
     """Read the three tables. Wrong columns are found before, in the schema."""
-    from dpsynth.attacks.synthetic.suite import check_request
+    from dpsynth.attacks.suite import check_request
     from dpsynth.evaluation.tables import Tables
-    from dpsynth.table.patients import read_schema
+    from dpsynth.patients.schema import read_schema
 
     path = files["--schema"]
     assert path is not None
@@ -165,8 +163,8 @@ def _read(
 
 
 def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int, out: Path | None) -> Shadow:
-    from dpsynth.attacks.synthetic.shadow import shadow_attack
-    from dpsynth.files.atomic import make_folder
+    from dpsynth.attacks.shadow import shadow_attack
+    from dpsynth.files.storage import make_folder
 
     def told(done: int, total: int, label: str, seconds: float) -> None:
         console.say(f"shadow models: {done} of {total} ({label}, {seconds:.0f} s)")
@@ -196,8 +194,7 @@ def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int,
 @contextmanager
 def _writable(out: Path | None, *, force: bool) -> Iterator[None]:
     """Hold the folder to write. Shadow models that an interrupted command left there are used."""
-    from dpsynth.files.atomic import locked
-    from dpsynth.files.storage import parents_made, require_free_folder
+    from dpsynth.files.storage import locked, parents_made, require_free_folder
 
     if out is None:
         yield
@@ -210,7 +207,7 @@ def _writable(out: Path | None, *, force: bool) -> Iterator[None]:
 
 
 def _write(out: Path, record: str, text: str) -> None:
-    from dpsynth.files.atomic import make_folder, write_text
+    from dpsynth.files.storage import make_folder, write_text
 
     make_folder(out)
     write_text(out / _TEXT, text + "\n")
@@ -297,7 +294,7 @@ def _told(what: str) -> Callable[[int, int, str, float], None]:
 @contextmanager
 def _kept(out: Path | None) -> Iterator[None]:
     """Make the folder, and say what an interrupt leaves in it."""
-    from dpsynth.files.atomic import make_folder
+    from dpsynth.files.storage import make_folder
 
     if out is not None:
         if out.exists() and not out.is_dir():

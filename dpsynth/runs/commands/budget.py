@@ -12,7 +12,7 @@ from dpsynth.errors import InputError
 from dpsynth.runs.commands import console
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.budget_file import Standing
+    from dpsynth.privacy.budget_file import Standing
 
 app = typer.Typer(
     help="List what all runs of each data set have used of its budget, beyond which runs are refused."
@@ -35,8 +35,8 @@ def list_budgets(
         return
     if file is None:
         raise InputError("give --file, or set DPSYNTH_BUDGET")
-    from dpsynth.accounting.budget_file import standings
-    from dpsynth.files.notebook import text_table
+    from dpsynth.files.text import text_table
+    from dpsynth.privacy.budget_file import standings
 
     found = standings(file)
     header = ("data set", "epsilon used", "of", "delta used", "of", "unit", "runs")
@@ -57,7 +57,7 @@ def set_budget(
 
     A smaller budget than before takes nothing back. Further runs are refused then.
     """
-    from dpsynth.accounting.budget_file import Budget
+    from dpsynth.privacy.budget_file import Budget
 
     budget = Budget(file, name)
     budget.set(epsilon, delta)
@@ -67,21 +67,21 @@ def set_budget(
 @app.command("show")
 def show_budget(name: NameArgument, file: FileOption, as_json: console.JsonFlag = False) -> None:
     """Print the history of a data set: each budget that was set, and each run with its cost."""
-    from dpsynth.accounting.budget_file import Budget
+    from dpsynth.privacy.budget_file import Budget
 
     _show(Budget(file, name).standing(), as_json=as_json)
 
 
 def _pair(one: Standing, part: int) -> tuple[str, str]:
     """Epsilon or delta that is used, rounded up, and the largest one."""
-    from dpsynth.accounting.guarantee import round_up
+    from dpsynth.privacy.guarantee import round_up
 
     return round_up(one.used[part]), f"{one.cap[part]:g}"
 
 
 def _show(one: Standing, *, as_json: bool) -> None:
-    from dpsynth.accounting.guarantee import round_up
-    from dpsynth.files.notebook import text_table
+    from dpsynth.files.text import text_table
+    from dpsynth.privacy.guarantee import round_up
 
     header = ("time (UTC)", "epsilon", "delta", "what", "state")
     lines = [(time, f"{epsilon:g}", f"{delta:g}", "budget", "set") for time, epsilon, delta in one.caps]

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from dpsynth.errors import DataError, InputError, OwnerWarning
-from dpsynth.table.csv_format import CsvFormat
+from dpsynth.table.csv import CsvFormat
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.studies.estimates import Estimates
-    from dpsynth.table.patients import TableSchema
+    from dpsynth.patients.schema import TableSchema
+    from dpsynth.studies.study import Estimates
 
 
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout.")]
@@ -91,7 +91,7 @@ class Interrupted(Exception):
 def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     """Print a command's result: the whole record as JSON, or what a person wants to read."""
     if as_json:
-        from dpsynth.files.atomic import dump_json
+        from dpsynth.files.storage import dump_json
 
         text = dump_json(result)
     try:
@@ -180,7 +180,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 def read_named(path: Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
     """Read one table of several. An error names the table."""
-    from dpsynth.table.patients import read_rows
+    from dpsynth.patients.schema import read_rows
 
     try:
         return read_rows(path, schema, csv_format)

@@ -13,18 +13,18 @@ from typer import Argument, Option
 
 from dpsynth import progress
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.notebook import text_table
 from dpsynth.files.storage import require_free_file
+from dpsynth.files.text import text_table
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.datasets.cohorts.extraction import Cohort
-    from dpsynth.datasets.data_card import Card
+    from dpsynth.datasets.table import Card
+    from dpsynth.patients.schema import PatientSchema
     from dpsynth.table.column import Column
-    from dpsynth.table.patients import PatientSchema
+    from dpsynth.table.inference import Draft
     from dpsynth.table.schema import Schema
-    from dpsynth.table.schema_inference import Draft
 
 
 app = typer.Typer(help="Public health tables: what there is, what it is, where it comes from.")
@@ -81,8 +81,7 @@ def fetch_files(
     as_json: console.JsonFlag = False,
 ) -> None:
     """Download missing files of data sets. Only files with the card's checksum are kept."""
-    from dpsynth.datasets.download import fetch
-    from dpsynth.datasets.registry import card
+    from dpsynth.datasets.registry import card, fetch
 
     done = {one: fetch(one, folder, say=console.say) for one in name}
     shipped = {one: card(one).source for one in name}
@@ -123,7 +122,7 @@ def _card(found: Card, state: str, path: Path | None) -> Iterator[str]:
         "download": origin.address,
         "archive's member": origin.member,
         "bounds": found.bounds,
-        "preparation": f"dpsynth.datasets.preparations.{found.preparation}" if found.preparation else None,
+        "preparation": f"dpsynth.datasets.table.{found.preparation}" if found.preparation else None,
         "left out without": ", ".join(found.required) or None,
         "filled in": ", ".join(f"{name} {value:g}" for name, value in found.fill.items()) or None,
     }
@@ -299,11 +298,11 @@ def _drafted(
     options: dict[str, Any],
 ) -> Draft[Schema] | Draft[PatientSchema]:
     """Draft for patients with several rows where these are found or asked for, else for one row each."""
-    from dpsynth.table.identifiers import repeated_persons
-    from dpsynth.table.io import read_table
-    from dpsynth.table.patient_files import read_files
-    from dpsynth.table.patient_inference import infer_patient_schema
-    from dpsynth.table.schema_inference import infer_schema
+    from dpsynth.patients.files import read_files
+    from dpsynth.patients.inference import infer_patient_schema
+    from dpsynth.table.files import read_table
+    from dpsynth.table.identity import repeated_persons
+    from dpsynth.table.inference import infer_schema
 
     name = data.name.split(".")[0]
     if data.is_dir():
@@ -337,12 +336,11 @@ def check(
     declared. It names limits that equal the smallest or largest value of the table.
     """
     from dpsynth.checks import few
-    from dpsynth.table.histories import unused_rows
-    from dpsynth.table.io import read_table
-    from dpsynth.table.patients import PatientSchema, read_schema
-    from dpsynth.table.rule_counts import count_rules
-    from dpsynth.table.schema_inference import limits_of_data
-    from dpsynth.table.suggestions import suggested
+    from dpsynth.patients.histories import unused_rows
+    from dpsynth.patients.schema import PatientSchema, read_schema
+    from dpsynth.table.files import read_table
+    from dpsynth.table.inference import limits_of_data
+    from dpsynth.table.suggestions import count_rules, suggested
 
     described = read_schema(schema)
     several = described if isinstance(described, PatientSchema) else None

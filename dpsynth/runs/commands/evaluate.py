@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from dpsynth import progress
 from dpsynth.errors import DataError, InputError
-from dpsynth.files.storage import claimed, require_free_file
+from dpsynth.files.storage import claimed, dump_json, require_free_file, write_text
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, read_named, reads_tables
 from dpsynth.runs.commands.run import end_of, judgement
@@ -24,10 +24,50 @@ from dpsynth.runs.commands.run import end_of, judgement
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.evaluation.records import Evaluation
+    from dpsynth.evaluation.results import Evaluation
+    from dpsynth.patients.schema import TableSchema
     from dpsynth.report.run_report import RunReport
-    from dpsynth.runs.reporting import Origin
-    from dpsynth.table.patients import TableSchema
+    from dpsynth.runs.pipeline import Origin
+
+
+# ------------------------------------------------------------------------------------------------
+# ``dpsynth registry``: the public record of a synthetic table, for a registry of deployments.
+
+
+def print_record(
+    folder: Annotated[Path, Argument(help="Folder of a run.")],
+    contact: Annotated[
+        str, Option(help="Whom readers may ask: a name, an address or both. Default: as in the run.")
+    ] = "",
+    curator: Annotated[
+        list[str] | None,
+        Option(
+            help="Person or organisation that holds the real records. Repeatable. Default: as in the run."
+        ),
+    ] = None,
+    use: Annotated[str, Option(help="Intended use of the synthetic table.")] = "",
+    region: Annotated[str, Option(help="Country or region that the table is about.")] = "",
+    out: Annotated[Path | None, Option(help="JSON file to write. By default the record is printed.")] = None,
+    force: console.ForceFlag = False,
+) -> None:
+    """Public record of a synthetic table as JSON, after the Differential Privacy Deployments Registry.
+
+    Privacy unit, neighbouring datasets, epsilon, delta, total variation, noisy statistics and software. No
+    table of real records is read. The record names the fields that are left to complete.
+    """
+    from dpsynth.report.catalogues import registry_record
+    from dpsynth.runs.folder import RunFolder
+
+    report = RunFolder.of_run(folder).read_report()
+    record = registry_record(report, contact, curators=curator or (), use=use, region=region)
+    if out is None:
+        console.emit(record, "", as_json=True)
+        return
+    require_free_file(out, force=force)
+    write_text(out, dump_json(record) + "\n", shared=not report.undecided)
+    lines = [f"wrote {out}"]
+    lines += [f"to complete: {', '.join(record['to_complete'])}"] if record["to_complete"] else []
+    console.emit({}, "\n".join(lines), as_json=False)
 
 
 _FILES = "evaluation.json, evaluation.md and report.html"
@@ -83,8 +123,8 @@ def evaluate_table(
     from dpsynth.evaluation.tables import Tables
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
-    from dpsynth.runs.preflight import size_of
-    from dpsynth.runs.run_folder import RunFolder
+    from dpsynth.runs.folder import RunFolder
+    from dpsynth.runs.forecast import size_of
 
     asked: dict[str, object] = {
         "seed": seed,
@@ -153,8 +193,8 @@ def evaluate_table(
 
 def _made(path: Path, schema: TableSchema) -> pd.DataFrame:
     """The synthetic table. It stays as its file has it if the schema does not allow a cell: a finding."""
-    from dpsynth.table.conform import NotAllowed
-    from dpsynth.table.io import read_cells
+    from dpsynth.table.files import read_cells
+    from dpsynth.table.values import NotAllowed
 
     try:
         return read_named(path, schema, CsvFormat())
@@ -178,9 +218,9 @@ def _known(
     schema: Path | None, model: Path | None, ledger: Path | None, delta: float | None
 ) -> tuple[TableSchema, Origin | None]:
     """The schema of the tables, and how the synthetic table was made."""
-    from dpsynth.runs.reporting import Origin
-    from dpsynth.runs.run_folder import RunFolder
-    from dpsynth.table.patients import read_schema
+    from dpsynth.patients.schema import read_schema
+    from dpsynth.runs.folder import RunFolder
+    from dpsynth.runs.pipeline import Origin
 
     origin = None
     if model is not None:
@@ -199,8 +239,8 @@ def _known(
 
 def _write(out: Path, report: RunReport, *, force: bool) -> None:
     from dpsynth.files import storage
-    from dpsynth.files.atomic import dump_json, finite, sealed, write_text
-    from dpsynth.runs.run_folder import RunFolder
+    from dpsynth.files.storage import dump_json, finite, sealed, write_text
+    from dpsynth.runs.folder import RunFolder
 
     def fill(path: Path) -> None:
         folder = RunFolder(path)
@@ -225,10 +265,10 @@ def _show(result: Evaluation, out: Path | None, *, as_json: bool, files: str = _
 
 
 def _markdown(result: Evaluation) -> str:
-    from dpsynth.report.markdown import section_lines
-    from dpsynth.report.page.subgroups import subgroup_section
-    from dpsynth.report.page.table_one import table_one_section
+    from dpsynth.report.page import section_lines
     from dpsynth.report.run_report import RunReport
+    from dpsynth.report.sections import subgroup_section
+    from dpsynth.report.similarity import table_one_section
 
     report = RunReport.of_evaluation(result)
     said = ["## In plain words (internal)", "", *judgement(result), ""]
@@ -261,8 +301,8 @@ def draw_report(
     was computed from real records without noise. `croissant.json` then describes the synthetic table for
     catalogues.
     """
-    from dpsynth.report.page.html import write_page
-    from dpsynth.runs.run_folder import RunFolder
+    from dpsynth.report.page import write_page
+    from dpsynth.runs.folder import RunFolder
 
     run = RunFolder(folder)
     path = out if out is not None else run.page(mode.value)

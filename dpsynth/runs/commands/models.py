@@ -21,10 +21,10 @@ from dpsynth.runs.commands.console import CsvFormat, reads_tables
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.releases.partitioned import PartitionedRecords
+    from dpsynth.patients.schema import TableSchema
+    from dpsynth.privacy.records import PartitionedRecords
     from dpsynth.synthesis.options import FitOptions
     from dpsynth.synthesis.synthesizer import Synthesizer
-    from dpsynth.table.patients import TableSchema
 
 
 @reads_tables
@@ -60,13 +60,12 @@ def fit(
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
-    from dpsynth.accounting.budget_file import Budget, spending
-    from dpsynth.accounting.journal import journalled
-    from dpsynth.runs.run_folder import read_ledger
-    from dpsynth.synthesis.check_inputs import check_options
+    from dpsynth.patients.schema import read_schema
+    from dpsynth.privacy.budget_file import Budget, journalled, spending
+    from dpsynth.runs.folder import read_ledger
+    from dpsynth.synthesis.fit import cost_of
     from dpsynth.synthesis.generators import estimator
-    from dpsynth.synthesis.planning import cost_of
-    from dpsynth.table.patients import read_schema
+    from dpsynth.synthesis.options import check_options
 
     chosen = Budget.chosen(budget)
     optional = {"steps": steps, "studies": study}
@@ -106,7 +105,7 @@ def fit(
 
 def _announce(data: Path, options: FitOptions, schema: TableSchema) -> None:
     """Say how wide the intervals of studies will be, if the table is there."""
-    from dpsynth.synthesis.planning import widening_lines
+    from dpsynth.synthesis.fit import widening_lines
 
     if not data.exists():
         raise DataError(f"{data}: there is no such file")
@@ -124,7 +123,7 @@ def opened(
     workers: int | None,
 ) -> Iterator[pd.DataFrame | PartitionedRecords]:
     """Give a table: in memory, or in parts where it is a folder or workers are asked for."""
-    from dpsynth.table.patients import PatientSchema
+    from dpsynth.patients.schema import PatientSchema
 
     linked = isinstance(schema, PatientSchema) and bool(schema.files) and data.is_dir()
     if scheduler is None and workers is None and (linked or not data.is_dir()):
@@ -137,8 +136,8 @@ def opened(
             f"the schema's files in {data} are linked in memory. Leave out --workers and --scheduler, or "
             "write all columns into Parquet files of whole patients"
         )
-    from dpsynth.cluster import connected
-    from dpsynth.releases.partitioned import PartitionedRecords
+    from dpsynth.parallel import connected
+    from dpsynth.privacy.records import PartitionedRecords
     from dpsynth.table.parquet import ParquetTable
 
     table = ParquetTable(data)
@@ -179,11 +178,11 @@ def sample(
     patients, --out may be a folder, which gets the same files. With --tables, write a folder of tables.
     Their differences show how far the noisy statistics may be off.
     """
-    from dpsynth.cluster import connected
-    from dpsynth.runs.run_folder import RunFolder
-    from dpsynth.synthesis.partitioned import FIRST
+    from dpsynth.parallel import connected
+    from dpsynth.runs.folder import RunFolder
+    from dpsynth.synthesis.many_tables import FIRST
     from dpsynth.synthesis.synthesizer import TABLE
-    from dpsynth.table.io import WRITABLE
+    from dpsynth.table.files import WRITABLE
 
     in_parts = partitions is not None or scheduler is not None or workers is not None
     run = RunFolder(model)
@@ -237,9 +236,9 @@ def _describe(
     fitted: Synthesizer, table: Path, records: int, described: Path, *, escape_formulas: bool
 ) -> None:
     """Write the metadata of a table that was sampled."""
-    from dpsynth.files.atomic import dump_json, write_text
-    from dpsynth.report.croissant import metadata_of
-    from dpsynth.runs.reporting import Origin
+    from dpsynth.files.storage import dump_json, write_text
+    from dpsynth.report.catalogues import metadata_of
+    from dpsynth.runs.pipeline import Origin
 
     schema = fitted.model_.released_schema
     report = Origin.of_model(fitted).report(
@@ -264,7 +263,7 @@ def show_studies(
     as_json: console.JsonFlag = False,
 ) -> None:
     """Print private estimates of an earlier fit. It reads no table and costs nothing."""
-    from dpsynth.runs.run_folder import RunFolder
+    from dpsynth.runs.folder import RunFolder
 
     model = RunFolder(folder).load_model()
     found = model.estimates_ if name is None else (model.study(name),)

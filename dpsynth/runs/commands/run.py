@@ -11,14 +11,94 @@ from typer import Argument, Option
 
 from dpsynth import progress
 from dpsynth.errors import ConfigError, InputError, RunError
+from dpsynth.files.storage import claimed, write_folder
 from dpsynth.runs.commands import console
 from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.guarantee import Guarantee
-    from dpsynth.evaluation.records import Evaluation
+    from dpsynth.evaluation.results import Evaluation
+    from dpsynth.patients.schema import TableSchema
+    from dpsynth.privacy.guarantee import Guarantee
     from dpsynth.runs.config import RunConfig
     from dpsynth.runs.evaluation import Finished
+    from dpsynth.runs.forecast import BudgetPlan
+
+
+# ------------------------------------------------------------------------------------------------
+# ``dpsynth plan``: what a fit would give, from public numbers alone.
+
+#: files of ``--out``
+RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
+
+
+def plan_fit(
+    file: Annotated[Path, Argument(help="YAML file of a reviewed schema, or of a run.")],
+    records: Annotated[
+        int | None, Option(help="Records in the table, of which a part trains. Default: n_public.")
+    ] = None,
+    epsilon: Annotated[float | None, Option(help="Total budget (3 by default).")] = None,
+    delta: console.DeltaOption = None,
+    study: console.StudyOption = None,
+    out: Annotated[Path | None, Option(help="Folder for plan.json, plan.svg and plan.txt.")] = None,
+    force: console.ForceFlag = False,
+    as_json: console.JsonFlag = False,
+) -> None:
+    """Plan a run from public numbers: noise, smallest groups and interval widths.
+
+    If the schema has unreviewed fields, the plan is confidential and says so.
+
+    Opens no data file and uses no privacy budget. Compares epsilon 0.5, 1, 3 and 10. Half of the records
+    train, as in `dpsynth run`, unless the YAML file of a run says otherwise.
+    """
+    from dpsynth.runs.forecast import plan
+
+    given = {"--epsilon": epsilon, "--delta": delta, "--study": study}
+    schema, options, train = _read(file, {name: value for name, value in given.items() if value is not None})
+    if records is not None:
+        options["n"] = round(records * train)
+        console.say(f"planning for {options['n']:,} training {schema.counted} of {records:,}")
+    found = plan(schema, **options)
+    if out is not None:
+        with claimed(out, force=force, mark=RECORD):
+            shared = not found.confidential
+            write_folder(out, lambda folder: _write(found, folder), replace=force, shared=shared)
+            console.say(f"wrote {RECORD}, {PICTURE} and {TEXT} to {out}")
+    console.emit(found.to_dict(), str(found), as_json=as_json)
+
+
+def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any], float]:
+    """The schema and the options of a schema's or a run's YAML file, and the share of records that train."""
+    from dpsynth.datasets.table import training_schema
+    from dpsynth.files.text import read_yaml
+    from dpsynth.patients.schema import read_schema
+    from dpsynth.runs.config import RunConfig, SplitConfig
+
+    if read_yaml(file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError):
+        schema, tests = read_schema(file), SplitConfig().test_fraction
+        names = {"--epsilon": "epsilon", "--delta": "delta", "--study": "studies"}
+        options = {names[name]: value for name, value in given.items()}
+        return training_schema(schema, tests), options, 1.0 - tests
+    from dpsynth import datasets
+
+    config = RunConfig.from_yaml(file)
+    console.refuse(given, f"{file}: write it into that file")
+    if config.data is None:
+        schema = datasets.card(str(config.dataset)).table
+    else:
+        schema = read_schema(Path(config.data.schema_path))
+    schema = training_schema(schema, config.split.test_fraction)
+    options = {"generator": config.model.generator, **config.arguments()}
+    return schema, options, 1.0 - config.split.test_fraction
+
+
+def _write(found: BudgetPlan, folder: Path) -> None:
+    from dpsynth.files.storage import dump_json, write_text
+    from dpsynth.report.plots import save
+
+    shared = not found.confidential
+    write_text(folder / RECORD, dump_json(found.to_dict()) + "\n", shared=shared)
+    write_text(folder / TEXT, f"{found}\n", shared=shared)
+    save(found.plot(), folder / PICTURE, "Plan of a fit", shared=shared)
 
 
 @reads_tables
@@ -55,10 +135,10 @@ def run_configuration(
     report.html. Ctrl-C during the evaluation keeps the table. `dpsynth evaluate` then continues. Half of the
     records train and half test. A YAML file can change that and everything else.
     """
-    from dpsynth.accounting.journal import journal_file
+    from dpsynth.privacy.budget_file import journal_file
     from dpsynth.runs import pipeline
     from dpsynth.runs.config import RunConfig
-    from dpsynth.runs.run_folder import RunFolder
+    from dpsynth.runs.folder import RunFolder
 
     given = {
         "--data": data,
@@ -167,7 +247,7 @@ def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> lis
     """Findings of an evaluation, as lines: the verdicts, the numbers of records, and the parts used."""
     from dpsynth.checks import about_patients
     from dpsynth.evaluation.tables import sampled
-    from dpsynth.files.markdown import inert
+    from dpsynth.files.text import inert
     from dpsynth.report.verdicts.rules import judge
 
     lines = [verdict.sentence for verdict in judge(evaluation, guarantee)]

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
-from dpsynth.model.base_model.network import BaseModelReleases, BayesianNetwork
-from dpsynth.releases.bins import Bins
-from dpsynth.releases.structure import Kind
-from dpsynth.releases.tables import OUTCOME_SHARE
+from dpsynth.marginals.network import BaseModelReleases, BayesianNetwork
+from dpsynth.marginals.statistics import OUTCOME_SHARE, Kind
+from dpsynth.privacy.records import Bins
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
 from dpsynth.table.schema import Schema

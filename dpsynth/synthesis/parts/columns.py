@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsynth.model.columns.marginals import estimate_marginals
-from dpsynth.releases.marginals import MarginalsRelease
+from dpsynth.marginals.columns import estimate_marginals
+from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
-from dpsynth.table.marginals import Marginals
+from dpsynth.table.grid import Marginals
 from dpsynth.table.schema import Schema
 
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dpsynth.errors import ConfigError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.releases.critic import CriticRelease
+from dpsynth.privacy.release import CriticRelease, Plan
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
 from dpsynth.synthesis.training import Settings, Trained, Training
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsynth.releases.features import FourierFeatures
-from dpsynth.releases.neighbour_histogram import (
+from dpsynth.marginals.features import FourierFeatures
+from dpsynth.marginals.statistics import (
     Groups,
     NeighbourHistogram,
     NeighbourHistogramRelease,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsynth.releases.features import PairFeatures
-from dpsynth.releases.pairwise_statistics import PairwiseStatistics, PairwiseStatisticsRelease
+from dpsynth.marginals.features import PairFeatures
+from dpsynth.marginals.statistics import PairwiseStatistics, PairwiseStatisticsRelease
 from dpsynth.synthesis.parts.base_model import Samples
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
 from dpsynth.table.schema import Schema

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 
-from dpsynth.accounting.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
-from dpsynth.accounting.contents import Stage
-from dpsynth.accounting.conversions import tv_of_mu
-from dpsynth.accounting.gaussian import analytic_sigma
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.pld import DELTA_FLOOR
 from dpsynth.errors import ConfigError, InputError, PrivacyError
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.releases.records import Records
+from dpsynth.privacy.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
+from dpsynth.privacy.contents import Stage
+from dpsynth.privacy.events import tv_of_mu
+from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.loss import DELTA_FLOOR
+from dpsynth.privacy.records import Records
+from dpsynth.synthesis.model import GeneratorModel
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from dpsynth.errors import PrivacyError
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.study_samples.study_releases import FittedStudy, StudyReleases
+from dpsynth.patients.schema import TableSchema
+from dpsynth.studies.private import FittedStudy, StudyReleases
 from dpsynth.studies.study import Study
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
 from dpsynth.synthesis.studies import MOST_WIDENING, expected_widening, smallest_subgroup, study_draws
-from dpsynth.table.patients import TableSchema
 
 
 @dataclass(frozen=True)

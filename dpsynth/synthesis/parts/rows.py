@@ -2,13 +2,102 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
-from dpsynth.model.generator import GeneratorModel
-from dpsynth.model.trajectories import Trajectories, likely_parents
-from dpsynth.releases.visits import VisitsRelease
+import numpy as np
+import pandas as pd
+
+from dpsynth.patients.histories import Histories, Ints, VisitTable, cells, concordances, visit_tables
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.privacy.noise import STEP, in_steps
+from dpsynth.privacy.records import Records
+from dpsynth.privacy.release import Array, GaussianRelease
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
-from dpsynth.table.patients import PatientSchema
+from dpsynth.synthesis.rows import Trajectories, likely_parents
+
+# ------------------------------------------------------------------------------------------------
+# Noisy tables of what each row of a patient's history adds to the patient's levels.
+#
+# A patient with many rows would move a table of counts by as many. Here a patient adds the vector of their
+# own counts divided by its Euclidean length (0 without rows). Every patient then has length 1 in each table,
+# whatever their number of rows. So k tables together have L2 sensitivity sqrt(k) under adding or removing
+# one patient with all rows. Divided by the number of rows instead, a patient would add less signal.
+
+
+def weighted_counts(cell: Ints, size: int) -> Ints:
+    """Sum of each patient's own counts divided by their Euclidean length, shape (size,), in steps.
+
+    ``cell``, shape (N, rows): the cell of each row, -1 for none.
+
+    Examples
+    --------
+    >>> (weighted_counts(np.array([[0, 0, 0, 0], [0, 1, -1, -1]]), 2) * STEP).round(3).tolist()
+    [1.707, 0.707]
+    """
+    there = cell >= 0
+    patient, _ = np.nonzero(there)
+    own, count = np.unique(patient * size + cell[there], return_counts=True)
+    patient, where = own // size, own % size
+    length = np.sqrt(np.bincount(patient, count**2))
+    # Sums of whole numbers below 2^53, which are exact.
+    return np.bincount(where, in_steps(count / length[patient]), minlength=size).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitsRelease(GaussianRelease[list[Array]]):
+    """The tables of `visit_tables`, to each of which a patient adds a vector of length 1."""
+
+    schema: PatientSchema
+    #: Earlier categories, see `visit_tables`: made of earlier noisy statistics.
+    parents: tuple[tuple[str, str], ...] | None = None
+    name = "tables of rows"
+
+    @property
+    def tables(self) -> list[VisitTable]:
+        """Public shapes of the tables."""
+        return visit_tables(self.schema, None if self.parents is None else dict(self.parents))
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Square root of the number of tables."""
+        return float(np.sqrt(len(self.tables)))
+
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        number = len(self.tables)
+        return (
+            f"sqrt({number}) (a patient with all rows adds a vector of length 1 to each of {number} tables)"
+        )
+
+    @property
+    def steps(self) -> Iterable[float]:
+        """Step of all tables."""
+        return repeat(STEP)
+
+    def query(self, records: Records) -> Sequence[Ints]:
+        """Exact sums: a private quantity, never to be shown."""
+        return records.sums(self._sums)
+
+    def _sums(self, frame: pd.DataFrame) -> list[Ints]:
+        histories = Histories.from_frame(frame, self.schema)
+        return [self._sum(table, histories).reshape(table.shape) for table in self.tables]
+
+    def _sum(self, table: VisitTable, histories: Histories) -> Ints:
+        if table.kind == "pairs":
+            own = concordances(histories, self.schema)
+            lengths = np.sqrt((own**2).sum(axis=1, keepdims=True))
+            return np.asarray(in_steps(own / np.maximum(lengths, 1.0)).sum(axis=0))
+        return weighted_counts(cells(table, histories, self.schema), math.prod(table.shape))
+
+    def finish(self, noisy: Sequence[Array]) -> list[Array]:
+        """The noisy tables, in the order of `tables`."""
+        return list(noisy)
+
 
 #: Synthetic patients for the links between categories of a row.
 _PARENTS = 5_000

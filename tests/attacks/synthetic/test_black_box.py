@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.attacks.synthetic.black_box import audit_table, standing_together
+from dpsynth.attacks.shadow import audit_table, standing_together
 from dpsynth.errors import InputError
 from dpsynth.table.schema import Column, Schema
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED, fresh
 
-from dpsynth.attacks.synthetic.inference import guess, infer_columns, known_columns
+from dpsynth.attacks.inference import guess, infer_columns, known_columns
 from dpsynth.errors import InputError
-from dpsynth.evaluation.neighbours.search import gower_points
+from dpsynth.evaluation.neighbours import gower_points
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
 

@@ -12,19 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
-from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.synthetic.inference import guess
-from dpsynth.attacks.synthetic.linkability import link_people
-from dpsynth.attacks.synthetic.risk import RISKS, Proved
-from dpsynth.attacks.synthetic.singling_out import codes, matches, of_one_column
-from dpsynth.attacks.synthetic.suite import QUICK, Effort, affordable, attack_tables, attempts, quick
-from dpsynth.attacks.synthetic.words import in_words, verdict
+from dpsynth.attacks.attempt import RISKS, Attempt, Proved
+from dpsynth.attacks.inference import guess
+from dpsynth.attacks.singling_out import codes, link_people, matches, of_one_column
+from dpsynth.attacks.suite import QUICK, Effort, affordable, attack_tables, attempts, in_words, quick, verdict
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
 from dpsynth.evaluation.evaluators import evaluate
 from dpsynth.evaluation.tables import Tables
-from dpsynth.files.atomic import dump_json
+from dpsynth.files.storage import dump_json
+from dpsynth.privacy.profile import Profile
 
 SMALL = Effort(descriptions=100, work=1e8)
 

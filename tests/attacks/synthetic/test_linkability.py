@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED
 
-from dpsynth.attacks.synthetic.linkability import check_linked, columns_of, link_people, tied_nearest
+from dpsynth.attacks.singling_out import check_linked, columns_of, link_people, tied_nearest
 from dpsynth.errors import InputError
-from dpsynth.evaluation.neighbours.search import metric_named
+from dpsynth.evaluation.neighbours import metric_named
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.synthetic.membership import _risk
-from dpsynth.attacks.synthetic.risk import Proved, mean_rate, normalised, rate_of, scaled
+from dpsynth.attacks.attempt import Proved, mean_rate, normalised, rate_of, scaled
+from dpsynth.attacks.inference import _risk
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.profile import Profile
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,13 +11,13 @@ import pytest
 from attacked_tables import MIXED, patients
 from visits import VISITS, visits
 
-from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.synthetic import shadow
-from dpsynth.attacks.synthetic.risk import Proved
-from dpsynth.attacks.synthetic.shadow import plant, shadow_attack, shared_values
+from dpsynth.attacks import shadow
+from dpsynth.attacks.attempt import Proved
+from dpsynth.attacks.shadow import plant, shadow_attack, shared_values
 from dpsynth.errors import InputError, RunError
 from dpsynth.evaluation.estimates import share
-from dpsynth.table.patients import PatientSchema
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.privacy.profile import Profile
 from dpsynth.table.schema import Column, Schema
 
 BASE = MIXED.conform(patients(60, np.random.default_rng(0))).frame

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED, patients
 
-from dpsynth.attacks.synthetic.singling_out import (
+from dpsynth.attacks.singling_out import (
     Condition,
     codes,
     fits,

@@ -10,12 +10,11 @@ from attacked_tables import copying, fresh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting.profile import Profile
-from dpsynth.attacks.synthetic.risk import Proved, Risk
-from dpsynth.attacks.synthetic.shadow import Shadow
-from dpsynth.attacks.synthetic.suite import Effort, attack_tables
-from dpsynth.attacks.synthetic.words import in_words, verdict
+from dpsynth.attacks.attempt import Proved, Risk
+from dpsynth.attacks.shadow import Shadow
+from dpsynth.attacks.suite import Effort, attack_tables, in_words, verdict
 from dpsynth.evaluation.estimates import Estimate, share, sure_end
+from dpsynth.privacy.profile import Profile
 
 SMALL = Effort(descriptions=60, work=1e8)
 

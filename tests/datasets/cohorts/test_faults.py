@@ -14,7 +14,7 @@ from simulated_mimic3 import simulate
 
 from dpsynth.cli import main
 from dpsynth.datasets.cohorts.studies import STUDIES
-from dpsynth.table.io import read_table
+from dpsynth.table.files import read_table
 from dpsynth.table.schema import Schema
 
 __all__ = ["usual_umask"]

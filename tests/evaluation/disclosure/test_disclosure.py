@@ -13,25 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from dpsynth.evaluation.disclosure import copies
-from dpsynth.evaluation.disclosure.copies import (
+from dpsynth.evaluation import distances as copies
+from dpsynth.evaluation.disclosure_risk import disclosure
+from dpsynth.evaluation.distances import (
+    chance_tpr,
     closer_share,
+    closest,
     count_copies,
     exchanged,
-    reach,
-)
-from dpsynth.evaluation.disclosure.distances import (
-    chance_tpr,
-    closest,
     membership,
+    reach,
     record_distance,
     tpr_at_fpr,
 )
-from dpsynth.evaluation.disclosure.evaluator import disclosure
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours.search import METRICS
-from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.neighbours import METRICS
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import distance_features
 from dpsynth.table.schema import Column, Schema
 
 SMALL = Schema(

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 from compared import conformed
 
-from dpsynth.evaluation.disclosure import evaluator, exchange
-from dpsynth.evaluation.disclosure.distances import Closest, record_distance
-from dpsynth.evaluation.disclosure.evaluator import disclosure
-from dpsynth.evaluation.disclosure.exchange import (
+from dpsynth.evaluation import disclosure_risk as evaluator
+from dpsynth.evaluation import distances as exchange
+from dpsynth.evaluation.disclosure_risk import disclosure
+from dpsynth.evaluation.distances import (
+    Closest,
     Pooled,
     copy_sign,
     distance_signs,
@@ -21,9 +22,10 @@ from dpsynth.evaluation.disclosure.exchange import (
     lone_values,
     named_more_often,
     one_to_one,
+    record_distance,
 )
 from dpsynth.evaluation.estimates import FALSE_ALARMS
-from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.evaluation.settings import Settings
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.schema import Column, Schema

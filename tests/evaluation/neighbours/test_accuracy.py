@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.neighbours import search
-from dpsynth.evaluation.neighbours.accuracy import (
+from dpsynth.evaluation import neighbours as search
+from dpsynth.evaluation.neighbours import (
+    METRICS,
     adversarial_accuracy,
     contributions,
     enough_counted,
     none_kept,
 )
-from dpsynth.evaluation.neighbours.search import METRICS
 
 
 def squared(a: np.ndarray, b: np.ndarray) -> float:

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.neighbours import inference as module
-from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy, two_sides
-from dpsynth.evaluation.neighbours.inference import (
+from dpsynth.evaluation import neighbour_inference as module
+from dpsynth.evaluation.neighbour_inference import (
     LIST_LENGTH,
     Interval,
     Labels,
@@ -22,7 +21,7 @@ from dpsynth.evaluation.neighbours.inference import (
     same_distribution,
     split_intervals,
 )
-from dpsynth.evaluation.neighbours.search import METRICS, metric_named
+from dpsynth.evaluation.neighbours import METRICS, adversarial_accuracy, metric_named, two_sides
 
 EUCLIDEAN = metric_named("euclidean")
 Tables = tuple[np.ndarray, ...]

@@ -10,13 +10,11 @@ import pandas as pd
 import pytest
 from compared import conformed
 
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours import evaluator
-from dpsynth.evaluation.neighbours.accuracy import adversarial_accuracy
-from dpsynth.evaluation.neighbours.evaluator import neighbours
-from dpsynth.evaluation.neighbours.search import METRICS
+from dpsynth.evaluation import neighbour_inference as evaluator
+from dpsynth.evaluation.neighbour_inference import neighbours
+from dpsynth.evaluation.neighbours import METRICS, adversarial_accuracy
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import Progress, silent
+from dpsynth.evaluation.tables import Progress, distance_features, silent
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

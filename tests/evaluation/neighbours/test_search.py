@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.neighbours import search
-from dpsynth.evaluation.neighbours.search import (
+from dpsynth.evaluation import neighbours as search
+from dpsynth.evaluation.neighbours import (
     METRICS,
     gower_points,
     hamming_points,
@@ -21,6 +20,7 @@ from dpsynth.evaluation.neighbours.search import (
     nearest,
     over_tiles,
 )
+from dpsynth.evaluation.tables import distance_features
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
-from dpsynth.evaluation.replication import one_fit
-from dpsynth.evaluation.replication.one_fit import (
+from dpsynth.evaluation import regression as one_fit
+from dpsynth.evaluation.regression import (
     PRIOR_STD,
     Design,
     Fit,

@@ -12,12 +12,12 @@ import statsmodels.api as sm
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation import evaluate
-from dpsynth.evaluation.records import Evaluation, Findings
-from dpsynth.evaluation.replication.evaluator import as_fit, replication
+from dpsynth.evaluation.effects import as_fit, replication
+from dpsynth.evaluation.results import Evaluation, Findings
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
-from dpsynth.studies.estimates import Estimates
 from dpsynth.studies.model import EffectsModel
+from dpsynth.studies.study import Estimates
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -13,8 +13,8 @@ import pytest
 from compared import conformed
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.records import Evaluation, Findings
-from dpsynth.evaluation.replication.evaluator import CAUTION, replicate, replication
+from dpsynth.evaluation.effects import CAUTION, replicate, replication
+from dpsynth.evaluation.results import Evaluation, Findings
 from dpsynth.evaluation.settings import Settings
 from dpsynth.studies.model import EffectsModel
 from dpsynth.table.schema import Column, Schema

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.evaluation.replication.evaluator import (
+from dpsynth.evaluation.effects import (
     compared,
     enough_complete,
     interval_overlap,
@@ -16,7 +16,7 @@ from dpsynth.evaluation.replication.evaluator import (
     median,
     replication,
 )
-from dpsynth.evaluation.replication.one_fit import Coefficient
+from dpsynth.evaluation.regression import Coefficient
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.studies.model import EffectsModel

@@ -13,18 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats.contingency import association as scipy_association
 
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.similarity.association_errors import (
+from dpsynth.evaluation.associations import (
     Association,
+    PairMean,
     _correlations,
     association,
     association_error,
     association_findings,
     association_lost,
+    blocks,
     correlation_errors,
     cramers_v,
+    pairs_of,
 )
-from dpsynth.evaluation.similarity.pairs import PairMean, blocks, pairs_of
+from dpsynth.evaluation.tables import distance_features
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

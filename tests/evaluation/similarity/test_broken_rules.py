@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 from compared import conformed
 
-from dpsynth.evaluation.records import Evaluation, Measure
+from dpsynth.evaluation.resemblance import similarity, violations
+from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.broken_rules import violations
-from dpsynth.evaluation.similarity.evaluator import similarity
-from dpsynth.report.page.html import render
+from dpsynth.report.page import render
 from dpsynth.report.run_report import RunReport
-from dpsynth.table.rule_counts import RuleCount
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.suggestions import RuleCount
 
 LIMITS = {"kind": "continuous", "step": 0.1}
 #: limits so wide that a body-mass index of a height in metres is possible too

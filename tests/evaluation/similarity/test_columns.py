@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.evaluation.similarity.columns import (
+from dpsynth.evaluation.resemblance import (
     category_coverage,
     compare_column,
     marginal,

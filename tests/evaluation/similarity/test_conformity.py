@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.similarity.conformity import (
+from dpsynth.evaluation.resemblance import (
     Conformity,
     conformity_measures,
     outside_bounds,

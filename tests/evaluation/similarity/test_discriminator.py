@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-import dpsynth.evaluation.similarity.discriminator as module
-from dpsynth.evaluation.features import distance_features
-from dpsynth.evaluation.similarity.discriminator import (
+import dpsynth.evaluation.discriminator as module
+from dpsynth.evaluation.discriminator import (
     BOOSTING,
     LOGISTIC,
     _shifted,
@@ -18,7 +17,8 @@ from dpsynth.evaluation.similarity.discriminator import (
     shuffled_losses,
     single_columns,
 )
-from dpsynth.evaluation.utility.models import CLASSIFIERS
+from dpsynth.evaluation.models import CLASSIFIERS
+from dpsynth.evaluation.tables import distance_features
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.evaluation.similarity.pairs import blocks, pair_mean, pairs_of
+from dpsynth.evaluation.associations import blocks, pair_mean, pairs_of
 
 COLUMNS = 240
 

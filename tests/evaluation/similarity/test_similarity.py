@@ -9,16 +9,15 @@ import pandas as pd
 import pytest
 from compared import conformed
 
-import dpsynth.evaluation.similarity.discriminator as discriminator
-import dpsynth.evaluation.similarity.pairs as pairs
+import dpsynth.evaluation.associations as pairs
+import dpsynth.evaluation.discriminator as discriminator
 from dpsynth.errors import InputError
-from dpsynth.evaluation.records import Detail, Evaluation, Findings, Measure
+from dpsynth.evaluation.associations import correlation_errors
+from dpsynth.evaluation.resemblance import cell_counts, similarity
+from dpsynth.evaluation.results import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.association_errors import correlation_errors
-from dpsynth.evaluation.similarity.columns import cell_counts
-from dpsynth.evaluation.similarity.evaluator import similarity
 from dpsynth.evaluation.tables import sampled
-from dpsynth.report.page.similarity import _associations
+from dpsynth.report.similarity import _associations
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -8,20 +8,20 @@ import pytest
 from scipy import stats
 
 from dpsynth.evaluation.estimates import Clustered
-from dpsynth.evaluation.records import Evaluation
+from dpsynth.evaluation.results import Evaluation
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.tails import (
+from dpsynth.evaluation.tables import Tables
+from dpsynth.evaluation.tails import (
     column_tails,
     columns_believed,
     mean_ratio,
     missing_cells,
     spread_ratio,
 )
-from dpsynth.evaluation.tables import Tables
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.report.verdicts.rules import judge
-from dpsynth.table.conform import round_frame
-from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import round_frame
 
 CREA = Column(name="crea", kind="continuous", lower=0.1, upper=30, decimals=1, scale="log", missing=True)
 COMA = Column(name="coma", kind="ordinal", categories=(0, 9, 26, 100))

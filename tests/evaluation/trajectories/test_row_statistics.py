@@ -10,18 +10,20 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.regression.mixed_linear_model import MixedLM
 from visits import STAYS, VISITS, stays, visits
 
-from dpsynth.evaluation.trajectories import row_statistics as row
-from dpsynth.evaluation.trajectories.features import patient_features
-from dpsynth.evaluation.trajectories.mixed_model import fit_mixed
-from dpsynth.evaluation.trajectories.resamples import (
+from dpsynth.evaluation import row_statistics as row
+from dpsynth.evaluation.development import patient_features
+from dpsynth.evaluation.row_statistics import (
     Cells,
     Resampled,
     distance_interval,
+    fit_mixed,
+    follow_up,
+    kaplan_meier,
     kolmogorov_smirnov,
+    survival_distance,
     total_variation,
 )
-from dpsynth.evaluation.trajectories.survival import follow_up, kaplan_meier, survival_distance
-from dpsynth.table.histories import Histories
+from dpsynth.patients.histories import Histories
 
 FRAME = visits(150, seed=3, most=6).sort_values(["id", "day"], kind="stable")
 GROUPED = FRAME.groupby("id")

@@ -13,11 +13,11 @@ from visits import STAYS, VISITS, stays, visits
 
 from dpsynth.errors import DataError
 from dpsynth.evaluation import Evaluation, Settings, Tables
+from dpsynth.evaluation import development as evaluator
+from dpsynth.evaluation.development import LAGS, trajectories
 from dpsynth.evaluation.evaluators import evaluate_tables
-from dpsynth.evaluation.trajectories import evaluator
-from dpsynth.evaluation.trajectories.evaluator import LAGS, trajectories
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.report.verdicts.rules import judge
-from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column
 
 DAY = VISITS.columns[0].model_copy(update={"unit": "days"})

@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from dpsynth.evaluation.utility import models as fitting
-from dpsynth.evaluation.utility.models import (
+from dpsynth.evaluation import models as fitting
+from dpsynth.evaluation.models import (
     CLASSIFIERS,
     REGRESSORS,
     Learned,
@@ -23,10 +23,11 @@ from dpsynth.evaluation.utility.models import (
     Prediction,
     chosen_models,
     fit_and_predict,
+    known_outcomes,
     learn_and_predict,
+    outcome_kind,
 )
-from dpsynth.evaluation.utility.outcomes import known_outcomes, outcome_kind
-from dpsynth.evaluation.utility.scores import scorer
+from dpsynth.evaluation.scores import scorer
 from dpsynth.table.schema import Column, Schema
 
 

@@ -16,15 +16,15 @@ from statsmodels.stats.proportion import proportion_confint
 
 from dpsynth.errors import InputError, SchemaError
 from dpsynth.evaluation.estimates import FALSE_ALARMS, share
-from dpsynth.evaluation.records import Measure
-from dpsynth.evaluation.utility.evaluator import outcome_rates
-from dpsynth.evaluation.utility.outcomes import (
+from dpsynth.evaluation.models import (
     check_outcome,
     known_outcomes,
     mean_interval,
     mode_collapse,
     outcome_kind,
 )
+from dpsynth.evaluation.prediction import outcome_rates
+from dpsynth.evaluation.results import Measure
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

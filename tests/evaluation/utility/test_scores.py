@@ -14,9 +14,9 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn import metrics
 
-from dpsynth.evaluation.utility import scores as module
-from dpsynth.evaluation.utility.models import Prediction
-from dpsynth.evaluation.utility.scores import (
+from dpsynth.evaluation import scores as module
+from dpsynth.evaluation.models import Prediction
+from dpsynth.evaluation.scores import (
     CLIP,
     SCORES,
     Ranking,

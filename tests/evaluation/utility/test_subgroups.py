@@ -11,13 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from dpsynth.errors import InputError, SchemaError
 from dpsynth.evaluation import estimates
-from dpsynth.evaluation.details import Subgroups
-from dpsynth.evaluation.groups import Grouping, groupings
-from dpsynth.evaluation.records import Detail
+from dpsynth.evaluation.models import Model
+from dpsynth.evaluation.prediction import calibration_in_the_large, compare_subgroups
+from dpsynth.evaluation.results import Detail, Subgroups
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import Tables
-from dpsynth.evaluation.utility.models import Model
-from dpsynth.evaluation.utility.subgroups import calibration_in_the_large, compare_subgroups
+from dpsynth.evaluation.tables import Grouping, Tables, groupings
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

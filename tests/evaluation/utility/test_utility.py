@@ -19,13 +19,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from dpsynth.errors import InputError
-from dpsynth.evaluation.features import ClassifierEncoding
-from dpsynth.evaluation.records import Evaluation, Findings, Measure
+from dpsynth.evaluation.models import CLASSIFIERS, Model, learn_and_predict
+from dpsynth.evaluation.prediction import utility
+from dpsynth.evaluation.results import Evaluation, Findings, Measure
+from dpsynth.evaluation.scores import SCORES
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import random_rows, silent
-from dpsynth.evaluation.utility.evaluator import utility
-from dpsynth.evaluation.utility.models import CLASSIFIERS, Model, learn_and_predict
-from dpsynth.evaluation.utility.scores import SCORES
+from dpsynth.evaluation.tables import ClassifierEncoding, random_rows, silent
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.table.schema import Column, Schema
 

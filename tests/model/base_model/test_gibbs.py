@@ -11,13 +11,13 @@ import pytest
 from scipy import stats
 from stored import read_back
 
-from dpsynth.model.base_model import gibbs
-from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.model.reweighting.fit_reweighting import _Fit, reweighted, weights_of
-from dpsynth.model.reweighting.reweighting import Reweighting
-from dpsynth.releases.bins import Binning, Bins
-from dpsynth.releases.features import PRODUCT_STEP, PairFeatures, halves_of, numbers, tables_of
-from dpsynth.releases.pairwise_statistics import PairwiseStatistics
+from dpsynth.marginals import gibbs
+from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures, halves_of, numbers, tables_of
+from dpsynth.marginals.gibbs import Reweighting
+from dpsynth.marginals.network import BayesianNetwork
+from dpsynth.marginals.reweighting import _Fit, reweighted, weights_of
+from dpsynth.marginals.statistics import PairwiseStatistics
+from dpsynth.privacy.records import Binning, Bins
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 

@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpsynth.model.base_model.missing_counts import CountedTree
+from dpsynth.marginals.factors import CountedTree
 
 #: bins of a root and of five columns, and which of them is of missing values
 SIZES = (2, 3, 3, 3, 3, 2)

@@ -7,10 +7,10 @@ from releases import fit_base_model, release_marginals
 from stored import read_back
 
 from dpsynth.errors import ConfigError
-from dpsynth.model.base_model.factors import fit_factors
-from dpsynth.model.base_model.network import BaseModelReleases
-from dpsynth.releases.bins import Binning, default_bins
-from dpsynth.releases.structure import grow_tree, pair_scores
+from dpsynth.marginals.factors import fit_factors
+from dpsynth.marginals.network import BaseModelReleases
+from dpsynth.marginals.statistics import grow_tree, pair_scores
+from dpsynth.privacy.records import Binning, default_bins
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
 
@@ -247,7 +247,7 @@ def test_tables_are_fitted_with_their_noise_in_view(monkeypatch):
         seen.append(noise_std)
         return fit_factors(families, counts, bins, noise_std)
 
-    monkeypatch.setattr("dpsynth.model.base_model.network.fit_factors", watched)
+    monkeypatch.setattr("dpsynth.marginals.network.fit_factors", watched)
     made, _ = fitted("tan", noise=2.0)
     # three tables of three columns, four of the outcome and one
     assert seen == [pytest.approx(2.0 * np.sqrt(3 + 4 / 3))] and made.noise_std == seen[0]

@@ -12,11 +12,10 @@ from stored import read_back
 
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError
-from dpsynth.model.base_model import rule_factors
-from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.model.base_model.rule_factors import check_possible, with_rules
-from dpsynth.model.reweighting.reweighting import Reweighting
-from dpsynth.releases.bins import Binning
+from dpsynth.marginals import network as rule_factors
+from dpsynth.marginals.gibbs import Reweighting
+from dpsynth.marginals.network import BayesianNetwork, check_possible, with_rules
+from dpsynth.privacy.records import Binning
 from dpsynth.table.grid import Grid
 
 SCHEMA = Schema(

@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import release_marginals
 
-from dpsynth.model.columns.blocks import denoise_blocks
-from dpsynth.releases.bins import ResidueAxis
+from dpsynth.marginals.columns import denoise_blocks
+from dpsynth.privacy.records import ResidueAxis
 from dpsynth.table.column import Column
-from dpsynth.table.grid import Grid
-from dpsynth.table.marginals import Counting
+from dpsynth.table.grid import Counting, Grid
 from dpsynth.table.schema import Schema
 
 COST = Column(name="x", kind="continuous", lower=0, upper=100_000, decimals=2)

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 from dpsynth import DPMarginals
-from dpsynth.model.columns.cycles import with_cycles
-from dpsynth.table.column import Column
-from dpsynth.table.dates import CYCLES, cycle_places
+from dpsynth.marginals.columns import with_cycles
+from dpsynth.table.column import CYCLES, Column, cycle_places
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import step_values

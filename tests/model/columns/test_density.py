@@ -6,12 +6,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth.datasets import load
-from dpsynth.model.columns.density import denoise
-from dpsynth.model.columns.logspline import Design, fit, start
-from dpsynth.model.columns.projection import norm_sub
+from dpsynth.marginals.density import Design, denoise, fit, norm_sub, start
 from dpsynth.table.column import Column
-from dpsynth.table.grid import Grid
-from dpsynth.table.marginals import intervals
+from dpsynth.table.grid import Grid, intervals
 
 
 def integers(upper, **more):

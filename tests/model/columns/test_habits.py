@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 from releases import release_marginals
 
-from dpsynth.model.columns.density import denoise
-from dpsynth.model.columns.habits import Residues, find_habit
+from dpsynth.marginals.cells import Residues, find_habit
+from dpsynth.marginals.density import denoise
 from dpsynth.table.column import Column
-from dpsynth.table.marginals import Counting, intervals
+from dpsynth.table.grid import Counting, intervals
 from dpsynth.table.schema import Schema
 
 

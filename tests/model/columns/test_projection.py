@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from dpsynth.errors import ConfigError
-from dpsynth.model.columns.projection import fit_margins, norm_sub
+from dpsynth.marginals.density import fit_margins, norm_sub
 
 
 def naive_norm_sub(counts, total):

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 from stored import read_back
 
-from dpsynth.mechanism.noise import STEP
-from dpsynth.model.base_model import network as network
-from dpsynth.model.base_model.missing_counts import choose
-from dpsynth.model.base_model.network import BayesianNetwork
-from dpsynth.model.reweighting.fit_weights import group_weights, weighted
-from dpsynth.model.reweighting.reweighting import Reweighting
-from dpsynth.releases.bins import Binning, Bins
-from dpsynth.releases.features import FourierFeatures, values_of
-from dpsynth.releases.neighbour_histogram import Groups, NeighbourHistogram, group_count
+from dpsynth.marginals import network
+from dpsynth.marginals.factors import choose
+from dpsynth.marginals.features import FourierFeatures, values_of
+from dpsynth.marginals.gibbs import Reweighting
+from dpsynth.marginals.network import BayesianNetwork
+from dpsynth.marginals.reweighting import group_weights, weighted
+from dpsynth.marginals.statistics import Groups, NeighbourHistogram, group_count
+from dpsynth.privacy.noise import STEP
+from dpsynth.privacy.records import Binning, Bins
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
@@ -37,7 +37,7 @@ RNG = np.random.default_rng
 @pytest.fixture(autouse=True)
 def _few_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fifth of the random Fourier features, which take a twentieth of the time."""
-    monkeypatch.setattr("dpsynth.releases.features.FREQUENCIES", 100)
+    monkeypatch.setattr("dpsynth.marginals.features.FREQUENCIES", 100)
 
 
 def base_model() -> BayesianNetwork:

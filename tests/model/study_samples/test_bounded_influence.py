@@ -7,17 +7,16 @@ import pandas as pd
 import pytest
 from visits import histories_of
 
-from dpsynth.accounting import Ledger
 from dpsynth.files.codec import from_plain, to_plain
-from dpsynth.model.study_samples import bounded_influence
-from dpsynth.model.study_samples.bounded_influence import levelled
-from dpsynth.model.study_samples.study_releases import StudyReleases
-from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.score import ScorePoint
-from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.estimates import Estimates
-from dpsynth.studies.study import Study
-from dpsynth.table.patients import PatientSchema, TableSchema
+from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.studies import calibration as bounded_influence
+from dpsynth.studies.calibration import levelled
+from dpsynth.studies.estimation import StudyDesign
+from dpsynth.studies.private import StudyReleases
+from dpsynth.studies.statistics import ScorePoint
+from dpsynth.studies.study import Estimates, Study
 from dpsynth.table.schema import Column, Schema
 
 _COLUMNS = (

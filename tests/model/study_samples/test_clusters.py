@@ -11,18 +11,17 @@ import statsmodels.api as sm
 from stored import read_back
 from visits import STAYS, VISITS, histories_of, stays, visits
 
-from dpsynth.accounting import Ledger
 from dpsynth.errors import InputError
 from dpsynth.files.codec import to_plain
-from dpsynth.mechanism.noise import STEP
-from dpsynth.model.study_samples.clusters import Clusters
-from dpsynth.model.study_samples.study_releases import FittedStudy, StudyReleases
-from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.score import ScorePoint, symmetric
-from dpsynth.studies.design import StudyDesign
-from dpsynth.studies.families import Logistic
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.noise import STEP
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.studies.calibration import Clusters
+from dpsynth.studies.estimation import Logistic, StudyDesign
+from dpsynth.studies.private import FittedStudy, StudyReleases
+from dpsynth.studies.statistics import ScorePoint, symmetric
 from dpsynth.studies.study import Study
-from dpsynth.table.patients import PatientSchema
 from dpsynth.table.schema import Column
 
 SCHEMA = PatientSchema(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.model.study_samples.calibration import compared
+from dpsynth.studies.calibration import compared
 
 SIZE = 6
 

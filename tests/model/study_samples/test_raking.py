@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth.model.study_samples.calibration import raked, resampled
+from dpsynth.studies.calibration import raked, resampled
 
 
 def sums(noise: float, wanted: tuple[float, float, float] = (1000.0, 200.0, 100.0)) -> dict[str, np.ndarray]:

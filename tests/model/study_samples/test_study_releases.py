@@ -10,10 +10,12 @@ import pytest
 import statsmodels.api as sm
 from stored import read_back
 
-from dpsynth.accounting import Ledger
 from dpsynth.files.codec import to_plain
-from dpsynth.mechanism.noise import STEP
-from dpsynth.model.study_samples.study_releases import (
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.noise import STEP
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.studies.estimation import StudyDesign
+from dpsynth.studies.private import (
     SPLIT,
     SURVIVAL_SPLIT,
     FittedStudy,
@@ -21,9 +23,7 @@ from dpsynth.model.study_samples.study_releases import (
     begin,
     near,
 )
-from dpsynth.releases.records import FrameRecords
-from dpsynth.releases.score import ScorePoint, symmetric, triangle
-from dpsynth.studies.design import StudyDesign
+from dpsynth.studies.statistics import ScorePoint, symmetric, triangle
 from dpsynth.studies.study import Study
 from dpsynth.table.schema import Column, Schema
 

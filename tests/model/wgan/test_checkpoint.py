@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.codec import record
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.checkpoint import (
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import Plan
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.checkpoint import (
     Interrupted,
     check_target,
     recognised,
     take_checkpoint,
     write_checkpoint,
 )
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.training import TrainingState, initial_state
-from dpsynth.releases.records import FrameRecords
-from dpsynth.table.layout import Layout
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.training import TrainingState, initial_state
 
 TABLE = pd.DataFrame({"age": [31, 58, 44], "died": ["no", "yes", "no"]})
 SETTINGS = TrainingSettings(critic_hidden=(4,), generator_hidden=(3,), latent=2)

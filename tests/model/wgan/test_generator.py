@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from dpsynth.model.wgan.networks import ArrayOps, flatten, generator_pass, glorot, unflatten
-from dpsynth.model.wgan.step import TensorOps
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.algorithm import TensorOps
+from dpsynth.wgan.networks import ArrayOps, flatten, generator_pass, glorot, unflatten
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.training import Trainer
-from dpsynth.table.layout import Layout
+from dpsynth.privacy.release import Plan
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.training import Trainer
 
 pytestmark = [
     pytest.mark.gpu,

@@ -12,16 +12,15 @@ import tensorflow as tf
 
 import dpsynth
 from dpsynth.errors import InputError, RunError
-from dpsynth.mechanism.domain import Domain
-from dpsynth.mechanism.plan import NOISE_SHAPES, Plan
-from dpsynth.model.wgan import gradient_matching
-from dpsynth.model.wgan.gradient_matching import Critics, GradientRelease, matched
-from dpsynth.model.wgan.matched_points import MatchedPoints, coordinate_scale
-from dpsynth.model.wgan.settings import MatchingSettings
+from dpsynth.privacy.release import NOISE_SHAPES, Plan
 from dpsynth.synthesis import training
 from dpsynth.table import Column, Schema
-from dpsynth.table.encoder import Encoder
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Encoder, Layout
+from dpsynth.wgan import matching as gradient_matching
+from dpsynth.wgan.matching import Critics, GradientRelease, matched
+from dpsynth.wgan.networks import MatchedPoints, coordinate_scale
+from dpsynth.wgan.settings import MatchingSettings
+from dpsynth.wgan.theorems import Domain
 
 LAYOUT = Layout(2, ((2, 5), (5, 7)))
 SCALE = np.float32([1, 1, 1, 1, 1, 3, 3])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpsynth.audits.recorded_training import Watched
 from dpsynth.errors import InputError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.recorded_training import Watched
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.table.layout import Layout
+from dpsynth.privacy.release import Plan
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.settings import TrainingSettings
 
 LAYOUT = Layout(3)
 RNG = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def test_a_record_is_taken_with_its_probability():
 @pytest.mark.usefixtures("eager_steps")
 def test_the_steps_are_those_of_a_run():
     """Catches a watched program that trains otherwise than Trainer does: same draws, same weights."""
-    from dpsynth.model.wgan.training import Trainer
+    from dpsynth.wgan.training import Trainer
 
     watch = watched(steps=4)
     trainer = Trainer(

@@ -7,14 +7,12 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.critic import critic_pass, squared_gradient_norms
-from dpsynth.model.wgan.networks import unflatten
-from dpsynth.model.wgan.sensitivity import noise_scales, starting_from
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.step import METRICS
-from dpsynth.model.wgan.training import Trainer, initial_state
-from dpsynth.table.layout import Layout
+from dpsynth.privacy.release import Plan
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.algorithm import METRICS, critic_pass, noise_scales, squared_gradient_norms, starting_from
+from dpsynth.wgan.networks import unflatten
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.training import Trainer, initial_state
 
 LAYOUT = Layout(2, ((2, 5),))
 CASES = {

@@ -8,13 +8,13 @@ import tensorflow as tf
 from scipy import stats
 
 from dpsynth.errors import RunError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.randomness import DrawShapes, GraphDraws, HostDraws
-from dpsynth.model.wgan.settings import TrainingSettings
-from dpsynth.model.wgan.training import Trainer, initial_state
+from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import default_rules
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
 from dpsynth.table.schema import Column, Schema
+from dpsynth.wgan.algorithm import DrawShapes, GraphDraws, HostDraws
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.training import Trainer, initial_state
 
 LAYOUT = Layout(2, ((2, 4),))
 # As little as there is to compile.
@@ -44,7 +44,7 @@ def make(steps=40, multiplier=1.0, n=80, in_graph=None, **options):
 @pytest.mark.slow
 def test_many_chunks_are_one_program(monkeypatch):
     """Catches a loop that compiles anew for every chunk or runs Python for every step."""
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 6)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 6)
     trainer = make(steps=40)
     state = trainer.run(np.random.default_rng(1))
     assert [h["step"] for h in state.history] == [10, 20, 30, 40]
@@ -72,7 +72,7 @@ def test_a_wider_batch_is_not_cut():
 def test_points_in_a_file_are_sampled_as_those_that_are_held(monkeypatch, tmp_path):
     """Catches other records, or zeros as records, in the steps on a table larger than memory."""
     held = make(steps=12).run(np.random.default_rng(1), initial_rng=np.random.default_rng(2))
-    monkeypatch.setattr("dpsynth.model.wgan.training._HELD", 0)
+    monkeypatch.setattr("dpsynth.wgan.training._HELD", 0)
     np.save(tmp_path / "points.npy", points())
     monkeypatch.setitem(globals(), "points", lambda n: np.load(tmp_path / "points.npy", mmap_mode="r"))
     trainer = make(steps=12)
@@ -102,7 +102,7 @@ CHUNKS = [("_CHUNK_STEPS", 5), ("_CHUNK_FLOATS", 1000)]
 @pytest.mark.parametrize(("name", "most"), CHUNKS)
 def test_no_noise_comes_twice(monkeypatch, name, most):
     """Catches one chunk of noise for the whole run, and one array for several steps of a chunk."""
-    monkeypatch.setattr(f"dpsynth.model.wgan.training.{name}", most)
+    monkeypatch.setattr(f"dpsynth.wgan.training.{name}", most)
     trainer = make(steps=40)
     draws = trainer.step.draws
     noise = [
@@ -115,7 +115,7 @@ def test_no_noise_comes_twice(monkeypatch, name, most):
 @pytest.mark.parametrize(("name", "most"), CHUNKS)
 def test_no_sample_comes_twice(monkeypatch, name, most, in_graph):
     """Catches one Poisson sample for all critic steps of an iteration, for several iterations or chunks."""
-    monkeypatch.setattr(f"dpsynth.model.wgan.training.{name}", most)
+    monkeypatch.setattr(f"dpsynth.wgan.training.{name}", most)
     taken = [
         tuple(batch)
         for chunk, limit, _ in watched(make(steps=40, in_graph=in_graph))
@@ -130,7 +130,7 @@ def test_a_run_is_what_its_plan_says(monkeypatch, name, most):
 
     The table has 50 records where the plan was made for 80.
     """
-    monkeypatch.setattr(f"dpsynth.model.wgan.training.{name}", most)
+    monkeypatch.setattr(f"dpsynth.wgan.training.{name}", most)
     trainer = make(steps=41, n=50)
     assert trainer.step.expected_batch == 20.0
     seen = watched(trainer)
@@ -162,7 +162,7 @@ def test_products_are_of_full_precision():
 )
 def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch, raised):
     """Catches an interrupt that loses the run, also as TensorFlow tells of it, or a run that starts again."""
-    monkeypatch.setattr("dpsynth.model.wgan.training._CHUNK_STEPS", 5)
+    monkeypatch.setattr("dpsynth.wgan.training._CHUNK_STEPS", 5)
     kept = []
 
     def stop(state, total):
@@ -195,7 +195,7 @@ def test_an_empty_table_trains():
 @pytest.mark.slow
 def test_training_learns_without_noise():
     """Catches a generator trained in the wrong direction: the category must follow x > 0.7."""
-    from dpsynth.model.wgan.networks import ArrayOps, generator_pass
+    from dpsynth.wgan.networks import ArrayOps, generator_pass
 
     trainer = make(steps=3000, multiplier=None, generator_learning_rate=5e-3)
     weights = trainer.run(np.random.default_rng(3)).generator

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dpsynth.evaluation.details import DeclaredEffect, Effect, EffectRow
-from dpsynth.report.drawing.forest import Forest, draw, plot_effects, plot_estimates
-from dpsynth.report.drawing.style import Plot
-from dpsynth.studies.digits import interval_texts
-from dpsynth.studies.estimates import Estimates
+from dpsynth.evaluation.results import DeclaredEffect, Effect, EffectRow
+from dpsynth.report.forest import Forest, draw, plot_effects, plot_estimates
+from dpsynth.report.plots import Plot
+from dpsynth.studies.study import Estimates, interval_texts
 
 
 def side(estimate: float, lower: float, upper: float) -> Effect:

@@ -12,18 +12,19 @@ import pytest
 import report_sources as sources
 from matplotlib.collections import PolyCollection
 
-from dpsynth.accounting import Ledger, gaussian_event, non_private_event
-from dpsynth.evaluation.records import Detail, Measure
-from dpsynth.report.drawing import distributions, style
-from dpsynth.report.drawing.curves import (
+from dpsynth.evaluation.results import Detail, Measure
+from dpsynth.privacy import Ledger, gaussian_event, non_private_event
+from dpsynth.report import plots as distributions
+from dpsynth.report import plots as style
+from dpsynth.report.curves import (
     draw_survival,
     plot_costs,
     plot_curves,
     plot_intervals,
     plot_survival,
 )
-from dpsynth.report.drawing.distributions import MOST_NAMES, plot_marginals, plot_matrix
-from dpsynth.report.formats import bound
+from dpsynth.report.plots import MOST_NAMES, plot_marginals, plot_matrix
+from dpsynth.report.words import bound
 
 PREFIX = "data:image/svg+xml;base64,"
 

@@ -10,9 +10,8 @@ import report_sources as sources
 from matplotlib.text import Text
 from visits import VISITS
 
-from dpsynth.report.markdown import to_markdown
-from dpsynth.report.page import blocks
-from dpsynth.report.page.html import folds_of, parts_of, render
+from dpsynth.report import blocks
+from dpsynth.report.page import folds_of, parts_of, render, to_markdown
 from dpsynth.report.run_report import RunReport
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import report_sources as sources
 
-from dpsynth.report.page.html import MODES, write_page
+from dpsynth.report.page import MODES, write_page
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _BROWSER = next((path for name in _NAMES if (path := shutil.which(name))), None)

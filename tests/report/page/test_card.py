@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from dpsynth.accounting import Ledger, gaussian_event
-from dpsynth.report.page.card import section
+from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.sections import card_section
 
 
 def told(
@@ -19,7 +19,7 @@ def told(
         words = critic if name.endswith("critic steps") else "1"
         ledger.post(name, gaussian_event(9.0), sensitivity=words, adjacency="add/remove")
     report = RunReport(ledger=ledger, delta=1e-5, config={"model": model})
-    facts = section(report).blocks[0].items
+    facts = card_section(report).blocks[0].items
     return next((sentence.text for name, sentence in facts if name == fact), None)
 
 

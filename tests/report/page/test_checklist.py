@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import report_sources as sources
 
-from dpsynth.accounting import Ledger, gaussian_event
-from dpsynth.accounting.guarantee import FORGOTTEN, RESAMPLE, STRATIFIED
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.page import html
-from dpsynth.report.page.blocks import Section
-from dpsynth.report.page.checklist import Hazard, hazards
+from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.privacy import Ledger, gaussian_event
+from dpsynth.privacy.guarantee import FORGOTTEN, RESAMPLE, STRATIFIED
+from dpsynth.report import page as html
+from dpsynth.report.blocks import Section
+from dpsynth.report.checklist import Hazard, hazards
 from dpsynth.report.run_report import RunReport
 
 pytestmark = pytest.mark.usefixtures("undrawn")

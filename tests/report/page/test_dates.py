@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import dpsynth
-from dpsynth.report.markdown import to_markdown
-from dpsynth.report.page.html import render
+from dpsynth.report.page import render, to_markdown
 from dpsynth.report.run_report import RunReport
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
@@ -56,7 +55,7 @@ def test_dates_are_written_as_dates(report):
 
 def test_a_drawing_has_dates_on_its_axis(report):
     """Catches an axis of 14600 to 18200."""
-    from dpsynth.report.plots import marginal_pairs, plot_marginals
+    from dpsynth.report.run_report import marginal_pairs, plot_marginals
 
     for pair in marginal_pairs(report.measured):
         if pair[0].data.column in ("came", "seen"):

@@ -12,14 +12,14 @@ import report_sources as sources
 from page_outline import Outline, check_self_contained, labels, prose
 from plain_words import complaints, hard_words
 
-from dpsynth.accounting import Ledger
-from dpsynth.accounting.events import gaussian_event, non_private_event
-from dpsynth.accounting.guarantee import STRATIFIED
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.page.html import MODES, PARTS, render, write_page
+from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.events import gaussian_event, non_private_event
+from dpsynth.privacy.guarantee import STRATIFIED
+from dpsynth.report.page import MODES, PARTS, render, write_page
 from dpsynth.report.run_report import RunReport
 
 IMAGE = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import report_sources as sources
 
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.drawing.trajectories import plots_over_time
-from dpsynth.report.page.trajectories import over_time_section
+from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.report.curves import plots_over_time
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.sections import over_time_section
 
 GROUP = "Patients over time"
 

@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 import report_sources as sources
 
-from dpsynth.accounting import Ledger, Profile, gaussian_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.page import risks
-from dpsynth.report.page.blocks import Facts, Heading
-from dpsynth.report.page.html import render
-from dpsynth.report.page.summary import covered, promises, unluckiest
+from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.privacy import Ledger, Profile, gaussian_event
+from dpsynth.report import checklist as risks
+from dpsynth.report.blocks import Facts, Heading, covered, promises, unluckiest
+from dpsynth.report.page import render
 from dpsynth.report.run_report import RunReport
 
 pytestmark = pytest.mark.usefixtures("undrawn")

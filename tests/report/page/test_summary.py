@@ -7,13 +7,16 @@ from dataclasses import replace
 import pytest
 import report_sources as sources
 
-from dpsynth.accounting import Ledger, gaussian_event
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Evaluation, Measure
-from dpsynth.report.page import guarantee, similarity, summary, utility
-from dpsynth.report.page.blocks import Facts, Paragraph, Section
-from dpsynth.report.page.html import render
+from dpsynth.evaluation.results import Evaluation, Measure
+from dpsynth.privacy import Ledger, gaussian_event
+from dpsynth.report import blocks as summary
+from dpsynth.report import quality as utility
+from dpsynth.report import sections as guarantee
+from dpsynth.report import similarity
+from dpsynth.report.blocks import Facts, Paragraph, Section
+from dpsynth.report.page import render
 from dpsynth.report.run_report import RunReport
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -38,7 +41,7 @@ def text_of(section: Section | None) -> str:
 def test_bounds_are_those_of_the_profile_rounded_up():
     """Catches a bound that is smaller on the page than it is, or another number in its place."""
     ledger = sources.ledger_of()
-    shown = guarantee.section(private(ledger))
+    shown = guarantee.guarantee_section(private(ledger))
     text, profile = text_of(shown), ledger.profile()
     for before, bound in (
         ("likely, at most ", profile.attack_accuracy()),
@@ -55,7 +58,7 @@ def test_replace_one_is_told_as_such():
     """Catches a sentence about taking part where the guarantee is about another's record in its place."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(4.0), sensitivity="1", adjacency="replace-one")
-    text = text_of(guarantee.section(private(ledger)))
+    text = text_of(guarantee.guarantee_section(private(ledger)))
     assert "with another one in its place" in text and "which of two rows" in text and "whether" not in text
 
 
@@ -63,7 +66,7 @@ def test_a_bound_that_bounds_nothing_is_told_as_such():
     """Catches "at most inf times" and "at most 100 of 100", which tell a patient nothing."""
     ledger = Ledger()
     ledger.post("release", gaussian_event(0.02), sensitivity="1")
-    text = text_of(guarantee.section(private(ledger)))
+    text = text_of(guarantee.guarantee_section(private(ledger)))
     assert " inf " not in text and "100 of 100" not in text and "100 %" not in text
     assert "every guess may be correct" in text and "more than a million times" in text
     assert summary.bars(private(ledger))[0].severity == "bad"
@@ -74,7 +77,7 @@ def test_nothing_is_promised_without_a_guarantee():
     seeded = sources.ledger_of()
     seeded.seeded = True
     for report in (private(sources.bare_ledger()), private(seeded), RunReport()):
-        text = text_of(guarantee.section(report))
+        text = text_of(guarantee.guarantee_section(report))
         assert text.startswith("Nothing is guaranteed") and "at most" not in text
         line = summary.bars(report)[0]
         assert line.severity != "good" and "guaranteed for" not in line.text
@@ -86,7 +89,7 @@ def test_a_row_that_is_no_person_is_told_first():
     ledger.about("one year of one person")
     ledger.begin_stage(1e-5)
     ledger.post("counts", gaussian_event(5.0), sensitivity="1")
-    first, *rest = said(guarantee.section(private(ledger)))
+    first, *rest = said(guarantee.guarantee_section(private(ledger)))
     assert "One row is one year of one person." in first.text
     assert not any("patient" in sentence.text for sentence in rest)
 
@@ -172,7 +175,10 @@ def test_limits_of_summed_stages_are_called_loose():
         two.begin_stage(1e-6)
         two.post(name, gaussian_event(5.0), sensitivity="1")
     for ledger, loose in ((one, False), (two, True)):
-        for shown in (guarantee.section(private(ledger)), guarantee.ledger_section(private(ledger))):
+        for shown in (
+            guarantee.guarantee_section(private(ledger)),
+            guarantee.ledger_section(private(ledger)),
+        ):
             assert ("n_public" in text_of(shown)) == ("2 stages were added" in text_of(shown)) == loose
 
 

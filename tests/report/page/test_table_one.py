@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dpsynth.evaluation.details import (
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.results import (
+    Detail,
     Differences,
+    Evaluation,
     SmdRow,
     SubgroupRow,
     Subgroups,
@@ -11,12 +14,10 @@ from dpsynth.evaluation.details import (
     TableOne,
     TableOneRow,
 )
-from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Detail, Evaluation
-from dpsynth.report.markdown import section_lines
-from dpsynth.report.page.subgroups import subgroup_section
-from dpsynth.report.page.table_one import table_one_section
+from dpsynth.report.page import section_lines
 from dpsynth.report.run_report import RunReport
+from dpsynth.report.sections import subgroup_section
+from dpsynth.report.similarity import table_one_section
 
 
 def rows(

@@ -10,18 +10,17 @@ import pytest
 import report_sources as sources
 from compared import conformed
 
-from dpsynth.evaluation.details import Means, Tails, TailsRow
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.resemblance import finer_than_declared, outside_bounds
+from dpsynth.evaluation.results import Detail, Evaluation, Means, Measure, Tails, TailsRow
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.similarity.conformity import finer_than_declared, outside_bounds
-from dpsynth.evaluation.similarity.tails import columns_believed
-from dpsynth.report.formats import column_value, estimate_text
-from dpsynth.report.page import similarity
-from dpsynth.report.page.similarity import column_blocks
+from dpsynth.evaluation.tails import columns_believed
+from dpsynth.report import similarity
+from dpsynth.report.similarity import column_blocks
 from dpsynth.report.verdicts.rules import judge
-from dpsynth.table.conform import round_frame
+from dpsynth.report.words import column_value, estimate_text
 from dpsynth.table.schema import Column, Schema
+from dpsynth.table.values import round_frame
 
 SCHEMA = Schema(
     columns=(

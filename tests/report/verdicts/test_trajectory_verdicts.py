@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpsynth.evaluation.details import Effect, EffectRow, Effects
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.results import Detail, Effect, EffectRow, Effects, Evaluation, Measure
 from dpsynth.report.verdicts.rules import judge
 
 

@@ -12,14 +12,14 @@ import pytest
 import report_sources as sources
 from plain_words import complaints
 
-from dpsynth.accounting import gaussian_event
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.evaluation.records import Detail, Evaluation, Measure
+from dpsynth.evaluation.results import Detail, Evaluation, Measure
+from dpsynth.privacy import gaussian_event
+from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.report.verdicts import privacy
 from dpsynth.report.verdicts.privacy import judge_guarantee
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.utility import judge_studies
-from dpsynth.studies.estimates import Estimates
+from dpsynth.studies.study import Estimates
 
 
 def test_every_rule_is_stated_on_the_page_of_rules():

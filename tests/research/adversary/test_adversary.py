@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from dpsynth import datasets
-from dpsynth.accounting.profile import Profile
-from dpsynth.audits import adversary_critic as critic
-from dpsynth.audits.adversary_critic import quick_attempts
-from dpsynth.audits.adversary_setting import Setting
+from dpsynth.audits import adversary as critic
+from dpsynth.audits.adversary import Setting, quick_attempts
 from dpsynth.errors import InputError
-from dpsynth.mechanism.plan import Plan
-from dpsynth.model.wgan.settings import MatchingSettings, TrainingSettings
+from dpsynth.privacy.profile import Profile
+from dpsynth.privacy.release import Plan
 from dpsynth.research.adversary import dp_sgd
 from dpsynth.research.adversary.dp_sgd import DpSgd, Records
 from dpsynth.research.adversary.playing import play
-from dpsynth.table.layout import Layout
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 RNG = np.random.default_rng(0)
 TRAIN = Records(RNG.random((40, 3)), RNG.integers(2, size=40))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.attacks.adversary import shifts
-from dpsynth.audits.adversary_setting import Setting
+from dpsynth.attacks.trials import shifts
+from dpsynth.audits.adversary import Setting
 from dpsynth.errors import InputError
 from dpsynth.research.adversary.dp_sgd import DpSgd, Network, Records, gradients, watch
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from dpsynth.accounting.tv_bounds import staircase_tv
 from dpsynth.cli import main
+from dpsynth.privacy.profile import staircase_tv
 from dpsynth.research.papers.ghazi_issa import compose
 
 
@@ -35,6 +35,6 @@ def test_verify_reports_a_difference(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a check that cannot fail."""
-    monkeypatch.setattr("dpsynth.accounting.tv_bounds.laplace_tv", lambda scale: 0.4)
+    monkeypatch.setattr("dpsynth.privacy.profile.laplace_tv", lambda scale: 0.4)
     assert main(["account", "verify"]) == 1
     assert "DIFFERS" in capsys.readouterr().out

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.conversions import largest_tv
 from dpsynth.errors import InputError
+from dpsynth.privacy.events import largest_tv
 from dpsynth.research.papers.ghazi_issa import erasure_probability
 from dpsynth.research.papers.ghazi_issa_local import (
     DIVERGENCES,

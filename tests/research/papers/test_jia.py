@@ -5,10 +5,9 @@ import itertools
 import mpmath
 import pytest
 
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.accounting.profile import Profile
-from dpsynth.accounting.tv_bounds import naive_composition
 from dpsynth.errors import InputError
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.profile import Profile, naive_composition
 from dpsynth.research.papers.jia import optimal_composition
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from dpsynth.accounting.gaussian import GaussianLoss
 from dpsynth.errors import InputError
+from dpsynth.privacy.gaussian import GaussianLoss
 from dpsynth.research.papers import lowy
 from dpsynth.research.papers.lowy import (
     MOST_CELLS,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
-from dpsynth.accounting.gaussian import GaussianLoss, analytic_sigma
 from dpsynth.errors import InputError
+from dpsynth.privacy.events import epsilon_of_belief, posterior_belief, tv_of_mu
+from dpsynth.privacy.gaussian import GaussianLoss, analytic_sigma
 from dpsynth.research.papers.mosaicrown import (
     OutOfRangeWarning,
     advantage,

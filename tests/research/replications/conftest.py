@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from few_columns import few_columns
 
-from dpsynth.evaluation.records import Findings
+from dpsynth.evaluation.results import Findings
 from dpsynth.research.replications import trial
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.running import run_study

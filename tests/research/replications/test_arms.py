@@ -8,9 +8,9 @@ import pytest
 from dp_accounting import dp_event, pld
 from scipy import optimize, stats
 
-from dpsynth.accounting.events import gaussian_event
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.profile import Profile
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.profile import Profile
 from dpsynth.research.replications.arms import HEALTHGAN, REAL, arms_of, composed, epsilon_of_each
 from dpsynth.research.replications.protocol import Protocol
 

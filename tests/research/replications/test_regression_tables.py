@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import study_results as made
 
-from dpsynth.evaluation.details import Effect
+from dpsynth.evaluation.results import Effect
 from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets, regressions
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.sheets import Entry, Sheet

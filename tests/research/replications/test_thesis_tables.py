@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import study_results as made
 
-from dpsynth.accounting import gaussian_event
-from dpsynth.accounting.profile import Profile
+from dpsynth.privacy import gaussian_event
+from dpsynth.privacy.profile import Profile
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.sheets import Sheet
 from dpsynth.research.replications.thesis_tables import thesis_numbers, thesis_sheets

@@ -11,7 +11,7 @@ import pytest
 import study_results as made
 from page_outline import Outline, check_self_contained
 
-from dpsynth.accounting import Ledger, gaussian_event
+from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial
 from dpsynth.research.replications.writing import write_results

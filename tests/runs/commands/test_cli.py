@@ -18,7 +18,7 @@ import pytest
 
 from dpsynth import cli
 from dpsynth.cli import main
-from dpsynth.files.atomic import unsealed
+from dpsynth.files.storage import unsealed
 
 SCHEMA = """\
 name: cohort
@@ -91,7 +91,7 @@ def full_folder() -> None:
 
 
 def ledger_file() -> None:
-    from dpsynth.accounting import Ledger, gaussian_event
+    from dpsynth.privacy import Ledger, gaussian_event
 
     ledger = Ledger()
     ledger.post("histograms", gaussian_event(2.0), sensitivity="2")
@@ -263,7 +263,7 @@ def test_account_golden_values(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_account_of_a_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch a ledger that costs something else on the command line than in Python."""
-    from dpsynth.accounting import Ledger, gaussian_event, non_private_event
+    from dpsynth.privacy import Ledger, gaussian_event, non_private_event
 
     ledger = Ledger()
     ledger.post("histograms", gaussian_event(2.0), sensitivity="2")
@@ -507,13 +507,13 @@ def test_failures_and_interrupts(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         def fail(*args: object, raised: BaseException = raised, **kwargs: object) -> None:
             raise raised
 
-        monkeypatch.setattr("dpsynth.runs.commands.costs.of_training", fail)
+        monkeypatch.setattr("dpsynth.runs.commands.account.of_training", fail)
         assert main(["account", "--noise-multiplier", "1"]) == status
         captured = capsys.readouterr()
         assert said in captured.err and captured.err.count("\n") == 1 and captured.out == ""
     monkeypatch.setenv("DPSYNTH_TRACEBACK", "1")
     with pytest.raises(KeyError):
-        monkeypatch.setattr("dpsynth.runs.commands.costs.of_training", lambda *a, **k: {}["absent"])
+        monkeypatch.setattr("dpsynth.runs.commands.account.of_training", lambda *a, **k: {}["absent"])
         main(["account", "--noise-multiplier", "1"])
 
 
@@ -533,7 +533,7 @@ def test_an_interrupt_of_the_matching_says_what_it_cost(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Catches Ctrl-C without a checkpoint after which nobody knows that the budget is gone."""
-    from dpsynth.model.wgan import gradient_matching
+    from dpsynth.wgan import matching as gradient_matching
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.accounting import Ledger, gaussian_event, training_event
-from dpsynth.accounting.calibration import TvTarget
 from dpsynth.cli import main
-from dpsynth.runs.commands import costs
+from dpsynth.privacy import Ledger, gaussian_event, training_event
+from dpsynth.privacy.calibration import TvTarget
+from dpsynth.runs.commands import account as costs
 
 BAD_INPUT = {
     "account --noise-multiplier 1 --sampling-prob 1.5": "sampling_prob must lie in (0, 1]",

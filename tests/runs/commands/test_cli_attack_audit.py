@@ -9,7 +9,7 @@ import pytest
 from cohort import folder
 
 from dpsynth.cli import main
-from dpsynth.releases.gaussian import GaussianRelease
+from dpsynth.privacy.release import GaussianRelease
 from dpsynth.runs import attack_inputs, pipeline
 from dpsynth.runs.config import RunConfig
 
@@ -97,7 +97,7 @@ def test_fields_read_off_the_records_make_it_internal(tmp_path, capsys, unreview
     """Catches bounds or an unconfirmed list of private records that go out in the shape of made-up ones."""
     import pandas as pd
 
-    from dpsynth.table.schema_inference import infer_schema
+    from dpsynth.table.inference import infer_schema
 
     frame = pd.DataFrame({"age": [20, 30, 41, 52, 63, 75] * 10, "sex": ["f", "m"] * 30})
     frame.to_csv(tmp_path / "mine.csv", index=False)

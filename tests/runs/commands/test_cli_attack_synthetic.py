@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from attacked_tables import MIXED, patients
 
-from dpsynth.accounting.events import gaussian_event, non_private_event
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.cli import main
+from dpsynth.privacy.events import gaussian_event, non_private_event
+from dpsynth.privacy.ledger import Ledger
 from dpsynth.runs.attack_inputs import attacked_run
 from dpsynth.runs.evaluation import proved_by
 

@@ -12,8 +12,8 @@ import report_sources as sources
 
 from dpsynth import datasets
 from dpsynth.cli import main
-from dpsynth.report.registry import FORMAT
-from dpsynth.runs.run_folder import RunFolder
+from dpsynth.report.catalogues import FORMAT
+from dpsynth.runs.folder import RunFolder
 
 #: what was opened since a test began to listen
 OPENED: list[str] | None = None

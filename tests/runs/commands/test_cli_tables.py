@@ -14,7 +14,7 @@ from chosen_statistics import dp_marginals
 from dpsynth import DPMarginals
 from dpsynth.cli import main
 from dpsynth.table.column import Column
-from dpsynth.table.io import read_table
+from dpsynth.table.files import read_table
 from dpsynth.table.schema import Schema
 
 SCHEMA = Schema(

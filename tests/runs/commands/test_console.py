@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from chosen_statistics import marginals_options
 
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.checks import together
-from dpsynth.synthesis.check_inputs import record_provenance
+from dpsynth.privacy.ledger import Ledger
+from dpsynth.synthesis.options import record_provenance
 from dpsynth.table.schema import Column, Schema
 
 

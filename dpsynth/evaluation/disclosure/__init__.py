@@ -1,1 +1,0 @@
-"""Disclosure: information that a synthetic table gives about its training records."""

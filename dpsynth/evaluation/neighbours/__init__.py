@@ -1,1 +1,0 @@
-"""Nearest-neighbour adversarial accuracy: is a record nearer to its own table or to the other?"""

@@ -1,1 +1,0 @@
-"""One regression, fitted to real and to synthetic records and compared."""

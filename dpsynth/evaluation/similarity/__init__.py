@@ -1,1 +1,0 @@
-"""Columns, pairs of columns, rules and whole tables, synthetic beside real."""

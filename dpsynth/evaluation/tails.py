@@ -1,0 +1,609 @@
+"""Plausibility of columns for a clinician: spread, tails, point masses, habits of recording.
+
+Distances between distributions hardly show one record in a hundred at a hundred times its usual value. They
+also miss zeros that were spread around zero. Five plain numbers show both. One is the ratio of the standard
+deviations. One is the ratio of the means of counts, costs and other numbers without negative values. A skewed
+column's mean may double by a small part of its standard deviation. Two are the errors of the 1st and 99th
+percentile, in real standard deviations. One is the share of records at frequent values. Panels that a
+laboratory measures together are missing together. The number of missing cells a record then varies more than
+its columns' rates suggest.
+
+Training records are the reference. Values of held-out records beside them show the size by chance.
+
+All intervals are over independent records of both tables. For a ratio of standard deviations, ``log s`` of
+each table is normal with variance ``(kurtosis - 1) / (4 n)`` (the delta method). The larger kurtosis stands
+for both: a table that lacks a rare extreme value shows a small one. For a ratio of means, the variance of
+``log m`` is ``s^2 / (n m^2)``. For a difference of percentiles, the sum of squares joins both order-statistic
+intervals (Zou and Donner 2008, "Construction of confidence limits about effect measures", Statistics in
+Medicine 27). These are valid for any distribution. The real standard deviation is held fixed. If a table is
+too small for an end, there is no interval. For a difference of shares it is Newcombe's from two
+Clopper-Pearson ones.
+
+If patients have several rows, records are their levels. A second comparison reads the rows. Its intervals are
+over independent patients (:class:`~dpsynth.evaluation.estimates.Clustered`). Influence values are added up by
+patient. Shares and percentiles take the effective number of rows.
+
+A page prints many such intervals. Their level is divided by their number (Bonferroni), so they are for
+all columns together. A column is called wrong if its value lies beyond the aim and its interval excludes no
+difference: what is printed decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpsynth.evaluation.discriminator import single_columns
+from dpsynth.evaluation.estimates import Clustered, Estimate, quantile, share_difference
+from dpsynth.evaluation.results import (
+    Detail,
+    Differences,
+    Findings,
+    Means,
+    Measure,
+    MissingCells,
+    Percentile,
+    PointMass,
+    SingleColumnRow,
+    SingleColumns,
+    SmdRow,
+    Table,
+    Tabled,
+    TableOne,
+    TableOneRow,
+    Tails,
+    TailsRow,
+)
+from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
+from dpsynth.patients.histories import Histories, rows_of
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.table.column import SECONDS, Column
+from dpsynth.table.schema import Schema
+from dpsynth.table.values import category_codes, is_special, numeric_values
+
+Floats = NDArray[np.float64]
+
+#: what a clinician would still believe: ratios of standard deviations, errors of percentiles in standard
+#: deviations of the real column, differences of shares at point masses
+SPREAD_AIM, PERCENTILE_AIM, MASS_AIM = (0.8, 1.25), 0.5, 0.05
+#: and ratios of means
+MEAN_AIM = (0.9, 1.1)
+
+#: a value that holds a greater share of a table's present values is a point mass
+POINT_MASS = 0.05
+LOW, HIGH = 0.01, 0.99
+
+
+def column_tails(
+    real: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    schema: Schema,
+    *,
+    level: float = 0.95,
+    unit: str | None = None,
+) -> tuple[TailsRow, ...]:
+    """Compare spread, tails and point masses of the numeric and ordinal columns of two tables.
+
+    ``unit``: a column of both tables that numbers the patient of each row. By default rows are independent.
+
+    Columns that have no present value in one of the tables are left out.
+    """
+    found: list[TailsRow] = []
+    for column in schema.columns:
+        if column.is_categorical:
+            continue
+        a, b = (_present(frame, column, unit) for frame in (real, synthetic))
+        if not len(a.numbers) or not len(b.numbers):
+            continue
+        masses, shown = _masses(a, b, column, level), column.shown_unit
+        if column.is_ordinal:  # differences of ranks mean nothing
+            found.append(TailsRow(column.name, None, None, None, None, None, masses, shown))
+            continue
+        spread = spread_ratio(a, b, level)
+        low, high = (_percentile(a, b, q, column, level) for q in (LOW, HIGH))
+        deviations = float(a.numbers.std()), float(b.numbers.std())
+        means = _means(a, b, column, level)
+        found.append(TailsRow(column.name, *deviations, spread, low, high, masses, shown, means))
+    return tuple(found)
+
+
+def _present(frame: pd.DataFrame, column: Column, unit: str | None) -> Clustered:
+    values = numeric_values(column, frame[column.name])
+    known = ~np.isnan(values)
+    return Clustered.of(values[known], None if unit is None else frame[unit].to_numpy()[known])
+
+
+def missing_cells(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, level: float = 0.95
+) -> tuple[float, float, Estimate | None] | None:
+    """Standard deviations of the number of missing cells a record: real, synthetic, and their ratio.
+
+    None where fewer than two columns can miss values.
+    """
+    names = [column.name for column in schema.columns if column.missing]
+    if len(names) < 2:
+        return None
+    first, second = (
+        Clustered.of(frame[names].isna().to_numpy().sum(axis=1) * 1.0) for frame in (real, synthetic)
+    )
+    return float(first.numbers.std()), float(second.numbers.std()), spread_ratio(first, second, level)
+
+
+def spread_ratio(real: Clustered, synthetic: Clustered, level: float = 0.95) -> Estimate | None:
+    """Ratio of two standard deviations, synthetic over real, None if real values are constant."""
+    from scipy.stats import norm
+
+    (a, var_a), (b, var_b) = (_deviation(values) for values in (real, synthetic))
+    if not a:
+        return None
+    n, m = real.units, synthetic.units
+    spread = max(var_a * n, var_b * m) * (1 / n + 1 / m)
+    reach = float(np.exp(norm.isf((1.0 - level) / 2) * np.sqrt(spread)))
+    return Estimate(b / a, b / a / reach, b / a * reach)
+
+
+def _deviation(of: Clustered) -> tuple[float, float]:
+    """Standard deviation, and the variance of its logarithm, zeros for values that do not vary."""
+    moved = of.numbers - of.numbers.mean()
+    variance = float((moved**2).mean())
+    # rounding leaves a constant column with a deviation of a few ulp
+    if variance <= (1e-12 * float(np.abs(of.numbers).max())) ** 2:
+        return 0.0, 0.0
+    return float(np.sqrt(variance)), of.variance((moved**2 / variance - 1.0) / 2.0)
+
+
+def mean_ratio(real: Clustered, synthetic: Clustered, level: float = 0.95) -> Estimate | None:
+    """Ratio of two means of numbers that are not negative, synthetic over real, None if all real ones are 0.
+
+    If all synthetic numbers are 0, the real standard deviation stands in for theirs.
+    """
+    from scipy.stats import norm
+
+    a, b = float(real.numbers.mean()), float(synthetic.numbers.mean())
+    if not a > 0:
+        return None
+    z = float(norm.isf((1.0 - level) / 2))
+    if not b > 0:
+        return Estimate(0.0, 0.0, z * float(real.numbers.std()) / a / np.sqrt(synthetic.units))
+    errors = (np.sqrt(of.variance(of.numbers / of.numbers.mean() - 1.0)) for of in (real, synthetic))
+    reach = float(np.exp(z * np.hypot(*errors)))
+    return Estimate(b / a, b / a / reach, b / a * reach)
+
+
+def _means(real: Clustered, synthetic: Clustered, column: Column, level: float) -> Means | None:
+    """The means of a column whose zero means none: numbers that cannot be negative, no dates."""
+    if column.is_date or column.lower is None or column.lower < 0:
+        return None
+    ratio = mean_ratio(real, synthetic, level)
+    if ratio is None:
+        return None
+    means = float(real.numbers.mean()), float(synthetic.numbers.mean())
+    return Means(*means, ratio)
+
+
+def _percentile(real: Clustered, synthetic: Clustered, q: float, column: Column, level: float) -> Percentile:
+    (a, n), (b, m) = (_quantile(of, q, column, level) for of in (real, synthetic))
+    deviation = _deviation(real)[0]
+    if not deviation:
+        return Percentile(a.value, b.value, None)
+    value = b.value - a.value
+    # the same squares as of two shares, without their ends at -1 and 1; a percentile between two order
+    # statistics may lie outside its own interval
+    below = np.hypot(max(b.value - b.lower, 0.0), max(a.upper - a.value, 0.0))
+    above = np.hypot(max(b.upper - b.value, 0.0), max(a.value - a.lower, 0.0))
+    error = Estimate(*(float(end) / deviation for end in (value, value - below, value + above)))
+    return Percentile(a.value, b.value, error, min(n, m) < _fewest(level))
+
+
+def _fewest(level: float) -> int:
+    """Fewest present values with which both ends of a percentile's interval are order statistics."""
+    return int(np.ceil(np.log((1.0 - level) / 2) / np.log(HIGH)))
+
+
+def _quantile(of: Clustered, q: float, column: Column, level: float) -> tuple[Estimate, int]:
+    """Quantile with its interval, whose end is the public bound where no order statistic is one.
+
+    Also how many independent values would say as much. As many order statistics stand for all.
+    """
+    value = float(np.quantile(of.numbers, q))
+    n = round(of.effective(of.numbers <= value))
+    kept = of.numbers[((np.arange(n) + 0.5) * len(of.numbers) / n).astype(np.int64)]
+    found, tail = quantile(kept, q, level), (1.0 - level) / 2
+    assert column.lower is not None and column.upper is not None
+    # all of n values lie below the quantile with probability q^n
+    lower = column.lower if (1.0 - q) ** n > tail else found.lower
+    upper = column.upper if q**n > tail else found.upper
+    return Estimate(value, lower, upper), n
+
+
+def _masses(real: Clustered, synthetic: Clustered, column: Column, level: float) -> tuple[PointMass, ...]:
+    """Values that hold many of one table or the other, and such times of day of a column that has times."""
+
+    def named(number: float) -> float | int | str:
+        if column.is_ordinal:
+            return column.categories[int(number)]
+        if column.is_date:
+            return column.shown(number)
+        return int(number) if number.is_integer() else number
+
+    found = [*_frequent(real, synthetic, named, level)]
+    if column.kind == "datetime":
+        a, b = (Clustered(of.numbers % SECONDS["date"], of.unit) for of in (real, synthetic))
+        found += _frequent(a, b, lambda number: column.shown(number).split()[1], level)
+    return tuple(sorted(found, key=lambda mass: -abs(mass.difference.value)))
+
+
+def _frequent(
+    real: Clustered, synthetic: Clustered, named: Callable[[float], float | int | str], level: float
+) -> Iterator[PointMass]:
+    values, place = np.unique(np.concatenate([real.numbers, synthetic.numbers]), return_inverse=True)
+    places = place[: len(real.numbers)], place[len(real.numbers) :]
+    shares = [np.bincount(part, minlength=len(values)) / len(part) for part in places]
+    for k in np.flatnonzero(np.maximum(*shares) > POINT_MASS):
+        truth, made = (of.share(at == k, level) for of, at in zip((real, synthetic), places, strict=True))
+        difference = share_difference(made, truth)
+        yield PointMass(named(float(values[k])), truth.value, made.value, difference)
+
+
+TAILS, SINGLE = "Tails and point masses", "Single columns"
+_HELD_OUT = "the same between training and held-out records"
+_INTERVAL = "Interval for all columns together"
+
+
+def columns_believed(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Compare spread, tails, point masses and habits of recording, column by column.
+
+    Single columns are compared with held-out records if given: a table whose counts were fitted to the
+    training records is a little closer to these. ``records`` limits these alone. Everything else reads whole
+    tables. The rows of patients are compared as well, but for single columns.
+    """
+    schema, patients = tables.schema, tables.patients
+    limit = settings.most(schema, SORTED)
+    synthetic, train, test = tables.synthetic, tables.train, tables.test
+    columns = [*schema.columns, *(patients.rows.columns if patients is not None else ())]
+    strict = _together(settings.level, _COMPARISONS * sum(not column.is_categorical for column in columns))
+    of: Tabled = "records" if patients is None else "levels"
+    compared = [_compared(train, synthetic, test, schema, strict, of)]
+    if patients is not None:
+        rows = {name: _rows_of(own, patients) for name, own in tables.histories.items()}
+        frames = rows["train"], rows["synthetic"], rows.get("test")
+        compared.append(_compared(*frames, patients.rows, strict, "rows", patients.unit))
+    progress(0.4)
+    compared.append(_missing_cells(synthetic, train, test, schema, settings.level))
+    progress(0.5)
+    level = _together(settings.level, sum(column.is_numeric for column in schema.columns))
+    single = single_columns(
+        train if test is None else test, synthetic, schema, rng=rng, limit=limit, level=level
+    )
+    progress(0.75)
+    baseline = None
+    if test is not None:
+        baseline = single_columns(train, test, schema, rng=rng, limit=limit, level=level)
+    alone = _of_single_columns(single, baseline, "training" if test is None else "held-out")
+    total = min(len(synthetic), len(train if test is None else test))
+    told = on_part(alone.measures, "single columns", min(limit, total), total, level)
+    return Findings(
+        tuple(measure for part in (*compared, told) for measure in part.measures),
+        tuple(detail for part in (*compared, alone) for detail in part.details),
+        told.parts if alone.measures else (),
+    )
+
+
+#: of a column: its standard deviation, its mean, and two percentiles or frequent values
+_COMPARISONS = 4
+
+
+def _together(level: float, comparisons: int) -> float:
+    """Level of each of several intervals that hold together at a level (Bonferroni)."""
+    return 1.0 - (1.0 - level) / max(comparisons, 1)
+
+
+def _rows_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
+    """The rows that are used, with the number of their patient."""
+    rows, patient = rows_of(histories.to_frame(schema), schema)
+    return rows.assign(**{schema.unit: patient})
+
+
+def _compared(
+    train: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    test: pd.DataFrame | None,
+    schema: Schema,
+    level: float,
+    of: Tabled,
+    unit: str | None = None,
+) -> Findings:
+    """Tails and point masses of records, levels, or rows of ``unit``."""
+    found = column_tails(train, synthetic, schema, level=level, unit=unit)
+    fresh = () if test is None else column_tails(train, test, schema, level=level, unit=unit)
+    held_out = {row.column: row for row in fresh}
+    data = Tails([_beside(r, held_out[r.column]) if r.column in held_out else r for r in found], of)
+    measures = tuple(_of_tails(found, fresh, level))
+    name = "tails"
+    if of == "rows":
+        name = "tails_of_rows"
+        measures = tuple(
+            replace(m, name=f"rows_{m.name}", detail=m.detail.replace("records", "rows")) for m in measures
+        )
+    return Findings(measures, (Detail("tails", name, True, data),))
+
+
+#: what is measured of each column
+_OF_COLUMNS = {
+    "spread_ratio": "standard deviation, synthetic over training records",
+    "mean_ratio": "mean of numbers without negative values, synthetic over training records",
+    "percentile_1_error": (
+        "1st percentile, synthetic minus training, in standard deviations of training records"
+    ),
+    "percentile_99_error": "the same of the 99th percentile",
+    "point_mass_error": (
+        "share of values, synthetic minus training, at the frequent value where it differs most"
+    ),
+}
+#: of the worst column: which of these, and words
+_OF_WORST = {
+    "spread_ratio": (("spread_ratio",), "ratio of standard deviations, synthetic over training", "1 is best"),
+    "mean_ratio": (
+        ("mean_ratio",),
+        "ratio of means of numbers without negative values, synthetic over training",
+        "1 is best",
+    ),
+    "percentile_error": (
+        ("percentile_1_error", "percentile_99_error"),
+        "error of the 1st or 99th percentile in standard deviations of training records",
+        "0 is best",
+    ),
+    "point_mass_error": (("point_mass_error",), "difference of the shares at a frequent value", "0 is best"),
+}
+
+
+def _of_tails(found: Sequence[TailsRow], fresh: Sequence[TailsRow], level: float) -> Iterator[Measure]:
+    def measure(name: str, estimate: Estimate, text: str) -> Measure:
+        if np.isfinite(estimate.upper - estimate.lower):
+            text += f". {_INTERVAL}"
+        else:
+            text += f". Interval n/a: both tables need {_fewest(level)} present values"
+        return Measure.estimated(TAILS, name, estimate, text)
+
+    errors, by_chance = _errors(found), _errors(fresh)
+    for name, (kinds, what, aim) in _OF_WORST.items():
+        worst, chance = (_worst(of, kinds) for of in (errors, by_chance))
+        if worst is not None:
+            text = f"{what}, of the worst column, {worst[0]}. {aim}"
+            yield measure(f"{name}_worst", worst[1], text)
+        if worst is not None and chance is not None:
+            text = f"{_HELD_OUT}, of the worst column, {chance[0]}"
+            yield Measure(TAILS, f"{name}_worst_baseline", chance[1].value, True, text)
+    for name, what in _OF_COLUMNS.items():
+        for kind, column, _, error in errors:
+            if kind == name:
+                yield measure(f"{name}[{column}]", error, what)
+
+
+def _errors(found: Sequence[TailsRow]) -> list[tuple[str, str, str, Estimate]]:
+    """Each error of each column: its kind, the column, the column with the value it is of, and itself."""
+    errors: list[tuple[str, str, str, Estimate | None]] = []
+    for c in found:
+        errors.append(("spread_ratio", c.column, c.column, c.spread))
+        errors.append(("mean_ratio", c.column, c.column, None if c.means is None else c.means.ratio))
+        errors.append(("percentile_1_error", c.column, c.column, _known(c.low)))
+        errors.append(("percentile_99_error", c.column, c.column, _known(c.high)))
+        if c.masses:
+            where = f"{c.column} = {c.masses[0].value}"
+            errors.append(("point_mass_error", c.column, where, c.masses[0].difference))
+    return [(kind, column, where, e) for kind, column, where, e in errors if e is not None]
+
+
+def _known(percentile: Percentile | None) -> Estimate | None:
+    """The error, without ends (NaN) that too few records leave to the public bounds."""
+    error = None if percentile is None else percentile.error
+    if percentile is None or error is None or not percentile.few:
+        return error
+    return Estimate(error.value, np.nan, np.nan)
+
+
+def _worst(
+    errors: Sequence[tuple[str, str, str, Estimate]], kinds: tuple[str, ...]
+) -> tuple[str, Estimate] | None:
+    def size(entry: tuple[str, Estimate]) -> float:
+        value = entry[1].value
+        if kinds not in (("spread_ratio",), ("mean_ratio",)):
+            return abs(value)
+        return abs(np.log(value)) if value > 0 else np.inf
+
+    return max(((where, error) for kind, _, where, error in errors if kind in kinds), key=size, default=None)
+
+
+def _beside(row: TailsRow, fresh: TailsRow) -> TailsRow:
+    """The entry of a report for one column, with the errors of held-out records."""
+    ends = [None if end is None else end.error for end in (fresh.low, fresh.high)]
+    spread, low, high = (None if error is None else error.value for error in (fresh.spread, *ends))
+    return replace(row, spread_baseline=spread, low_baseline=low, high_baseline=high)
+
+
+def _missing_cells(
+    synthetic: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, schema: Schema, level: float
+) -> Findings:
+    found = missing_cells(train, synthetic, schema, level)
+    if found is None:
+        return Findings()
+    real, made, ratio = found
+    if ratio is None:  # every training record misses as many cells
+        return Findings()
+    what = (
+        f"standard deviation of missing cells a record, synthetic ({made:.3g}) over training ({real:.3g}). "
+        "Below 1, values that are missing together are not"
+    )
+    name = "missing_cells_spread"
+    measures = [Measure.estimated(TAILS, name, ratio, what)]
+    fresh = None if test is None else missing_cells(train, test, schema, level)
+    if fresh is not None and fresh[2] is not None:
+        measures.append(Measure(TAILS, f"{name}_baseline", fresh[2].value, True, _HELD_OUT))
+    data = MissingCells(real, made, ratio)
+    return Findings(tuple(measures), (Detail("missing_cells", "missing_cells", True, data),))
+
+
+def _of_single_columns(
+    found: Sequence[SingleColumnRow], baseline: Sequence[SingleColumnRow] | None, reference: str
+) -> Findings:
+    if not found:
+        return Findings()
+    what = f"AUC of separating synthetic from {reference} records by one column alone, 0.5 is best"
+    worst = max(found, key=lambda entry: entry.auc.value)
+    text = f"{what}, of the worst column, {worst.column}. {_INTERVAL}"
+    measures = [Measure.estimated(SINGLE, "single_column_auc_worst", worst.auc, text)]
+    chance = {entry.column: entry.auc.value for entry in baseline or ()}
+    if chance:
+        value = max(chance.values())
+        measures.append(Measure(SINGLE, "single_column_auc_worst_baseline", value, True, _HELD_OUT))
+    for entry in found:
+        name = f"single_column_auc[{entry.column}]"
+        measures.append(Measure.estimated(SINGLE, name, entry.auc, f"{what}. {_INTERVAL}"))
+    rows = [replace(entry, baseline=chance.get(entry.column)) for entry in found]
+    detail = Detail("single_columns", "single_columns", True, SingleColumns(reference, rows))
+    return Findings(tuple(measures), (detail,))
+
+
+# ------------------------------------------------------------------------------------------------
+# Table 1 as clinicians publish it: each column in both tables, with standardised mean differences.
+#
+# The public schema alone decides how a column is summarised. Numbers on a logarithmic scale are declared to
+# be skewed: they have median and quartiles. Other numbers have mean and standard deviation. Categories have
+# counts.
+#
+# The standardised mean difference (SMD) of numbers is the difference of the means over the root of the mean
+# of both variances (Austin 2009). Columns with median and quartiles have the same. Two categories have that
+# of the last category's indicator. More categories have Mahalanobis' distance of the shares, under the mean
+# of both multinomial covariances (Yang and Dalton 2012). Missing values and special codes take no part.
+#
+# The summaries of the synthetic table are read from that table and the schema. All else is confidential.
+#
+# References ---------- Austin (2009), "Balance diagnostics for comparing the distribution of baseline
+# covariates between treatment groups in propensity-score matched samples", Statistics in Medicine 28. Yang,
+# Dalton (2012), "A unified approach to measuring the effect size between two groups using SAS", SAS Global
+# Forum, paper 335.
+
+
+#: outcomes of more categories have no tables of their own
+MOST_OUTCOMES = 4
+
+
+def summarise_tables(
+    tables: Tables, settings: Settings, rng: np.random.Generator, progress: Progress = silent
+) -> Findings:
+    """Summarise both tables, all records and those of each outcome, which has at most 4 categories."""
+    details: list[Detail] = []
+    for group in _groups(tables.schema, settings.predicted(tables.schema)):
+        details += _compared_in_table_one(tables, group)
+    return Findings(details=tuple(details))
+
+
+def _groups(schema: Schema, outcome: str | None) -> Iterator[tuple[Column, int] | None]:
+    """None for all records, then each category of the outcome."""
+    yield None
+    column = None if outcome is None else schema.column(outcome)
+    if column is not None and not column.is_numeric and len(column.categories) <= MOST_OUTCOMES:
+        yield from ((column, code) for code in range(len(column.categories)))
+
+
+def _compared_in_table_one(tables: Tables, group: tuple[Column, int] | None) -> Iterator[Detail]:
+    """Both Tables 1 of one group, and their differences."""
+    columns = [column for column in tables.schema.columns if group is None or column.name != group[0].name]
+    name = None if group is None else f"{group[0].name} = {group[0].categories[group[1]]}"
+    mark = "" if name is None else f"[{name}]"
+    frames: dict[Table, pd.DataFrame] = {"synthetic": tables.synthetic, "train": tables.train}
+    if group is not None:
+        column, code = group
+        frames = {
+            table: frame[category_codes(column, frame[column.name]) == code]
+            for table, frame in frames.items()
+        }
+    for table, frame in frames.items():
+        rows = tuple(summary(frame[column.name], column) for column in columns)
+        data = TableOne(table, name, len(frame), rows)
+        yield Detail("table_one", f"table_one{mark}.{table}", table != "synthetic", data)
+    made, real = frames["synthetic"], frames["train"]
+    differences = tuple(SmdRow(c.name, smd(made[c.name], real[c.name], c)) for c in columns)
+    # the standard error of an SMD near 0 (Hedges and Olkin 1985)
+    chance = 1.96 * math.sqrt(1 / max(len(made), 1) + 1 / max(len(real), 1))
+    data_of = Differences(name, chance, differences)
+    yield Detail("table_one_differences", f"table_one_differences{mark}", True, data_of)
+
+
+def summary(values: pd.Series, column: Column) -> TableOneRow:
+    """Summarise one column of a conformed table."""
+    absent = int(values.isna().sum()) if column.missing else None
+    if not column.is_numeric:
+        codes = category_codes(column, values)
+        counts = np.bincount(codes[codes >= 0], minlength=len(column.categories))
+        labels = tuple(str(category) for category in column.categories)
+        return TableOneRow(
+            column.name, column.unit, "counts", absent, None, labels=labels, counts=tuple(counts.tolist())
+        )
+    coded = None
+    if column.special:
+        coded = int(is_special(column, values.to_numpy(dtype=np.float64, na_value=np.nan)).sum())
+    numbers = _in_table_one(values, column)
+    spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
+    if column.scale == "log" or column.is_date:
+        quartiles = np.quantile(numbers, (0.25, 0.5, 0.75)).tolist() if len(numbers) else [None] * 3
+        low, center, high = quartiles
+        return TableOneRow(column.name, column.shown_unit, "median", absent, coded, center, spread, low, high)
+    mean = float(numbers.mean()) if len(numbers) else None
+    return TableOneRow(column.name, column.unit, "mean", absent, coded, mean, spread)
+
+
+def smd(first: pd.Series, second: pd.Series, column: Column) -> float | None:
+    """Return the standardised mean difference of a column, the first minus the second. None if not defined.
+
+    It is not defined without a value, or where the values differ and do not vary.
+    """
+    if column.is_numeric:
+        a, b = _in_table_one(first, column), _in_table_one(second, column)
+        if len(a) < 2 or len(b) < 2:
+            return None
+        return _standardised(float(a.mean() - b.mean()), float(a.var(ddof=1) + b.var(ddof=1)) / 2)
+    shares = []
+    for values in (first, second):
+        codes = category_codes(column, values)
+        counts = np.bincount(codes[codes >= 0], minlength=len(column.categories))
+        if not counts.sum():
+            return None
+        shares.append(counts / counts.sum())
+    p, q = shares
+    if len(p) == 2:
+        return _standardised(float(p[1] - q[1]), float(p[1] * (1 - p[1]) + q[1] * (1 - q[1])) / 2)
+    return _distance(p, q)
+
+
+def _standardised(difference: float, variance: float) -> float | None:
+    if variance > 0:
+        return difference / math.sqrt(variance)
+    return 0.0 if difference == 0 else None
+
+
+def _distance(p: Floats, q: Floats) -> float | None:
+    """Mahalanobis' distance of two vectors of shares. None where the covariance does not reach it."""
+    occurring = (p > 0) | (q > 0)
+    p, q = p[occurring][1:], q[occurring][1:]  # the first share follows from the others
+    if not len(p):
+        return 0.0
+    covariance = sum(np.diag(shares) - np.outer(shares, shares) for shares in (p, q)) / 2
+    gap = p - q
+    solved = np.linalg.lstsq(covariance, gap, rcond=1e-12)[0]
+    if not np.allclose(covariance @ solved, gap, atol=1e-9):
+        return None
+    return math.sqrt(max(float(gap @ solved), 0.0))
+
+
+def _in_table_one(values: pd.Series, column: Column) -> Floats:
+    numbers = numeric_values(column, values)
+    return numbers[~np.isnan(numbers)]

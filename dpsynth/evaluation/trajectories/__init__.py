@@ -1,1 +1,0 @@
-"""Rows of patients over time, synthetic beside real: counts, gaps, lags, transitions, mixed models."""

@@ -1,1 +1,0 @@
-"""Models that learn from synthetic records and are tested on real ones."""

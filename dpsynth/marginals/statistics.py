@@ -1,0 +1,801 @@
+"""A noisy nearest-neighbour histogram: how many records are nearest to each group of samples.
+
+It adapts the histogram of Lin, Gopi, Kulkarni, Nori and Yekhanin (2024), "Differentially private synthetic
+data via foundation model APIs 1: images", to tables. Its sensitivity is 1 over groups of the base model's
+samples. It measures all columns at once: parities, curves and formulas, which statistics of two or three
+columns miss. The same release sums random Fourier features (`dpsynth.marginals.features`). They measure smooth
+structure with less noise than groups. `dpsynth.marginals.reweighting` weighs the samples by both.
+
+Records are compared by the numbers of `dpsynth.marginals.features`: ranks and indicators of their bins,
+standardised under the released marginals. The centres are those of k-means (Lloyd 1982) over samples of the
+released base model: no record is read for them. The group of a record is computed from its own bins alone, by
+additions in a fixed order. A product of matrices would round a row depending on its place among others. Near
+ties would then let one record move the counts of many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth.errors import ConfigError, PrivacyError
+from dpsynth.files.codec import record
+from dpsynth.marginals.features import PRODUCT_STEP, FourierFeatures, PairFeatures, tables_of, values_of
+from dpsynth.privacy.contents import Stage
+from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
+from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.privacy.noise import STEP, exponential_trial, geometric
+from dpsynth.privacy.records import (
+    Axes,
+    Binning,
+    Bins,
+    CycleAxis,
+    GridAxis,
+    MissingAxis,
+    Records,
+    ResidueAxis,
+)
+from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
+from dpsynth.table.column import Column
+from dpsynth.table.grid import Counting, Grid, make_grids
+from dpsynth.table.schema import Schema
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+
+# ------------------------------------------------------------------------------------------------
+# Noisy counts of every column's values: the first statistic of a run, used by all others.
+#
+# Every column is counted on its public grid (`dpsynth.table.grid`), and one of many values also value by
+#   value.
+# With more than a million values, blocks of neighbouring values are counted instead, and residues: the
+#   places
+# of values in their blocks. Residues are also last digits and times of day.
+# A column of dates is also counted by weekday, month and hour, where its schema asks for that.
+# If three columns or more may be missing, the number of missing values a record is one more histogram.
+# Adjacency is add/remove one record throughout. A record lies in exactly one cell of each histogram, so all
+# counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian mechanism covers them.
+# `dpsynth.marginals.columns` makes distributions of the counts.
+
+#: With fewer columns that may be missing there is no panel.
+_FEWEST_COLUMNS = 3
+
+
+def panel_of(grids: Sequence[Grid]) -> tuple[int, ...]:
+    """Columns whose missing values are counted together: all that may be missing, if they are three or more.
+
+    Examples
+    --------
+    >>> from dpsynth.table.column import Column
+    >>> lab = Column(name="lab", kind="continuous", lower=0, upper=1, missing=True)
+    >>> panel_of([Grid.from_column(lab)] * 3), panel_of([Grid.from_column(lab)] * 2)
+    ((0, 1, 2), ())
+    """
+    columns = tuple(j for j, grid in enumerate(grids) if grid.column.missing)
+    return columns if len(columns) >= _FEWEST_COLUMNS else ()
+
+
+def _in_blocks(column: Column, width: int) -> Grid:
+    values = column.n_values or 0
+    return Grid(column, np.append(np.arange(0, values, width), values), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalsRelease(GaussianRelease[list[Array]]):
+    """Every column's histogram, and the number of missing values a record.
+
+    ``n``: ``schema.n_public`` or a noisy count, never the length of a table.
+    ``n_std``: standard deviation of the noise of ``n``, 0 if it is public.
+    ``counted``: how an earlier release counted. The default is a rule on public numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpsynth.privacy import Ledger
+    >>> from dpsynth.privacy.records import FrameRecords
+    >>> from dpsynth.table.schema import Column
+    >>> schema = Schema(columns=(Column(name="sex", kind="binary", categories=("F", "M")),))
+    >>> frame = schema.conform(pd.DataFrame({"sex": ["F"] * 30 + ["M"] * 10})).frame
+    >>> release = MarginalsRelease(schema=schema, n=40, noise_multiplier=None)
+    >>> exact = Ledger().run(release, FrameRecords(frame), np.random.default_rng(0))
+    >>> exact
+    [array([30., 10.])]
+    """
+
+    schema: Schema
+    n: float
+    n_std: float = 0.0
+    counted: Counting | None = None
+    name = "single-column counts"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.n > 0:
+            raise ConfigError(f"n is {self.n}, but must be greater than 0")
+        if not self.n_std >= 0:
+            raise ConfigError(f"n_std is {self.n_std}, but cannot be negative")
+
+    @cached_property
+    def counting(self) -> Counting:
+        """How numeric columns are counted where the schema does not specify it."""
+        return self.counted or Counting.of(self.schema, self.n, self.noise_multiplier or 0.0)
+
+    @cached_property
+    def grids(self) -> tuple[Grid, ...]:
+        """Public cells of each column."""
+        return make_grids(self.schema, self.counting)
+
+    @cached_property
+    def by_value(self) -> tuple[Grid | None, ...]:
+        """Every value of each column that is counted twice, or its blocks of neighbouring values."""
+        return tuple(
+            _in_blocks(column, self.counting.width(column)) if self.counting.counts_twice(column) else None
+            for column in self.schema.columns
+        )
+
+    @cached_property
+    def residues(self) -> tuple[ResidueAxis, ...]:
+        """Places in blocks, last digits and times of day that are counted."""
+        counted = ((column, self.counting.residues(column)) for column in self.schema.columns)
+        return tuple(ResidueAxis(column, *residue) for column, residues in counted for residue in residues)
+
+    @property
+    def cycles(self) -> tuple[CycleAxis, ...]:
+        """Weekdays, months and hours of columns of dates that are counted."""
+        return tuple(CycleAxis(column, cycle) for column in self.schema.columns for cycle in column.cycles)
+
+    @property
+    def panel(self) -> tuple[int, ...]:
+        """Columns whose missing values are counted together."""
+        return panel_of(self.grids)
+
+    @property
+    def sensitivity_squared(self) -> int:
+        """Squared L2 sensitivity of all counts together: the number of cells that hold one record.
+
+        Examples
+        --------
+        >>> from dpsynth.table.schema import Column
+        >>> columns = (Column(name="a", kind="binary", categories=("n", "y")),
+        ...            Column(name="b", kind="integer", lower=0, upper=100_000))
+        >>> release = MarginalsRelease(schema=Schema(columns=columns), n=5000, noise_multiplier=2.0)
+        >>> release.sensitivity_squared
+        4
+        >>> print(release.sensitivity)
+        sqrt(4) (a record is in 4 counts: 1 in each of 2 columns, 1 more where 1 column has many values,
+        1 for last digits, times of day or places in blocks)
+        """
+        twice = sum(grid is not None for grid in self.by_value)
+        return len(self.schema) + twice + len(self.residues) + len(self.cycles) + bool(self.panel)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Square root of the number of cells that hold one record."""
+        return float(np.sqrt(self.sensitivity_squared))
+
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        columns = len(self.schema)
+        parts = [f"1 in each of {columns} columns" if columns > 1 else "1 in the column"]
+        twice = sum(grid is not None for grid in self.by_value)
+        many = "1 column has" if twice == 1 else f"{twice} columns have"
+        parts += [f"1 more where {many} many values"] if twice else []
+        residues = len(self.residues)
+        parts += [f"{residues} for last digits, times of day or places in blocks"] if residues else []
+        parts += [f"{len(self.cycles)} for weekdays, months or hours"] if self.cycles else []
+        parts += ["1 for its number of missing values"] if self.panel else []
+        number = self.sensitivity_squared
+        counts = "1 count" if number == 1 else f"{number} counts"
+        return f"sqrt({number}) (a record is in {counts}: {', '.join(parts)})"
+
+    @property
+    def detail(self) -> str:
+        """The noise in the words of somebody who reads a table of counts."""
+        of_columns = f"histogram of {len(self.schema)} columns"
+        if self.noise_multiplier is None:
+            return f"{of_columns}, no noise"
+        return (
+            f"{of_columns}, Gaussian noise: a count is off by about {self.noise_std:.3g} of {self.n:,.0f} "
+            f"records ({100 * self.noise_std / self.n:.2g} %)"
+        )
+
+    def query(self, records: Records) -> list[Ints]:
+        """Exact counts: a private quantity, never to be shown.
+
+        Returns list of arrays: first, for each column, the counts of its cells. Then the counts of the values
+        or blocks of those that are counted twice, those of residues, and those of weekdays, months and hours.
+        Last, with a panel, the records with 0, 1, 2, ... missing values.
+        """
+        axes: list[Axes] = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
+        axes += [(axis,) for axis in self.residues]
+        axes += [(axis,) for axis in self.cycles]
+        names = tuple(self.schema.names[j] for j in self.panel)
+        return list(records.counts([*axes, (MissingAxis(names),)] if self.panel else axes))
+
+    def finish(self, noisy: Sequence[Array]) -> list[Array]:
+        """The noisy counts, in the order of `query`."""
+        return list(noisy)
+
+
+# ------------------------------------------------------------------------------------------------
+# The edges of the base model: a spanning tree grown by private choices.
+#
+# The tree grows from its root by Prim's algorithm. Each new edge is drawn by the exponential mechanism among
+# all edges between a column inside and one outside. A pair's score is
+#
+#     sum over cells |n_ij - n p_i p_j|  -  expected absolute noise of a table of as many cells,
+#
+# with n_ij the exact counts and n, p_i, p_j already *released* numbers. Adding or removing one record
+# changes one n_ij by one and nothing else, so the score has sensitivity 1. The released products are rounded
+# to a public step, and sums of whole numbers of it are exact.
+#
+# The exponential mechanism (McSherry and Talwar 2007) picks a candidate with probability proportional to
+# ``exp(epsilon * score / 2)``. With such scores it is (epsilon, 0)-differentially private. Its losses lie in
+#   an
+# interval of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way. It
+# moves that of their sum equally for all candidates. Candidates are drawn evenly, and kept with probability
+# ``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers (`dpsynth.privacy.noise`).
+# Each choice uses fresh randomness and is posted on its own, so later choices may depend on earlier ones.
+
+#: Step of scores.
+SCORE_STEP = 2.0**-20
+#: Candidates that are drawn at once, at most.
+_CANDIDATES = 4096
+
+
+def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
+    """Index of a candidate, by the exponential mechanism.
+
+    ``scores``, shape (k,), k >= 1: whole numbers of `SCORE_STEP`, to which others are rounded. Each changes
+        by at most 1 when one record is added or removed.
+    ``epsilon``: cost of this choice (`exponential_mechanism_event`). None takes the largest score: **not
+        private**.
+
+    Source: McSherry and Talwar (2007), Theorem 6.
+
+    Examples
+    --------
+    >>> choose([1.0, 9.0, 3.0], None, np.random.default_rng(0))
+    1
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.size == 0:
+        raise ConfigError("there is no candidate to choose from")
+    check_epsilon(epsilon)
+    if epsilon is None:
+        return int(np.argmax(values))
+    steps = [int(step) for step in np.rint(values / SCORE_STEP)]
+    best = max(steps)
+    unit = Fraction(epsilon) * Fraction(SCORE_STEP) / 2
+    exponents = [unit * (best - step) for step in steps]
+    wholes = np.array([min(int(exponent), 2**62) for exponent in exponents])
+    size = min(4 * len(steps), _CANDIDATES)
+    while True:
+        drawn = rng.integers(0, len(steps), size)
+        # exp(-exponent) is exp(-1) as often as the whole part says, and what is left.
+        for pick in drawn[geometric(size, rng) >= wholes[drawn]]:
+            left = exponents[pick] - int(wholes[pick])
+            if exponential_trial(left.numerator, left.denominator, rng):
+                return int(pick)
+
+
+def check_epsilon(epsilon: float | None) -> None:
+    """Refuse a selection epsilon that is neither None nor a positive finite number."""
+    if epsilon is not None and not (np.isfinite(epsilon) and epsilon > 0):
+        raise ConfigError(f"selection_epsilon is {epsilon}, but must be greater than 0, or None")
+
+
+Kind = Literal["tree", "tan"]
+#: Columns of one table, the child last.
+Family = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgesRelease(Adaptive[Bins]):
+    """The families of a base model's tables, chosen by exponential mechanisms on scores of sensitivity 1.
+
+    ``schema``: its outcome is the tree's root. Without one the first column is.
+    ``kind``: one parent a column, or the outcome and another. "tan" needs an outcome.
+    ``epsilon``: cost of each choice, an exponential mechanism. None takes the best edges: **not private**.
+    ``table_std``: noise of a cell of the later tables, for which scores allow.
+    ``read_with``: bins from earlier noisy statistics, given with :meth:`at`.
+
+    Source: Friedman, Geiger, Goldszmidt (1997), "Bayesian network classifiers", section 4 (TAN). The choice
+    by the exponential mechanism, with scores that allow for noise: McKenna et al. (2021), "Winning the NIST
+    contest", section 3.
+    """
+
+    schema: Schema
+    kind: Kind
+    epsilon: float | None
+    table_std: float
+    stage: Stage | None = None
+    name: ClassVar[str] = "base model edges"
+    adjacency: ClassVar[str] = ADD_REMOVE
+    detail: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("tree", "tan"):
+            raise ConfigError(f"kind is {self.kind!r}, but must be 'tree' or 'tan'")
+        if self.kind == "tan" and self.schema.outcome is None:
+            raise ConfigError("kind 'tan' needs a schema with an outcome: name one, or use kind 'tree'")
+        check_epsilon(self.epsilon)
+
+    @property
+    def root(self) -> int:
+        """The column that is drawn first: a public choice."""
+        return 0 if self.schema.outcome is None else self.schema.names.index(self.schema.outcome)
+
+    @property
+    def columns(self) -> list[int]:
+        """Columns of the tree."""
+        return [j for j in range(len(self.schema)) if self.kind == "tree" or j != self.root]
+
+    @property
+    def choices(self) -> int:
+        """Number of exponential mechanisms. If it is 0 nothing is read, see :meth:`only`."""
+        return n_choices(len(self.columns))
+
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        if self.epsilon is None:
+            return "not private: no noise"
+        return f"1 a score, {self.choices} exponential mechanisms"
+
+    @property
+    def event(self) -> DpEvent:
+        """Cost of all choices."""
+        if self.epsilon is None:
+            return non_private_event()
+        return exponential_mechanism_event(self.epsilon, count=self.choices)
+
+    def only(self) -> list[Family]:
+        """The families if there is no choice. No record is read."""
+        return self._families(np.zeros((len(self.schema),) * 2), np.random.default_rng(0))
+
+    def scores(self, records: Records) -> NDArray[np.float64]:
+        """Each pair's distance from independence: private, sensitivity 1 each, shape (columns, columns)."""
+        bins = self.given
+        pairs = list(combinations(self.columns, 2))
+        tables = records.counts([(bins.axes[a], bins.axes[b]) for a, b in pairs])
+        return pair_scores(dict(zip(pairs, tables, strict=True)), bins.binnings, bins.n)
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> list[Family]:
+        """Choose. A ledger calls it when the choices are posted."""
+        binnings = self.given.binnings
+        classes = binnings[self.root].size if self.kind == "tan" else 1
+        allowance = noise_allowance(binnings, self.table_std, classes)
+        return self._families(self.scores(records) - _rounded(allowance), rng)
+
+    def _families(self, scores: NDArray[np.float64], rng: np.random.Generator) -> list[Family]:
+        columns = self.columns
+        if not columns:
+            return []
+        if self.kind == "tree":
+            return list(grow_tree(scores, self.root, columns, self.epsilon, rng))
+        # Any column may come first: with the outcome as everyone's parent the tree has no direction.
+        edges = grow_tree(scores, columns[0], columns, self.epsilon, rng)
+        return [(self.root, columns[0]), *((self.root, parent, child) for parent, child in edges)]
+
+
+def pair_scores(
+    tables: dict[tuple[int, int], NDArray[np.int64]], binnings: Sequence[Binning], n: float
+) -> NDArray[np.float64]:
+    """Distance of every pair's counts from independence, before the noise is allowed for.
+
+    The scores are private. Each entry has sensitivity 1 under add/remove one record, because ``n`` and the
+    binnings' probabilities are released numbers that stay fixed.
+
+    Returns array, shape (columns, columns), symmetric, zero for other pairs.
+    """
+    scores = np.zeros((len(binnings), len(binnings)))
+    for (a, b), counts in tables.items():
+        independent = _rounded(n * np.outer(binnings[a].probabilities, binnings[b].probabilities))
+        scores[a, b] = scores[b, a] = np.abs(counts - independent).sum()
+    return scores
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.rint(values / SCORE_STEP) * SCORE_STEP
+
+
+def noise_allowance(binnings: Sequence[Binning], noise_std: float, classes: int = 1) -> NDArray[np.float64]:
+    """Expected absolute noise of every pair's table, ``std * sqrt(2 / pi) * cells``: public.
+
+    With a third axis of ``classes`` entries (the outcome of a three-way table) it has as many more cells.
+
+    Examples
+    --------
+    >>> pair = [Binning(np.arange(2), np.array([0.5, 0.5]))] * 2
+    >>> print(noise_allowance(pair, 1.0)[0, 1].round(4), noise_allowance(pair, 1.0, 3)[0, 1].round(4))
+    3.1915 9.5746
+    """
+    sizes = np.array([b.size for b in binnings], dtype=np.float64)
+    return noise_std * np.sqrt(2.0 / np.pi) * classes * np.outer(sizes, sizes)
+
+
+def grow_tree(
+    scores: NDArray[np.float64],
+    root: int,
+    columns: Sequence[int],
+    epsilon: float | None,
+    rng: np.random.Generator,
+) -> list[tuple[int, int]]:
+    """Grow a spanning tree of ``columns`` from ``root`` by private choices.
+
+    Costs `n_choices` exponential mechanisms of ``epsilon`` each, with fresh noise.
+
+    ``scores``, shape (all columns, all columns): sensitivity 1 each.
+    ``columns``: the tree's columns, ``root`` among them.
+    ``epsilon``: None takes the best edges: **not private**.
+
+    Returns list of (parent, child): in the order of growth, so that a parent comes before its children.
+
+    Examples
+    --------
+    >>> scores = np.array([[0, 9, 1], [9, 0, 5], [1, 5, 0]])
+    >>> grow_tree(scores, 0, [0, 1, 2], None, np.random.default_rng(0))
+    [(0, 1), (1, 2)]
+    """
+    inside = [root]
+    outside = [c for c in columns if c != root]
+    edges: list[tuple[int, int]] = []
+    while outside:
+        candidates = [(a, b) for a in inside for b in outside]
+        # A single candidate is no choice: it is taken without looking at its score.
+        pick = 0 if len(candidates) == 1 else choose([scores[e] for e in candidates], epsilon, rng)
+        edges.append(candidates[pick])
+        inside.append(candidates[pick][1])
+        outside.remove(candidates[pick][1])
+    return edges
+
+
+def n_choices(n_columns: int) -> int:
+    """Number of exponential mechanisms that `grow_tree` runs on so many columns.
+
+    Examples
+    --------
+    >>> [n_choices(m) for m in (1, 2, 3, 4)]
+    [0, 0, 2, 3]
+    """
+    return n_columns - 1 if n_columns > 2 else 0
+
+
+# ------------------------------------------------------------------------------------------------
+# The base model's tables: counts of the columns that it joins, with Gaussian noise.
+#
+# If the outcome is a parent of all, it is also counted with each other column alone. A classifier needs
+# those two-way tables. The sum of a three-way table over its third column adds up the noise of all its
+# cells.
+
+#: Square of what a record counts for in a table of the outcome and one column, where it is 1 in the others:
+#: of many columns these tables have a quarter of mu^2.
+OUTCOME_SHARE = 1.0 / 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesRelease(Adaptive[tuple[Bins, tuple[Family, ...]]], GaussianRelease[dict[Family, Array]]):
+    """One table for every family of columns, made with `TablesRelease.plan`.
+
+    A record lies in one cell of each table. All tables together have L2 sensitivity
+    sqrt(count + with_outcome / 3) under add/remove of one record. The number of tables is public. Their
+    columns come from an earlier noisy choice, and are given with :meth:`of`.
+
+    ``count``: number of tables in which a record counts for 1. ``noise_std`` is that of their cells.
+    ``with_outcome``: number of tables of the outcome and one column, in which it counts for sqrt(1 / 3).
+    ``read_with``: bins, and columns of each table, the child last. Those of the outcome and one column come
+        first.
+    """
+
+    count: int
+    with_outcome: int = 0
+    name = "base model tables"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counted = len(self.weights if self.read_with is None else self.read_with[1])
+        if counted != len(self.weights):
+            raise PrivacyError(f"{counted} tables are to be counted, but {len(self.weights)} were planned")
+
+    @classmethod
+    def plan(
+        cls, columns: int, *, three_way: bool, noise_multiplier: float | None, stage: Stage | None = None
+    ) -> TablesRelease:
+        """The tables of a base model of so many columns.
+
+        ``columns``: all but the root.
+        ``three_way``: whether the root is a parent of all. Two columns have one table in any case.
+        ``noise_multiplier``: over their sensitivity together. None: exact, **not private**.
+        """
+        three_way = three_way and columns > 1
+        return cls(
+            count=columns - three_way,
+            with_outcome=columns if three_way else 0,
+            noise_multiplier=noise_multiplier,
+            stage=stage,
+        )
+
+    def of(self, bins: Bins, families: Sequence[Family]) -> TablesRelease:
+        """The same release for these families of a base model, at the same cost."""
+        counted = tuple(families)
+        if self.with_outcome:
+            alone = tuple((family[0], family[-1]) for family in families)
+            counted = (*alone, *(family for family in families if len(family) > 2))
+        return self.at((bins, counted))
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weight of a record in each table."""
+        return (math.sqrt(OUTCOME_SHARE),) * self.with_outcome + (1.0,) * self.count
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Square root of the number of tables, those of the outcome and one column a third each."""
+        return float(np.linalg.norm(self.weights))
+
+    @property
+    def sensitivity(self) -> str:
+        """In words, for the ledger."""
+        if not self.with_outcome:
+            return f"sqrt({self.count}) for {self.count} tables together"
+        return (
+            f"sqrt({self.count} + {self.with_outcome}/3) for {self.count} tables, and {self.with_outcome} of "
+            "the outcome and one column in which a record counts for sqrt(1/3)"
+        )
+
+    def query(self, records: Records) -> list[Ints]:
+        """Exact tables of all families, shapes by their columns' bins."""
+        bins, families = self.given
+        return records.counts([tuple(bins.axes[j] for j in family) for family in families])
+
+    def finish(self, noisy: Sequence[Array]) -> dict[Family, Array]:
+        """The noisy counts of each family."""
+        return dict(zip(self.given[1], noisy, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------
+# Pairwise statistics, released at once: a critic that is solved in one step.
+#
+# A Wasserstein critic that is linear in fixed features of a record uses one statistic of the data, their
+# mean feature. Once it is released, the critic's best answer to any generator follows without another
+# reading. Here the features are those of pairs of columns (`dpsynth.marginals.features`). Their sum is read
+# once under Gaussian noise. `dpsynth.marginals.reweighting` makes the base model's samples agree
+# with it.
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseStatistics:
+    """Released mean features.
+
+    ``mean``, shape of ``features.products``: symmetric, with noise, zero within a column.
+    ``noise_std``: standard deviation of the noise in an entry of ``mean``.
+    """
+
+    features: PairFeatures
+    mean: NDArray[np.float64]
+    noise_std: float
+    n: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairwiseStatisticsRelease(Adaptive[tuple[Bins, PairFeatures]], GaussianRelease[PairwiseStatistics]):
+    """The sum of the records' pair features, whose longest vector counts for 1."""
+
+    name = "pairwise statistics"
+    l2_sensitivity = 1.0
+    sensitivity = (
+        "1 (a record's products of all pairs of columns, and with the outcome, scaled down to length 1)"
+    )
+
+    @property
+    def weights(self) -> Iterable[float]:
+        """One over the length of the longest vector."""
+        return [1.0 / self.given[1].cap]
+
+    @property
+    def steps(self) -> Iterable[float]:
+        """Step of products."""
+        return [PRODUCT_STEP]
+
+    def query(self, records: Records) -> list[Ints]:
+        """The exact sum, as a vector: each product once."""
+        bins, features = self.given
+
+        def total(frame: pd.DataFrame) -> list[Ints]:
+            return [features.total(bins.cells(frame))]
+
+        return records.sums(total)
+
+    def finish(self, noisy: Sequence[Array]) -> PairwiseStatistics:
+        """Their mean."""
+        bins, features = self.given
+        noise_std = self.noise_std * features.cap / bins.n
+        return PairwiseStatistics(features, features.matrix(noisy[0] / bins.n), noise_std, bins.n)
+
+
+#: Standard deviations of noise for which a group has records, and most groups.
+_DEVIATIONS, _MOST = 8.0, 1000
+
+
+def group_count(n: float, noise_std: float) -> int:
+    """Number of groups, such that a group of average size stands clear of the noise.
+
+    ``noise_std``: that of a count, 0 without noise.
+
+    Examples
+    --------
+    >>> group_count(4000, 4.0), group_count(4000, 0.0), group_count(20, 4.0)
+    (125, 1000, 1)
+    """
+    least = max(_DEVIATIONS * noise_std, 1.0)
+    return int(np.clip(n / least, 1, _MOST))
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourHistogram:
+    """The released histogram.
+
+    ``counts``, shape (groups.size,): with noise. Some may be negative.
+    ``noise_std``: standard deviation of the noise in a count.
+    ``features``: None if tables are redrawn from a model without them.
+    ``fourier``, shape (features.size,), optional: sum of the records' features, with the same noise.
+    """
+
+    groups: Groups
+    counts: NDArray[np.float64]
+    noise_std: float
+    n: float
+    features: FourierFeatures | None = None
+    fourier: NDArray[np.float64] | None = None
+
+    @property
+    def cast(self) -> float:
+        """The noisy number of records, at least 1: a public number may be a tenth off."""
+        return max(float(self.counts.sum()), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighbourHistogramRelease(
+    Adaptive["tuple[Bins, Groups, FourierFeatures | None]"], GaussianRelease[NeighbourHistogram]
+):
+    """Number of records most like each group of samples, and the sum of their Fourier features."""
+
+    name = "nearest-neighbour histogram"
+    l2_sensitivity = math.sqrt(2.0)
+    sensitivity = (
+        "sqrt(2) (a record is in one group of the base model's draws, and adds Fourier features of length 1)"
+    )
+
+    @property
+    def steps(self) -> Iterable[float]:
+        """1 of counts, and the step of sums of features."""
+        return [1.0, STEP]
+
+    def query(self, records: Records) -> list[Ints]:
+        """The exact number of records in each group, and the exact sum of features."""
+        bins, groups, features = self.given
+
+        def total(frame: pd.DataFrame) -> list[Ints]:
+            cells = bins.cells(frame)
+            counts = groups.counts(cells)
+            return [counts] if features is None else [counts, features.total(cells)]
+
+        return records.sums(total)
+
+    def finish(self, noisy: Sequence[Array]) -> NeighbourHistogram:
+        """The noisy numbers as they are."""
+        bins, groups, features = self.given
+        fourier = None if features is None else noisy[1]
+        return NeighbourHistogram(groups, noisy[0], self.noise_std, bins.n, features, fourier)
+
+
+#: Records whose distances to all centres are held at once, which should stay in cache.
+_BLOCK = 512
+_BATCH, _ITERATIONS = 4096, 20
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Centres of groups, made with `Groups.of`.
+
+    ``tables``, shapes (bins, numbers): the numbers of each bin, column by column.
+    ``centres``, shape (groups, numbers of all columns).
+    """
+
+    tables: tuple[NDArray[np.float32], ...]
+    centres: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, bins: Bins, draws: NDArray[np.int64], size: int, rng: np.random.Generator) -> Groups:
+        """Groups around centres of samples.
+
+        ``draws``, shape (m, columns): bins of the base model's samples.
+        ``size``: number of groups, at least 1. There are fewer if fewer samples differ.
+        """
+        from sklearn.cluster import MiniBatchKMeans
+
+        tables = tables_of(bins)
+        different = len(np.unique(draws, axis=0))
+        means = MiniBatchKMeans(
+            n_clusters=max(min(size, different), 1),
+            n_init=1,
+            batch_size=_BATCH,
+            max_iter=_ITERATIONS,
+            reassignment_ratio=0.0,  # small groups would be moved onto the commonest draw
+            random_state=int(rng.integers(2**31 - 1)),
+        )
+        means.fit(values_of(tables, draws))
+        return cls(tables, np.unique(means.cluster_centers_.astype(np.float32), axis=0))
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.centres)
+
+    def labels(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Group of each record, shape (m,), by its bins: the one with the nearest centre.
+
+        Examples
+        --------
+        >>> rank = np.array([[-1.0], [0.0], [1.0]], dtype=np.float32)
+        >>> groups = Groups((rank, rank), np.array([[-1, -1], [1, 1]], dtype=np.float32))
+        >>> groups.labels(np.array([[0, 1], [2, 2], [0, 0]]))
+        array([0, 1, 0])
+        """
+        label = np.empty(len(draws), dtype=np.int64)
+        for start in range(0, len(draws), _BLOCK):
+            block = draws[start : start + _BLOCK]
+            # |x - c|^2 is least where x . c - |c|^2 / 2 is greatest
+            nearness = self._products[0][block[:, 0]]
+            for j, product in enumerate(self._products[1:], 1):
+                nearness += product[block[:, j]]
+            label[start : start + _BLOCK] = nearness.argmax(axis=1)
+        return label
+
+    def nearest(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Group of each sample, shape (m,), by its bins.
+
+        A matrix product is twice as fast as `labels`. Its rounding depends on the other samples, so private
+        records have `labels`.
+
+        Examples
+        --------
+        >>> rank = np.array([[-1.0], [0.0], [1.0]], dtype=np.float32)
+        >>> groups = Groups((rank, rank), np.array([[-1, -1], [1, 1]], dtype=np.float32))
+        >>> groups.nearest(np.array([[0, 1], [2, 2]]))
+        array([0, 1])
+        """
+        label, squares = np.empty(len(draws), dtype=np.int64), (self.centres**2).sum(axis=1) / 2
+        for start in range(0, len(draws), _BLOCK):
+            nearness = values_of(self.tables, draws[start : start + _BLOCK]) @ self.centres.T
+            nearness -= squares
+            label[start : start + _BLOCK] = np.argmax(nearness, axis=1)
+        return label
+
+    @cached_property
+    def _products(self) -> tuple[NDArray[np.float32], ...]:
+        """Contribution of each bin to x . c - |c|^2 / 2, column by column, shapes (bins, groups)."""
+        ends = np.cumsum([0, *(table.shape[1] for table in self.tables)])
+        products = [
+            (table @ self.centres[:, start:end].T).astype(np.float32)
+            for table, start, end in zip(self.tables, ends[:-1], ends[1:], strict=True)
+        ]
+        products[0] = products[0] - (self.centres**2).sum(axis=1) / 2
+        return tuple(products)
+
+    def counts(self, draws: Ints) -> Ints:
+        """Records in each group, shape (groups,): a record adds 1 to one of them."""
+        return np.bincount(self.labels(draws), minlength=self.size)

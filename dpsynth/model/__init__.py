@@ -1,1 +1,0 @@
-"""From released numbers to samples: densities of columns, base model, reweighting, the WGAN."""

@@ -1,1 +1,0 @@
-"""A Bayesian network of noisy cross-tabulations, from which samples are drawn."""

@@ -1,1 +1,0 @@
-"""The distribution of a numeric column, from its noisy counts."""

@@ -1,1 +1,0 @@
-"""The base model, reweighted to match further noisy statistics."""

@@ -1,0 +1,528 @@
+"""The public description of a table with several rows for each patient, and of its levels.
+
+The patient is the privacy unit. Levels are numbers that a patient's own rows determine
+(:mod:`dpsynth.patients.histories`). They are the number of rows, the time that these cover, and each variable's
+mean, spread, trend and roughness, or its most frequent category. Levels make a table with one row per
+patient. A chain of rows forgets a patient after a few rows. A level does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+
+from dpsynth.checks import few
+from dpsynth.errors import DataError, SchemaError
+from dpsynth.files.codec import record
+from dpsynth.files.storage import write_text
+from dpsynth.files.text import dump_yaml, html_lines, load_yaml, one_sentence, read_yaml
+from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
+from dpsynth.table.column import Column
+from dpsynth.table.csv import CsvFormat
+from dpsynth.table.files import WRITABLE, read_cells, read_table
+from dpsynth.table.schema import Schema, digest_of
+from dpsynth.table.values import days
+
+#: Rows of a patient that are modelled, at most.
+MOST_ROWS = 100
+#: Names of the classes of a share of rows.
+SHARE_CLASSES = ("none", "up to a fifth", "up to half", "more than half", "all")
+#: Names of the classes of the rows in which something is there.
+PRESENCE_CLASSES = (SHARE_CLASSES[0], "one", *SHARE_CLASSES[1:])
+#: What ``over_time`` may say of a column.
+_COURSES = ("increasing", "terminal")
+#: Cells of trends and roughness. Fewer cells have less noise together, and neither has a fine structure.
+_TREND_CELLS = 12
+#: Steps of standard deviations.
+_SD_STEPS = 2_000
+#: The largest roughness.
+MOST_ROUGH = 2.2
+
+
+@record
+class PatientSchema(BaseModel):
+    """The frozen, public description of a table with several rows for each patient.
+
+    Parameters
+    ----------
+    unit : str
+        The column that identifies a patient. It is never modelled, and samples have fresh identifiers.
+    order : str
+        The column that orders a patient's rows. A date, or a number such as the day, is modelled. One that
+        ``columns`` does not name, such as the number of a stay, orders rows. Samples hold the row's number.
+    most : int
+        Rows of a patient that are used, at most.
+    keep : {"first", "last", "random"}
+        Which rows are used of a patient who has more. The choice depends on no other patient.
+    columns : tuple of Column
+        In the order of released tables, without ``unit``.
+    per_patient : tuple of str
+        Columns that have one value for each patient. All others may change from row to row.
+    increasing : tuple of str
+        Numeric or ordinal columns that never fall from one row to the next, such as a stage.
+    terminal : tuple of str
+        Binary columns, such as a death, whose second category stands in a patient's last row alone. Rows
+        after the first such row are not used.
+    constraints : tuple of str
+        Rules that every row obeys, see :mod:`dpsynth.table.expressions`.
+    n_public : int, optional
+        The number of patients, if that is public knowledge.
+    outcome : str, optional
+        A category per patient, or a terminal column, that analyses predict. It gets more of the model.
+    name, description : str, optional
+        For readers.
+    files : tuple of PatientFile
+        The files of a folder that gives the rows, see :mod:`dpsynth.patients.files`. Each column but the
+        unit and the order stands in one of them.
+    ignored, missing_words : tuple of str
+        As in :class:`~dpsynth.table.schema.Schema`.
+    other_columns : {"refuse", "ignore"}
+        As in :class:`~dpsynth.table.schema.Schema`.
+    rows_unreviewed : tuple of str
+        Which of ``unit``, ``most``, ``order``, ``per`` and ``files`` were read from records and are not
+        reviewed. A fit refuses them.
+
+    Raises
+    ------
+    SchemaError
+        One sentence that names the column or the field.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unit: StrictStr
+    order: StrictStr
+    most: int = Field(ge=2, le=MOST_ROWS)
+    keep: Literal["first", "last", "random"] = "first"
+    columns: tuple[Column, ...]
+    per_patient: tuple[StrictStr, ...] = ()
+    increasing: tuple[StrictStr, ...] = ()
+    terminal: tuple[StrictStr, ...] = ()
+    constraints: tuple[StrictStr, ...] = ()
+    n_public: int | None = None
+    outcome: StrictStr | None = None
+    name: str | None = None
+    description: str | None = None
+    files: tuple[PatientFile, ...] = ()
+    ignored: tuple[StrictStr, ...] = ()
+    other_columns: Literal["refuse", "ignore"] = "refuse"
+    missing_words: tuple[StrictStr, ...] = ()
+    rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            said = one_sentence(problem, tuple(type(self).model_fields)).removeprefix("schema: ")
+            raise SchemaError(f"schema: {said}") from None
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> PatientSchema:
+        if self.files:
+            self.folder.check()
+        names = self.names
+        if self.unit in names:
+            raise ValueError(f"the unit {self.unit!r} identifies patients and cannot be a column")
+        for name in (*self.per_patient, *self.increasing, *self.terminal):
+            if name not in names:
+                raise ValueError(f"{name!r} is not a column (columns: {few(names)})")
+        changing = self.rows.names
+        if self.order == self.unit:
+            raise ValueError(f"the unit {self.unit!r} cannot be the order of rows")
+        if self.timed:
+            order = self.column(self.order)
+            if not order.is_numeric or order.missing or order.special or self.order not in changing:
+                raise ValueError(
+                    f"order {self.order!r} must be a column of dates or numbers that changes from row to "
+                    "row, is never missing and has no special codes"
+                )
+        if not {column.name for column in self.variables} - (set() if self.timed else {*self.terminal}):
+            raise ValueError(
+                "columns must name one that changes from row to row, besides the order and, without times, "
+                "terminal events"
+            )
+        for name in self.increasing:
+            column = self.column(name)
+            if name not in changing or name == self.order or not (column.is_numeric or column.is_ordinal):
+                raise ValueError(
+                    f"column {name!r}: only numeric and ordinal columns that change from row to row, other "
+                    "than the order, can be increasing"
+                )
+        for name in self.terminal:
+            column = self.column(name)
+            if name not in changing or column.kind != "binary" or column.missing:
+                raise ValueError(
+                    f"column {name!r}: only binary columns that change from row to row and are never missing "
+                    "can be terminal"
+                )
+        if self.outcome is not None and self.outcome not in (*self.per_patient, *self.terminal):
+            raise ValueError(f"the outcome {self.outcome!r} must be a column per patient, or terminal")
+        for column in self.rows.columns:
+            if column.is_date and column.name != self.order:
+                raise ValueError(
+                    f"column {column.name!r}: of the dates that change from row to row, only the order is "
+                    "modelled. Declare this one as derived, from the order and a number of days"
+                )
+            if column.special:
+                raise ValueError(f"column {column.name!r}: special codes need one value per patient")
+        numbered = {f"{name}@{place}" for name in (*changing, self.order) for place in range(self.most)}
+        shared = set(self.levels.names) & ({*changing} - {*self.terminal} | numbered)
+        clash = min(shared, default=None)
+        if clash is not None:
+            raise ValueError(f"the column {clash!r} has the name of a level, rename it")
+        return self
+
+    @property
+    def folder(self) -> PatientFolder:
+        """The files that give the rows."""
+        given = self._schema(self.columns)
+        return PatientFolder(self.files, given, self.unit, self.order, self.per_patient, self.terminal)
+
+    def writes_folder(self, path: str | Path) -> bool:
+        """Whether rows are written to ``path`` as a folder of files: it has no suffix of a table."""
+        return bool(self.files) and not Path(path).name.lower().endswith(WRITABLE)
+
+    def __repr__(self) -> str:
+        """The schema as a table, below the unit, the order and the number of rows."""
+        return f"{self._headline()}\n{self.table}"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return html_lines([self._headline()]) + self.table._repr_html_()
+
+    def _headline(self) -> str:
+        places = f", in the files {', '.join(file.name for file in self.files)}" if self.files else ""
+        own = f". One value each: {', '.join(self.per_patient)}" if self.per_patient else ""
+        return (
+            f"Patients ({self.unit}) with at most {self.most} rows each, in the order of {self.order}"
+            f"{places}{own}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as lists, mappings, text and numbers, as in a YAML file."""
+        facts: dict[str, Any] = {"name": self.name, "description": self.description, "unit": self.unit}
+        facts |= {
+            "n_public": self.n_public,
+            "outcome": self.outcome,
+            "rows": {"most": self.most, "order": self.order, "keep": self.keep},
+        }
+        if self.rows_unreviewed:
+            facts["rows"]["unreviewed"] = list(self.rows_unreviewed)
+        if self.files:
+            facts["files"] = {file.name: file.entry() for file in self.files}
+        table = self._schema(self.columns).model_copy(update={"ignored": self.ignored}).to_dict()
+        facts |= {key: table.get(key) for key in ("ignored", "other_columns", "missing_words")}
+        columns = table["columns"]
+        for column in columns:
+            column |= {"per": "patient"} if column["name"] in self.per_patient else {}
+            for course in _COURSES:
+                column |= {"over_time": course} if column["name"] in getattr(self, course) else {}
+        facts |= {"constraints": list(self.constraints) or None, "columns": columns}
+        return {key: value for key, value in facts.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PatientSchema:
+        """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
+        rows, given = (data.get("rows"), data.get("columns")) if isinstance(data, Mapping) else (None, None)
+        if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep", "unreviewed"}:
+            raise SchemaError("schema: rows must be a mapping with most, order and perhaps keep")
+        if not isinstance(given, Sequence) or not all(isinstance(column, Mapping) for column in given):
+            raise SchemaError("schema: columns must be a list of mappings")
+        if not all(isinstance(key, str) for key in data):
+            raise SchemaError("schema: every key must be text")
+        named: dict[str, list[Any]] = {"per_patient": [], **{course: [] for course in _COURSES}}
+        for column in given:
+            per, course = column.get("per", "row"), column.get("over_time")
+            if per not in ("row", "patient"):
+                raise SchemaError(f"column {column.get('name')!r}: per must be 'row' or 'patient'")
+            if course not in (None, *_COURSES):
+                raise SchemaError(
+                    f"column {column.get('name')!r}: over_time must be {' or '.join(map(repr, _COURSES))}"
+                )
+            for key in ("per_patient",) * (per == "patient") + (course,) * (course is not None):
+                named[key].append(column.get("name"))
+        plain = [
+            {key: value for key, value in column.items() if key not in ("per", "over_time")}
+            for column in given
+        ]
+        files = data.get("files") or {}
+        if not isinstance(files, Mapping):
+            raise SchemaError("schema: files must be a mapping from a file's name to its columns")
+        fields = {key: value for key, value in data.items() if key not in ("rows", "columns")}
+        fields |= {"files": [PatientFile.of(str(name), entry) for name, entry in files.items()]}
+        rows = {{"unreviewed": "rows_unreviewed"}.get(key, key): value for key, value in rows.items()}
+        if (both := next((key for key in fields if key in (*rows, *named)), None)) is not None:
+            raise SchemaError(f"schema: {both} is no key of its own. It is a key of rows or of a column")
+        return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, **named)
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> PatientSchema:
+        """Read a schema from a YAML file, or from YAML text (text of more than one line).
+
+        Raises
+        ------
+        SchemaError
+            If the file cannot be read or does not hold a schema.
+
+        Examples
+        --------
+        >>> PatientSchema.from_yaml('''
+        ... unit: id
+        ... rows: {most: 5, order: day}
+        ... columns:
+        ...   - {name: day, kind: integer, lower: 0, upper: 365}
+        ...   - {name: age, kind: integer, lower: 18, upper: 99, per: patient}
+        ...   - {name: ward, kind: binary, categories: [A, B]}
+        ... ''').levels.names
+        ('age', 'rows', 'day first', 'day span', 'ward mode', 'ward same')
+        """
+        if isinstance(source, str) and "\n" in source:
+            return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
+        return read_yaml(source, cls.from_dict, error=SchemaError)
+
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the schema as YAML text, and write it to ``path`` if one is given.
+
+        While it is :attr:`undecided`, only its owner can read the file.
+        """
+        text = dump_yaml(self.to_dict())
+        if path is not None:
+            write_text(path, text, shared=not self.undecided)
+        return text
+
+    def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:
+        """Read rows with the unit's column from one file, or from the folder of ``files``.
+
+        Parameters
+        ----------
+        path : path
+            A CSV or Parquet file that has all columns, or a folder.
+        csv_format : CsvFormat, optional
+            How CSV files are written. Default: guessed.
+
+        Returns
+        -------
+        pandas.DataFrame, shape (rows, columns + 1)
+            Values outside the bounds stay as they are. The unit is text in rows of a folder.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read or does not fit the schema. If files do not belong together, see
+            :mod:`dpsynth.patients.files`.
+
+        Warns
+        -----
+        OwnerWarning
+            How many patients without rows, items without a column and empty rows of a folder were left out.
+        """
+        csv_format = csv_format or CsvFormat()
+        if Path(path).is_dir():
+            if not self.files:
+                raise DataError(f"{path} is a folder. Name its files in the schema, under 'files'")
+            frame, file = self.folder.read(Path(path), csv_format), None
+        else:
+            frame, file = read_cells(path, self.columns, csv_format)
+        rows = self.table.check(frame, path=file)
+        apart = {name: frame[name] for name in (self.unit, self.order) if name in frame}
+        apart |= {self.order: ordered(apart[self.order])} if self.order in apart else {}
+        return rows.assign(**{name: values for name, values in apart.items() if name not in rows})
+
+    @property
+    def counted(self) -> str:
+        """The word for the records, which ``n_public`` counts."""
+        return "patients"
+
+    def with_n_public(self, n: int | None) -> Self:
+        """Return the schema with another public number of patients (None: not public)."""
+        return self.model_copy(update={"n_public": n})
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
+        return digest_of(self.to_dict())
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name."""
+        return self.table.column(name)
+
+    @property
+    def table(self) -> Schema:
+        """The columns as a schema of rows, without the unit.
+
+        Columns of one of several files may be missing.
+        """
+        return self._schema(self.folder.joined if self.files else self.columns)
+
+    def _schema(self, columns: tuple[Column, ...]) -> Schema:
+        apart = (self.unit,) if self.timed else (self.unit, self.order)
+        return Schema(
+            columns=columns,
+            constraints=self.constraints,
+            ignored=(*apart, *self.ignored),
+            other_columns=self.other_columns,
+            missing_words=self.missing_words,
+        )
+
+    @property
+    def timed(self) -> bool:
+        """Whether the order of rows is a column that is modelled."""
+        return self.order in self.names
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]:
+        """The fields read from the data that nobody has reviewed: of ``rows``, and of each column."""
+        rows = {"rows": self.rows_unreviewed} if self.rows_unreviewed else {}
+        return {**rows, **self.table.unreviewed}
+
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Columns whose list of categories or codes nobody confirmed as public."""
+        return self.table.unconfirmed
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """As in :class:`~dpsynth.table.schema.Schema`, with ``rows`` if these fields are unreviewed."""
+        return ("rows",) * bool(self.rows_unreviewed) + self.table.undecided
+
+    @property
+    def clock(self) -> Column:
+        """The order of rows as a number, of days where it is a date. Histories hold its values."""
+        order = self.column(self.order)
+        if not order.is_date:
+            return order
+        (lower, upper), step = order.bounds, float(order.resolution or 1.0) * days(order)
+        ends: dict[str, Any] = {"lower": lower * days(order), "upper": upper * days(order), "step": step}
+        return Column(
+            name=order.name, kind="integer" if step.is_integer() else "continuous", unit="days", **ends
+        )
+
+    @property
+    def rows(self) -> Schema:
+        """The columns that may change from row to row, without derived ones."""
+        own = self.table.modelled
+        return own.select([name for name in own.names if name not in self.per_patient])
+
+    @property
+    def variables(self) -> tuple[Column, ...]:
+        """The columns that may change from row to row, without the one that orders the rows."""
+        return tuple(column for column in self.rows.columns if column.name != self.order)
+
+    @property
+    def free(self) -> tuple[Column, ...]:
+        """The variables that may rise and fall: neither increasing nor terminal."""
+        return tuple(c for c in self.variables if c.name not in (*self.increasing, *self.terminal))
+
+    def _levels_of(self, column: Column) -> list[Column]:
+        if column.name in self.terminal:
+            return [column]
+        return _course(column) if column.name in self.increasing else _levels_of_variable(column)
+
+    @property
+    def presences(self) -> tuple[Presence, ...]:
+        """Columns and rows of files that may be missing in a row, in the order in which they are drawn."""
+        if self.files:
+            return self.folder.presences
+        return tuple(Presence(column.name, (column.name,)) for column in self.variables if column.missing)
+
+    @property
+    def levels(self) -> Schema:
+        """The schema of the table with one row for each patient."""
+        own = self.table.modelled
+        columns = [own.column(name) for name in own.names if name in self.per_patient]
+        read = ("upper",) if self.rows_unreviewed else ()
+        columns.append(Column(name="rows", kind="integer", lower=1, upper=self.most, unreviewed=read))
+        times: list[tuple[Column, list[Column]]] = []
+        if self.timed:
+            clock, order = self.clock, self.column(self.order)
+            first = order.model_copy(update={"name": f"{clock.name} first"})
+            span = _length(f"{clock.name} span", *clock.bounds, clock.resolution, clock.unit)
+            times = [(order, [first, span])]
+        shares = ((self.table.column(each.columns[0]), [_share(each)]) for each in self.presences)
+        variables = ((each, self._levels_of(each)) for each in self.variables)
+        for column, found in (*times, *shares, *variables):
+            # what was read off the rows shows in their levels
+            columns += [level.model_copy(update={"unreviewed": column.unreviewed}) for level in found]
+        return Schema(
+            columns=tuple(columns),
+            n_public=self.n_public,
+            outcome=self.outcome,
+            name=self.name,
+            unit=f"one patient with all rows ({self.unit}, at most {self.most} rows are used)",
+        )
+
+
+#: of a table with one row for each record, or with several for each patient
+TableSchema = Schema | PatientSchema
+
+
+def read_rows(path: str | Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
+    """Read a table of either kind, see :func:`dpsynth.table.files.read_table` and :meth:`PatientSchema.read`."""
+    if isinstance(schema, PatientSchema):
+        return schema.read(path, csv_format)
+    return read_table(path, schema, csv_format)
+
+
+def schema_of(data: Any) -> TableSchema:
+    """Build a schema of either kind. The key ``rows`` makes it one of patients with several rows."""
+    several = isinstance(data, Mapping) and "rows" in data
+    return PatientSchema.from_dict(data) if several else Schema.from_dict(data)
+
+
+def read_schema(path: str | Path) -> TableSchema:
+    """Read the schema of a YAML file, of either kind."""
+    return read_yaml(path, schema_of, error=SchemaError)
+
+
+def _length(name: str, lower: float, upper: float, step: float | None, unit: str | None) -> Column:
+    """The level of a distance between two values, missing where there is one value or none."""
+    kind = "integer" if step == 1 else "continuous"
+    fields: dict[str, Any] = {"scale": "log" if step else "linear", "unit": unit, "missing": True}
+    return Column(name=name, kind=kind, lower=0, upper=upper - lower, step=step, **fields)
+
+
+def _share(presence: Presence) -> Column:
+    """The level of a share of rows. A patient without rows of the file has none."""
+    share: dict[str, Any] = {"categories": PRESENCE_CLASSES, "missing": bool(presence.within)}
+    return Column(name=presence.level, kind="ordinal", **share)
+
+
+def _course(column: Column) -> list[Column]:
+    """The levels of an increasing column."""
+    first = column.model_copy(update={"name": f"{column.name} first"})
+    lower, upper = column.bounds if column.is_numeric else (0.0, len(column.categories) - 1.0)
+    step = column.resolution if column.is_numeric else 1.0
+    return [first, _length(f"{column.name} rise", lower, upper, step, column.unit)]
+
+
+def _levels_of_variable(column: Column) -> list[Column]:
+    name, found = column.name, list[Column]()
+    if not column.is_numeric:
+        mode: dict[str, Any] = {"kind": column.kind, "categories": column.categories}
+        found.append(Column(name=f"{name} mode", missing=column.missing, **mode))
+        found.append(Column(name=f"{name} same", kind="ordinal", categories=SHARE_CLASSES[1:], missing=True))
+        return found
+    lower, upper = column.bounds
+    number: dict[str, Any] = {"kind": "continuous", "missing": True}
+    mean: dict[str, Any] = {"scale": column.scale if lower > 0 else "linear", "missing": column.missing}
+    found.append(Column(name=f"{name} mean", kind="continuous", lower=lower, upper=upper, **mean))
+    # Zeros have a cell of their own, since many patients have one value throughout. Columns of few values
+    # keep the noise of empty cells, so there are many.
+    step = (upper - lower) / 2 / _SD_STEPS
+    found.append(Column(name=f"{name} sd", lower=0, upper=_SD_STEPS * step, step=step, scale="log", **number))
+    found.append(Column(name=f"{name} trend", lower=-1, upper=1, cells=_TREND_CELLS, **number))
+    found.append(Column(name=f"{name} roughness", lower=0, upper=MOST_ROUGH, cells=_TREND_CELLS, **number))
+    return found

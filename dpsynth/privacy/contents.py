@@ -1,0 +1,548 @@
+"""Contents of a ledger: noisy statistics of the private table, their stages, and their joint cost.
+
+Entries of one stage, whose noise was fixed together, are composed on one privacy-loss distribution. Stages
+add up: each has its own epsilon, delta and total variation. This holds even if a later stage's noise depends
+on the outputs of an earlier one (proofs in :mod:`dpsynth.privacy.loss`). Beliefs follow from a
+composition instead where that is proved. Two ledgers of one table can be joined. Entries in both, because one
+ledger continued the other, count once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from dpsynth.checks import in_range, text
+from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.privacy.events import approx_tv_event, describe_event, event_from_dict, event_to_dict
+from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, is_of_patients
+from dpsynth.privacy.loss import ADD_REMOVE, normalised
+from dpsynth.privacy.profile import Profile
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+
+class Lockable(Protocol):
+    """Private records that can be read while they are opened, and at no other time."""
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Let them be read."""
+
+
+#: by which the entries' cost may exceed the promise of their stage that their noise was solved for
+_ROUNDING = 1e-9
+
+Records = TypeVar("Records", bound=Lockable, contravariant=True)
+Released = TypeVar("Released", covariant=True)
+
+
+class Release(Protocol[Records, Released]):
+    """A noisy statistic of private records: its cost, and how it is computed, in one object."""
+
+    @property
+    def name(self) -> str:
+        """Name of the statistic."""
+
+    @property
+    def sensitivity(self) -> str:
+        """How far one record can move the query, in words."""
+
+    @property
+    def adjacency(self) -> str:
+        """Neighbouring tables."""
+
+    @property
+    def detail(self) -> str:
+        """Anything else a reader of the ledger needs."""
+
+    @property
+    def stage(self) -> Stage | None:
+        """Stage of statistics whose noise was fixed together, or None for the ledger's last one."""
+
+    @property
+    def event(self) -> DpEvent:
+        """Its cost."""
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> Released:
+        """Read the records and add the noise."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One noisy statistic of the private table.
+
+    Parameters
+    ----------
+    name, sensitivity, detail : str
+        Name, how far one record can move the query, and anything else a reader needs.
+    event : DpEvent
+        Its cost, with numbers under add/remove one record.
+    adjacency : {"add/remove", "replace-one"}
+        The neighbouring tables for which the guarantee is given.
+    stage : int
+        Number of its stage, from 1.
+    keys : tuple of str
+        Made at random, one when it is posted and one whenever it is resumed. Two copies of a ledger may post
+        the same words, or resume the same entry. Their keys show that these are two statistics.
+    """
+
+    name: str
+    event: DpEvent
+    sensitivity: str
+    adjacency: str = ADD_REMOVE
+    detail: str = ""
+    stage: int = 1
+    keys: tuple[str, ...] = field(default=(), repr=False)
+
+    def with_key(self) -> Entry:
+        """The entry with one more random key."""
+        return replace(self, keys=(*self.keys, secrets.token_hex(8)))
+
+    def together(self, other: Entry) -> Entry | None:
+        """The one entry that covers both, if one is the other or continued it, else None."""
+        first, last = sorted((self, other), key=lambda entry: len(entry.keys))
+        same = replace(first, keys=()) == replace(last, keys=())
+        return last if same and last.keys[: len(first.keys)] == first.keys else None
+
+    def checked(self) -> Entry:
+        """The entry with an event of its own, which nobody else can change, if it can be accounted for."""
+        text("name", self.name)
+        text("sensitivity", self.sensitivity)
+        text("detail", self.detail, may_be_empty=True)
+        event = event_from_dict(event_to_dict(self.event))  # a copy: an event can hold a list
+        normalised([event], self.adjacency)
+        keys = tuple(text("key", key) for key in self.keys)
+        return replace(self, event=event, keys=keys)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Entries whose noise was fixed together, and what was fixed about all of them before the first.
+
+    Noise in a stage depends on none of its outputs, so its entries compose on one privacy-loss distribution.
+    A later stage's noise may depend on the outputs of an earlier one.
+
+    ``key`` is made at random when the stage begins: a stage that came into two ledgers is counted once.
+    ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` bound the stage's cost,
+    whatever was released before. They are fixed before the ledger's first entry. If None, the cost of its
+    entries counts.
+    """
+
+    key: str
+    delta: float | None = None
+    epsilon: float | None = None
+    tv: float | None = None
+
+    @classmethod
+    def begin(
+        cls, delta: float | None = None, *, epsilon: float | None = None, tv: float | None = None
+    ) -> Stage:
+        """A new stage, see :meth:`Ledger.begin_stage`."""
+        return cls(secrets.token_hex(8), delta, epsilon, tv).checked()
+
+    def checked(self) -> Stage:
+        """The stage with floats, or InputError if a number is out of range or NaN."""
+        numbers = (
+            ("delta", self.delta, 1.0, True),
+            ("epsilon", self.epsilon, math.inf, True),
+            ("tv", self.tv, 1.0, False),
+        )
+        return Stage(
+            text("key", self.key),
+            *(
+                None if value is None else in_range(name, value, 0.0, high, high_open=high_open)
+                for name, value, high, high_open in numbers
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Contents:
+    """State of a ledger.
+
+    An entry's ``stage`` is the place in ``stages``, from 1. Entries are in the order of their stages. The
+    guarantee does not cover ``excluded``. ``generators`` drew the noise, ``seeded`` says whether from a
+    caller's seed. Neighbouring tables differ in one ``unit``.
+    """
+
+    stages: tuple[Stage, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    excluded: tuple[str, ...] = ()
+    generators: tuple[str, ...] = ()
+    seeded: bool = False
+    unit: str = UNIT
+
+    @property
+    def adjacency(self) -> str:
+        """Adjacency of the entries (add/remove while there are none)."""
+        return self.entries[0].adjacency if self.entries else ADD_REMOVE
+
+    @property
+    def delta(self) -> float | None:
+        """Sum of the stages' deltas, at which to read the ledger, or None if a stage has none."""
+        parts = [stage.delta for stage in self.stages if stage.delta is not None]
+        return math.fsum(parts) if parts and len(parts) == len(self.stages) else None
+
+    @property
+    def bare(self) -> tuple[str, ...]:
+        """Names of the entries that have no guarantee at all, so that every epsilon is infinite."""
+        return tuple(e.name for e in self.entries if not normalised([e.event], self.adjacency).private)
+
+    def shared_unit(self, unit: str) -> str:
+        """The unit of these entries together with others of ``unit``: what both say, or else a row.
+
+        A patient with all rows is no row: changing one of the rows can cost more than adding the patient.
+        Raises PrivacyError if one is a patient with all rows, and the other may be less than a patient.
+        """
+        if not self.entries or unit == self.unit:
+            return unit
+        units = (self.unit, unit)
+        if not any(each.startswith(PATIENT) for each in units):
+            return UNIT
+        if all(map(is_of_patients, units)):
+            return PATIENT
+        raise PrivacyError(
+            f"this ledger is about {self.unit!r}, and what comes next about {unit!r}: no guarantee covers "
+            "both. Give each a ledger and a folder of its own"
+        )
+
+    def of_stage(self, number: int) -> list[Entry]:
+        """Entries of one stage, counted from 1."""
+        return [entry for entry in self.entries if entry.stage == number]
+
+    def adding(self, entry: Entry, stage: Stage) -> Contents:
+        """Add an entry of the same adjacency, in the last stage or a new one."""
+        if self.entries and entry.adjacency != self.adjacency:
+            raise PrivacyError(
+                f"{entry.name!r} has neighbouring datasets by {entry.adjacency}, but this ledger by "
+                f"{self.adjacency}"
+            )
+        stages = self.stages if stage in self.stages else (*self.stages, stage)
+        return replace(self, stages=stages, entries=(*self.entries, replace(entry, stage=len(stages))))
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The composed cost of all entries."""
+        if len(self.stages) <= 1:
+            return self._alone(1)
+        # basic composition and its like for total variation, see dpsynth.privacy.loss
+        epsilon, delta, tv = (math.fsum(part) for part in zip(*self.costs(), strict=True))
+        return Profile.promised(epsilon, delta, tv, adjacency=self.adjacency, composed=self._dominating())
+
+    def costs(self) -> list[tuple[float, float, float]]:
+        """Epsilon, delta and total variation of each stage, as they are summed."""
+        return [self.cost(number) for number in range(1, len(self.stages) + 1)]
+
+    def cost(self, number: int) -> tuple[float, float, float]:
+        """Epsilon, delta and total variation of a stage, from 1, or PrivacyError if it has no delta."""
+        stage, profile = self.stages[number - 1], self._alone(number)
+        if stage.delta is None:
+            raise PrivacyError(
+                f"stage {number} of the ledger names no delta, so it cannot be summed: call "
+                "begin_stage(delta) to give it one"
+            )
+        epsilon, tv = stage.epsilon or 0.0, stage.tv or 0.0
+        return max(epsilon, profile.epsilon(stage.delta)), stage.delta, max(tv, profile.tv())
+
+    def prefix(self, length: int) -> Contents:
+        """The ledger as it was when ``length`` entries were posted.
+
+        If a stage was not complete then, its entries count and not its promise as a whole.
+        """
+        entries = self.entries[:length]
+        last = entries[-1].stage if entries else 0
+        stages = list(self.stages[:last])
+        if entries and length < len(self.entries) and self.entries[length].stage == last:
+            stages[-1] = replace(stages[-1], epsilon=None, tv=None)
+        return replace(self, stages=tuple(stages), entries=entries)
+
+    def guarantee(self, delta: float) -> Guarantee:
+        """The guarantee at ``delta``, see :meth:`Ledger.guarantee`."""
+        profile = self.profile
+        return Guarantee(
+            epsilon=profile.epsilon(delta),
+            delta=delta,
+            tv=profile.tv(),
+            adjacency=self.adjacency,
+            unit=self.unit,
+            entries=len(self.entries),
+            stages=len(self.stages),
+            bare=self.bare,
+            seeded=self.seeded,
+            excluded=self.excluded,
+        )
+
+    def _dominating(self) -> list[DpEvent]:
+        """Events whose composition dominates all stages, or none if no such composition is proved.
+
+        The first stage depends on no output: its entries count. A later stage may have an epsilon that was
+        fixed beforehand. Whatever was released before, it reveals at most as much as the worst mechanism of
+        its epsilon, delta and total variation. Such pairs compose (Zhu, Dong and Wang 2022, "Optimal
+        accounting of differential privacy via characteristic function", Theorem 10). A cost that was chosen
+        in view of earlier outputs, as that of a second fit may be, does not compose in this way.
+        """
+        if self.adjacency != ADD_REMOVE:
+            return []
+        first = self.stages[0]
+        fixed = first.epsilon is None and first.tv is None
+        events = [entry.event for entry in self.of_stage(1)] if fixed else []
+        for number, stage in enumerate(self.stages, 1):
+            if fixed and number == 1:
+                continue
+            epsilon, delta, tv = self.cost(number)
+            promised = 1.0 if stage.tv is None else stage.tv  # the entries' own may be one of several
+            if (
+                stage.epsilon is None
+                or epsilon > stage.epsilon * (1 + _ROUNDING)
+                or tv > promised + _ROUNDING
+            ):
+                return []
+            events.append(approx_tv_event(epsilon, promised, delta))
+        return events
+
+    def _alone(self, number: int) -> Profile:
+        """The entries of one stage on one privacy-loss distribution."""
+        return Profile([entry.event for entry in self.of_stage(number)], adjacency=self.adjacency)
+
+
+def join(ours: Contents, others: Contents) -> Contents:
+    """Join two ledgers, see :meth:`Ledger.join`."""
+    if ours.entries and others.entries and ours.adjacency != others.adjacency:
+        raise PrivacyError(
+            f"one ledger is {ours.adjacency}, the other {others.adjacency}: they cannot be summed"
+        )
+    joined = ours
+    for number, stage in enumerate(others.stages, 1):
+        joined = _take(joined, stage, others.of_stage(number))
+    return replace(
+        joined,
+        entries=tuple(sorted(joined.entries, key=lambda entry: entry.stage)),
+        excluded=tuple(dict.fromkeys((*ours.excluded, *others.excluded))),
+        generators=tuple(dict.fromkeys((*ours.generators, *others.generators))),
+        seeded=ours.seeded or others.seeded,
+        unit=ours.shared_unit(others.unit) if others.entries else ours.unit,
+    )
+
+
+def _take(joined: Contents, stage: Stage, entries: list[Entry]) -> Contents:
+    """Add what is new in another ledger's stage."""
+    keys = [ours.key for ours in joined.stages]
+    stages = list(joined.stages)
+    if stage.key not in keys:
+        stages.append(stage)
+    place = [ours.key for ours in stages].index(stage.key)
+    if stages[place].delta is None:  # it may have got one since
+        stages[place] = stage
+    joined = replace(joined, stages=tuple(stages))
+    ours = joined.of_stage(place + 1)
+    entries = [replace(entry, stage=place + 1) for entry in entries]
+    covered: dict[int, Entry] = {}
+    for entry, other in zip(ours, entries, strict=False):
+        both = entry.together(other)
+        if both is None:
+            break
+        covered[id(entry)] = both
+    joined = replace(joined, entries=tuple(covered.get(id(entry), entry) for entry in joined.entries))
+    rest = entries[len(covered) :]
+    if rest and len(covered) < len(ours):
+        # Both went on, each under the stage's promise: that of one does not cover both.
+        return _take(joined, replace(stage, key=_key_of(stage, rest)), rest)
+    return replace(joined, entries=(*joined.entries, *rest))
+
+
+def _key_of(stage: Stage, rest: list[Entry]) -> str:
+    """The key of what a second ledger posted into a stage: the same whenever the two are joined."""
+    said = [[e.name, event_to_dict(e.event), e.sensitivity, e.detail, *e.keys[:1]] for e in rest]
+    return hashlib.sha256(json.dumps([stage.key, said]).encode()).hexdigest()[:16]
+
+
+# ------------------------------------------------------------------------------------------------
+# A ledger as a dictionary that JSON can hold, and its costs as plain numbers and words.
+#
+# The record has the unit in which neighbouring tables differ, the ledger's own delta and the composed totals
+# at it. Reading it computes the totals again and refuses a record whose totals are not those of its entries.
+
+FORMAT, VERSION = "dpsynth ledger", 3
+#: field of a file that names owner, contact and table. Files of earlier versions have none
+PUBLISHED = "published"
+_TOLD = ("data_owner", "contact", "synthetic_sha256")
+# Versions of the accounting may differ in the last digits of a total.
+_AGREE = 1e-3
+
+
+def to_record(contents: Contents, *, total: bool) -> dict[str, Any]:
+    """See :meth:`Ledger.to_dict`."""
+    untold = {"delta": contents.delta, "epsilon": None, "tv": None}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "unit": contents.unit,
+        "adjacency": contents.adjacency,
+        **(_totals(contents) if total else untold),
+        "seeded": contents.seeded,
+        "generators": list(contents.generators),
+        "excluded": list(contents.excluded),
+        "stages": [asdict(stage) for stage in contents.stages],
+        "entries": [
+            {
+                "name": entry.name,
+                "stage": entry.stage,
+                "event": event_to_dict(entry.event),
+                "sensitivity": entry.sensitivity,
+                "adjacency": entry.adjacency,
+                "detail": entry.detail,
+                "keys": list(entry.keys),
+            }
+            for entry in contents.entries
+        ],
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> Contents:
+    """See :meth:`Ledger.from_dict`."""
+    _check_fields(record)
+    try:
+        stages = [Stage(**_of(s, Stage)).checked() for s in record["stages"]]
+        if len({stage.key for stage in stages}) < len(stages):
+            raise InputError("two of its stages have one key")
+        contents, last = Contents(), 1
+        for line in record["entries"]:
+            number = _of(line, Entry)["stage"]
+            if type(number) is not int or not last <= number <= len(stages):
+                raise InputError(f"stage {number!r} is not one of {last} to {len(stages)}")
+            last = number
+            event, keys = event_from_dict(line["event"]), tuple(line["keys"])
+            entry = Entry(**{**line, "event": event, "keys": keys}).checked()
+            contents = contents.adding(entry, stages[last - 1])
+        contents = Contents(
+            contents.stages,
+            contents.entries,
+            excluded=tuple(dict.fromkeys(text("reason", reason) for reason in record["excluded"])),
+            generators=tuple(text("generator", name) for name in record["generators"]),
+            seeded=record["seeded"],
+            unit=record["unit"],
+        )
+        if contents.stages != tuple(stages) or contents.adjacency != record["adjacency"]:
+            raise InputError("its stages or neighbouring datasets are not those of its entries")
+        if record["tv"] is not None or record["epsilon"] is not None:
+            real = _totals(contents)
+            told = {name: record[name] for name in real}
+            if not all(_agree(told[name], real[name]) for name in real):
+                raise InputError(f"its entries cost {real}, but it says {told}")
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise DataError(f"the ledger has a faulty entry: {error}") from None
+    return contents
+
+
+def without_published(record: Any) -> tuple[Any, dict[str, str]]:
+    """The record of a ledger's file without what names owner, contact and table, and that.
+
+    Raises DataError if it is not made of short texts.
+    """
+    if not isinstance(record, Mapping) or PUBLISHED not in record:
+        return record, {}
+    told = record[PUBLISHED]
+    if not isinstance(told, Mapping) or not all(
+        name in _TOLD and isinstance(value, str) and value.isprintable() for name, value in told.items()
+    ):
+        raise DataError(f"the field {PUBLISHED!r} of a ledger must hold texts named {', '.join(_TOLD)}")
+    return {name: value for name, value in record.items() if name != PUBLISHED}, dict(told)
+
+
+def _totals(contents: Contents) -> dict[str, float | None]:
+    """Delta, epsilon and total variation, null if infinite or if stages cannot be summed."""
+    delta = contents.delta
+    if len(contents.stages) > 1 and delta is None:
+        return {"delta": None, "epsilon": None, "tv": None}
+    epsilon = math.inf if delta is None else contents.profile.epsilon(delta)
+    return {
+        "delta": delta,
+        "epsilon": epsilon if math.isfinite(epsilon) else None,
+        "tv": contents.profile.tv(),
+    }
+
+
+def _of(line: dict[str, Any], kind: type[Entry] | type[Stage]) -> dict[str, Any]:
+    """The fields of a line: all of them, and no other."""
+    names = {field.name for field in fields(kind)}
+    if set(line) != names:
+        raise InputError(f"a line must have the fields {sorted(names)}, not {sorted(line)}")
+    return line
+
+
+def _agree(told: float | None, real: float | None) -> bool:
+    if told is None or real is None:
+        return told is real
+    return abs(float(told) - real) <= _AGREE * max(abs(float(told)), real)
+
+
+def _check_fields(record: Mapping[str, Any]) -> None:
+    """Refuse what is no ledger, or one of another format, as a DataError."""
+    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+        raise DataError(f"not a ledger: the field 'format' must be {FORMAT!r}")
+    version = record.get("version")
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        advice = "written by a newer dpsynth: install that" if newer else "which this dpsynth does not read"
+        raise DataError(f"the ledger has version {version!r}, not {VERSION}, {advice}")
+    lists = ("generators", "excluded", "stages", "entries")
+    number = int | float | None
+    kinds: dict[str, Any] = {"unit": str, "adjacency": str, "seeded": bool}
+    kinds |= {"delta": number, "epsilon": number, "tv": number} | dict.fromkeys(lists, list)
+    keys = {"format", "version", *kinds}
+    if set(record) != keys:
+        raise DataError(f"a ledger must have the fields {sorted(keys)}, not {sorted(map(str, record))}")
+    for key, kind in kinds.items():
+        if not isinstance(record[key], kind):
+            words = getattr(kind, "__name__", "number or null")
+            raise DataError(f"the field {key!r} of a ledger must be a {words}, not {record[key]!r}")
+    if record["unit"] != UNIT and not record["unit"].startswith((f"{UNIT} = ", PATIENT)):
+        raise DataError(f"the ledger is about {record['unit']!r}, but this package accounts for {UNIT!r}")
+
+
+#: costs of a ledger by name, see :meth:`Ledger.summary`
+Summary = dict[str, Any]
+
+
+def summary_of(contents: Contents, delta: float) -> Summary:
+    """The costs of a ledger at ``delta``, see :meth:`Ledger.summary`."""
+    profile = contents.profile
+    stages = contents.costs() if len(contents.stages) > 1 else []  # a single stage has a whole curve
+    return {
+        "epsilon": profile.epsilon(delta),
+        "delta": float(delta),
+        "tv": profile.tv(),
+        "advantage": profile.advantage(),
+        "attack_accuracy_bound": profile.attack_accuracy(),
+        "adjacency": contents.adjacency,
+        "unit": contents.unit,
+        "not_private": bool(contents.bare),
+        "seeded": contents.seeded,
+        "excluded": list(contents.excluded),
+        "guarantee": str(contents.guarantee(delta)),
+        "stages": [{"epsilon": epsilon, "delta": part, "tv": tv} for epsilon, part, tv in stages],
+        "entries": [_entry(contents, place, delta) for place in range(len(contents.entries))],
+    }
+
+
+def _entry(contents: Contents, place: int, delta: float) -> dict[str, Any]:
+    entry = contents.entries[place]
+    return {
+        "name": entry.name,
+        "stage": entry.stage,
+        "event": describe_event(entry.event),
+        "sensitivity": entry.sensitivity,
+        "detail": entry.detail,
+        "epsilon_alone": Profile([entry.event], adjacency=contents.adjacency).epsilon(delta),
+        "epsilon_cumulative": contents.prefix(place + 1).profile.epsilon(delta),
+    }

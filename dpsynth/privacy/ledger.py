@@ -1,0 +1,456 @@
+"""The ledger: every noisy statistic of the private table, by name, and their joint cost.
+
+Everything that reads private records is in it: histograms, counts, selections, the training run, and all
+later fits on the same table. It is a plain JSON file. Others can recompute the guarantee without this
+package's model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpsynth.checks import about_patients, text, together
+from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.files.codec import record_as
+from dpsynth.files.storage import read_json, sealed, unsealed, write_text
+from dpsynth.files.text import html_lines, html_table, text_table
+from dpsynth.privacy.contents import (
+    PUBLISHED,
+    Contents,
+    Entry,
+    Records,
+    Release,
+    Released,
+    Stage,
+    Summary,
+    from_record,
+    join,
+    summary_of,
+    to_record,
+    without_published,
+)
+from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, about_schema, round_up
+from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.privacy.profile import Profile, meanings, measures_of
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+#: measures of the guarantee that a printed ledger explains
+_PRINTED = ("epsilon", "total variation", "attack accuracy")
+
+
+class Ledger:
+    """Named noisy statistics of one private table, and their composed cost.
+
+    Attributes
+    ----------
+    journal : path, optional
+        A file to which the ledger is written at every post, before :meth:`post` returns. The records are read
+        after that, so a crash of the process loses no entry.
+    published : dict of str to str
+        Text for readers of the file that :meth:`save` writes: ``data_owner``, ``contact``, and
+        ``synthetic_sha256`` of a run's table. No part of the cost, and lost in a :meth:`join`.
+
+    Examples
+    --------
+    >>> from dpsynth.privacy import gaussian_event, training_event
+    >>> ledger = Ledger()
+    >>> ledger.post("histograms", gaussian_event(10.0), sensitivity="sqrt(number of columns)")
+    >>> ledger.post("critic", training_event(1.0, 0.01, 1000), sensitivity="proved each step")
+    >>> round(ledger.epsilon(1e-5), 2)
+    1.87
+    >>> Ledger.from_dict(ledger.to_dict()).entries == ledger.entries
+    True
+    """
+
+    def __init__(self) -> None:
+        self._contents = Contents()
+        self._begun: Stage | None = None  # a stage in which nothing stands yet
+        self._closed = True  # whether the last stage is complete: nothing more is posted into it
+        self.journal: str | os.PathLike[str] | None = None
+        self.published: dict[str, str] = {}
+        self._lock = threading.RLock()  # of two threads that post, none loses the other's entry
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
+    def __repr__(self) -> str:
+        return f"Ledger({', '.join(entry.name for entry in self.entries)})"
+
+    def __str__(self) -> str:
+        """The guarantee, and each noisy statistic with its cost."""
+        said, header, rows = self._shown()
+        return "\n".join([*said, text_table(header, rows), *(": ".join(told) for told in self._meanings())])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        said, header, rows = self._shown()
+        meanings = self._meanings()
+        table = html_table(("measure", "bound", "meaning"), meanings) if meanings else ""
+        return html_lines(said) + html_table(header, rows) + table
+
+    def _shown(self) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
+        """Sentences, and the entries as a table, without epsilons if the ledger names no delta."""
+        if not self.entries:
+            return ["An empty ledger: no private record has been read."], ("noisy statistic",), []
+        if self.delta is None:
+            said = "This ledger names no delta. The method summary(delta) gives its cost."
+            rows: list[tuple[str, ...]] = [(e.name, e.sensitivity, e.detail) for e in self.entries]
+            return [said], ("noisy statistic", "sensitivity", "detail"), rows
+        summary = self.summary()
+        header = ("noisy statistic", "epsilon alone", "epsilon so far", "mechanism", "detail")
+        costs: list[tuple[str, ...]] = [
+            (
+                entry["name"],
+                round_up(entry["epsilon_alone"]),
+                round_up(entry["epsilon_cumulative"]),
+                entry["event"],
+                entry["detail"],
+            )
+            for entry in summary["entries"]
+        ]
+        return [summary["guarantee"]], header, costs
+
+    def _meanings(self) -> list[tuple[str, str, str]]:
+        if not self.entries or self.delta is None or not self.guarantee().private:
+            return []
+        told = meanings(measures_of(self.profile(), self.delta))
+        return [each for each in told if each[0] in _PRINTED]
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Noisy statistics in the order of posting, stage by stage."""
+        return self._contents.entries
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages with an entry. An entry's ``stage`` is the place here, from 1."""
+        return self._contents.stages
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """Anything that the guarantee does not cover, such as column bounds taken from the data."""
+        return self._contents.excluded
+
+    @property
+    def generators(self) -> tuple[str, ...]:
+        """Sources of the noise, in words."""
+        return self._contents.generators
+
+    @property
+    def adjacency(self) -> str:
+        """Adjacency of the entries (add/remove while there are none)."""
+        return self._contents.adjacency
+
+    @property
+    def delta(self) -> float | None:
+        """Sum of the stages' deltas, at which to read the ledger, or None if a stage has none."""
+        return self._contents.delta
+
+    @property
+    def not_private(self) -> bool:
+        """Whether some entry has no guarantee at all, so that every epsilon is infinite."""
+        return bool(self._contents.bare)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether noise was drawn from a caller's seed, with which anybody can subtract the noise."""
+        return self._contents.seeded
+
+    @seeded.setter
+    def seeded(self, seeded: bool) -> None:
+        with self._lock:
+            self._contents = replace(self._contents, seeded=seeded)
+
+    @property
+    def unit(self) -> str:
+        """The difference between neighbouring tables: one row, with its meaning, or a patient's rows."""
+        return self._contents.unit
+
+    def about(self, row: str | None) -> None:
+        """Record what one row of the table is, in words, before anything is posted.
+
+        If there are entries with another unit, or none, the unit is one row. Words that begin with "one
+        patient with all rows" are the unit themselves. Raises PrivacyError if there are entries about a row,
+        and these words are about a patient with all rows, or the other way round.
+        """
+        unit = UNIT if row is None else row if row.startswith(PATIENT) else f"{UNIT} = {row}"
+        with self._lock:
+            self._contents = replace(self._contents, unit=self._contents.shared_unit(unit))
+
+    def drawn_by(self, generator: str) -> None:
+        """Record a source of the noise, in words, once if given twice."""
+        with self._lock:
+            known = (*self.generators, text("generator", generator))
+            self._contents = replace(self._contents, generators=tuple(dict.fromkeys(known)))
+
+    def exclude(self, reason: str) -> None:
+        """Record something that the guarantee does not cover, once if given twice."""
+        with self._lock:
+            known = (*self.excluded, text("reason", reason))
+            self._contents = replace(self._contents, excluded=tuple(dict.fromkeys(known)))
+
+    def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
+        """Begin a stage: entries posted from now on may depend on the outputs of those posted before.
+
+        ``delta``, in [0, 1), is the stage's part of the whole delta, fixed before the stage. Earlier stages
+        without a delta get the same. ``epsilon`` and ``tv`` bound the stage's cost, and are fixed before the
+        ledger's first entry. Name them if an earlier output decides about noise: the entries then show one of
+        the possible costs. Without them, or if the entries cost more, the entries count.
+
+        Examples
+        --------
+        >>> from dpsynth.privacy import gaussian_event
+        >>> ledger = Ledger()
+        >>> for _ in range(2):
+        ...     ledger.begin_stage(1e-6, epsilon=0.5)
+        ...     ledger.post("count", gaussian_event(20.0), sensitivity="1")
+        >>> ledger.delta, ledger.epsilon(2e-6), ledger.epsilon(1e-6)
+        (2e-06, 1.0, inf)
+        """
+        self._begin(Stage.begin(delta, epsilon=epsilon, tv=tv))
+
+    def end_stage(self) -> None:
+        """Close all stages. The next entry begins a new one, with the last one's delta."""
+        with self._lock:
+            self._begun, self._closed = None, True
+
+    def run(
+        self, release: Release[Records, Released], records: Records, rng: np.random.Generator
+    ) -> Released:
+        """Post a release, then run it: the only way in which private records are read.
+
+        ``records`` are opened for this release alone. ``rng``, the source of the noise, is secret. Raises
+        PrivacyError as :meth:`post` does, or if the release's stage is complete. Nothing has been read then.
+        """
+        with self._lock:
+            if release.stage is not None:
+                self._enter(release.stage, release.name)
+            self.post(
+                release.name,
+                release.event,
+                sensitivity=release.sensitivity,
+                adjacency=release.adjacency,
+                detail=release.detail,
+            )
+        with records.opened():
+            return release(records, rng)
+
+    def resume(
+        self, release: Release[Records, Released], records: Records, rng: np.random.Generator
+    ) -> Released:
+        """Continue an interrupted release, or raise PrivacyError if it was not posted as a whole.
+
+        Its entry gets one more random key. If a copy of the interrupted run is resumed too, both count in a
+        join.
+        """
+        with self._lock:
+            entries = list(self.entries)
+            # ledgers of older versions name the critic's steps without WGAN
+            names = (release.name, release.name.removeprefix("WGAN "))
+            posted = [n for n, e in enumerate(entries) if e.name in names and e.event == release.event]
+            if not posted:
+                raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
+            entries[posted[-1]] = entries[posted[-1]].with_key()
+            self._contents = replace(self._contents, entries=tuple(entries))
+            self._note()
+        with records.opened():
+            return release(records, rng)
+
+    def post(
+        self, name: str, event: DpEvent, *, sensitivity: str, adjacency: str = ADD_REMOVE, detail: str = ""
+    ) -> None:
+        """Enter a noisy statistic of the private table before it is computed, never after.
+
+        The arguments are those of :class:`Entry`. A name may be posted again, as a second fit does.
+
+        Raises
+        ------
+        PrivacyError
+            If the event cannot be accounted for, or its adjacency is not that of earlier entries. If the
+            stages are closed and the last one has no delta for a new one.
+        InputError
+            If a text is missing, or a number in the event is out of range or infinite.
+        """
+        if self.unit.startswith(PATIENT):
+            sensitivity, detail = about_patients(sensitivity), about_patients(detail)
+        entry = Entry(name, event, sensitivity, adjacency, detail).checked().with_key()
+        with self._lock:
+            self._contents = self._contents.adding(entry, self._stage_now())
+            self._begun, self._closed = None, False
+            self._note()
+
+    def join(self, other: Ledger) -> int:
+        """Take over what another ledger of the same table holds, and return the number of new entries.
+
+        A stage that is in both, because one ledger continued the other, counts once. If both continued, their
+        shared entries count once. The rest of the other's entries becomes a stage of its own. All stages are
+        closed then: the next entry begins a new one. Raises PrivacyError if the two are about different
+        neighbouring tables.
+        """
+        with self._lock:
+            before = len(self.entries)
+            self._contents = join(self._contents, other._contents)
+            self.end_stage()
+            return len(self.entries) - before
+
+    def holds(self, other: Ledger) -> bool:
+        """Whether this ledger holds everything in another one."""
+        both = join(self._contents, other._contents)
+        return (both.entries, both.seeded, both.excluded, both.unit) == (
+            self.entries,
+            self.seeded,
+            self.excluded,
+            self.unit,
+        )
+
+    def profile(self) -> Profile:
+        """Return the composed cost, or raise PrivacyError if one of several stages has no delta."""
+        return self._contents.profile
+
+    def epsilon(self, delta: float) -> float:
+        """Return epsilon of all entries at ``delta``."""
+        return self.profile().epsilon(delta)
+
+    def summary(self, delta: float | None = None) -> Summary:
+        """Cost of the whole and of each entry at ``delta`` in [0, 1], by default the ledger's own.
+
+        Returns
+        -------
+        dict
+            ``epsilon``, ``delta``, ``tv``, ``advantage``, ``attack_accuracy_bound``, ``adjacency``, ``unit``,
+            ``not_private``, ``seeded``, ``excluded`` and ``guarantee`` (a sentence). ``stages`` has each
+            stage's ``epsilon``, ``delta`` and ``tv``, and is empty for a single stage. ``entries``, in the
+            order of posting, have ``name``, ``stage``, ``event`` (words), ``sensitivity``, ``detail``,
+            ``epsilon_alone`` and ``epsilon_cumulative`` (with all earlier entries). Epsilons may be infinite.
+        """
+        return summary_of(self._contents, self._read_at(delta))
+
+    def guarantee(self, delta: float | None = None) -> Guarantee:
+        """Return the guarantee at ``delta`` (by default the ledger's own), which prints as a sentence.
+
+        Examples
+        --------
+        >>> from dpsynth.privacy import non_private_event
+        >>> ledger = Ledger()
+        >>> ledger.post("raw means", non_private_event(), sensitivity="unbounded")
+        >>> print(ledger.guarantee(1e-5))
+        NOT PRIVATE: raw means was computed without any guarantee.
+        """
+        return self._contents.guarantee(self._read_at(delta))
+
+    def to_dict(self, *, total: bool = True) -> dict[str, Any]:
+        """Return the ledger as a dictionary that JSON can hold, the inverse of :meth:`from_dict`.
+
+        With ``total``, the composed ``epsilon`` (null if infinite or without a delta) and ``tv`` as well.
+        """
+        return to_record(self._contents, total=total)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Ledger:
+        """Rebuild a ledger from :meth:`to_dict`, with closed stages.
+
+        Raises DataError if the record is not a ledger, a field is missing or wrong, or its totals are not
+        those of its entries. Raises PrivacyError if it holds an event that cannot be accounted for.
+        """
+        ledger = cls()
+        ledger._contents = from_record(record)
+        return ledger
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger as JSON, atomically: a reader sees the old file or the new one, never a part.
+
+        Only its owner can read it if it names fields of a schema that were read off the records. Its
+        sensitivities follow from them: they say how many columns have many values.
+        """
+        told = {PUBLISHED: self.published} if self.published else {}
+        self._write(path, {**self.to_dict(), **told}, shared=not about_schema(self.excluded))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Read a ledger written by :meth:`save`, or raise DataError, naming the file, if it has no entry."""
+        record = unsealed(read_json(path, "the ledger"), f"cannot read the ledger {path}")
+        try:
+            record, published = without_published(record)
+            ledger = cls.from_dict(record)
+            ledger.published = published
+            if not ledger.entries:
+                raise DataError("it is empty, so it guarantees nothing")
+        except DataError as error:
+            raise DataError(f"cannot read the ledger {path}: {error}") from None
+        return ledger
+
+    def spent_since(self, length: int) -> str:
+        """Say what the stages cost that begin after the first ``length`` entries.
+
+        A stage that was not completed costs all it was promised: when it stopped may depend on its noisy
+        statistics.
+        """
+        entries, first = self.entries[length:], self.entries[length].stage
+        costs = [self._contents.cost(number) for number in range(first, len(self.stages) + 1)]
+        epsilon, delta = (math.fsum(cost[part] for cost in costs) for part in (0, 1))
+        cost = f"cost epsilon {round_up(epsilon)} at delta {round_up(delta)}"
+        if not math.isfinite(epsilon):
+            cost = "have no guarantee"
+        many = "1 noisy statistic" if len(entries) == 1 else f"{len(entries)} noisy statistics"
+        return f"{many} ({together([entry.name for entry in entries])}), which {cost}"
+
+    def _note(self) -> None:
+        """Write the journal, if there is one."""
+        if self.journal is not None:
+            self._write(self.journal, self.to_dict(total=False), shared=False)
+
+    def _write(self, path: str | os.PathLike[str], record: dict[str, Any], *, shared: bool) -> None:
+        write_text(path, json.dumps(sealed(record), indent=2, allow_nan=False) + "\n", shared=shared)
+
+    def _enter(self, stage: Stage, name: str) -> None:
+        """Begin a release's stage, or see that it is still open."""
+        open_stage = self._begun or (None if self._closed else self.stages[-1])
+        if open_stage is not None and open_stage.key == stage.key:
+            return
+        if stage.key in {old.key for old in self.stages}:
+            raise PrivacyError(f"{name!r} belongs to a stage of this ledger that is complete")
+        self._begin(stage)
+
+    def _begin(self, stage: Stage) -> None:
+        with self._lock:
+            told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
+            self._contents = replace(self._contents, stages=tuple(told))
+            self._begun = stage
+
+    def _stage_now(self) -> Stage:
+        """The stage that is posted into, or if all are closed, a new one with the last one's delta."""
+        if self._begun is not None:
+            return self._begun
+        if not self.stages:
+            return Stage.begin()
+        last = self.stages[-1]
+        if not self._closed:
+            return last
+        if last.delta is None:
+            raise PrivacyError(
+                "the last stage of this ledger is complete and names no delta: call begin_stage(delta) "
+                "before anything more is posted"
+            )
+        return Stage.begin(last.delta)
+
+    def _read_at(self, delta: float | None) -> float:
+        read_at = self.delta if delta is None else delta
+        if read_at is None:
+            raise InputError("the ledger names no delta of its own: give the delta at which to read it")
+        return float(read_at)
+
+
+record_as(Ledger, Ledger.to_dict, Ledger.from_dict)

@@ -1,0 +1,592 @@
+"""Private records, which answer while the ledger runs a release on them and at no other time.
+
+All counts come from one method, `Records.counts`. The records are a frame in memory or a table in parts
+(`dpsynth.privacy.records`). The lock is against mistakes, not malice: code that reads records without
+posting the reading fails the first time it is run.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from itertools import accumulate, chain
+from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth.errors import InputError, PrivacyError, RunError, of_records
+from dpsynth.files.codec import record
+from dpsynth.parallel import each
+from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.table.column import CYCLES, Column, cycle_places
+from dpsynth.table.grid import Grid, Marginals
+from dpsynth.table.identity import warn_of_near_identities
+from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
+from dpsynth.table.values import quantities, step_numbers, stored_numbers
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+# ------------------------------------------------------------------------------------------------
+# Coarse bins of every column, made from released single-column counts, and the axes of tables of counts.
+#
+# Tables of several columns need few cells, or noise drowns them. Ordered columns are cut into bins of about
+# equal released mass (quantiles of the private distribution). Rare categories share one bin. Missing values
+# and special codes keep one of their own each. Equal-width bins would waste most of their cells on skewed
+# laboratory values.
+#
+# An axis reads one record at a time, so counts add up over parts of a table. Each record lies in exactly one
+# cell of an axis, and of a table of several axes. Adding or removing one record therefore moves one count of
+# the table by one.
+
+#: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
+_RARE = 0.25
+#: Expected absolute noise of a table of two ordered columns, as a part of the records.
+_NOISE = 0.23
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """Bins of one column.
+
+    ``labels``, shape (cells,): bin of each fine grid cell.
+    ``probabilities``, shape (size,): released probability of each bin.
+    """
+
+    labels: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, cells: ArrayLike) -> Binning:
+        """Bins with these labels, 0 to size - 1, over cells of these probabilities."""
+        label = np.asarray(labels, dtype=np.int64)
+        weights = np.asarray(cells, dtype=np.float64)
+        return cls(label, np.bincount(label, weights=weights).astype(np.float64))
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return len(self.probabilities)
+
+
+def equal_mass(probabilities: ArrayLike, n_bins: int) -> NDArray[np.int64]:
+    """Label neighbouring cells so that bins hold about equal mass.
+
+    A cell that holds a bin's share gets a bin of its own, as long as there are bins left.
+
+    ``probabilities``, shape (cells,): not negative. Without any mass all cells count alike.
+
+    Examples
+    --------
+    >>> equal_mass([0.6, 0.05, 0.05, 0.1, 0.2], 3)
+    array([0, 1, 1, 1, 2])
+    """
+    mass = np.asarray(probabilities, dtype=np.float64)
+    mass = mass if mass.sum() > 0 else np.ones_like(mass)
+    heavy = mass >= mass.sum() / n_bins
+    labels = np.zeros(len(mass), dtype=np.int64)
+    current, filled, remaining = 0, 0.0, float(mass.sum())
+    # What is left is shared by the bins that are left, so that a heavy cell does not starve its neighbours.
+    share = remaining / n_bins
+    for cell, weight in enumerate(mass):
+        alone = heavy[cell] or (cell > 0 and heavy[cell - 1])
+        if filled > 0 and (alone or filled + weight / 2 > share) and current < n_bins - 1:
+            remaining -= filled
+            current, filled = current + 1, 0.0
+            share = remaining / (n_bins - current)
+        labels[cell] = current
+        filled += weight
+    return labels
+
+
+def make_binning(grid: Grid, probabilities: NDArray[np.float64], n_bins: int, keep: bool = False) -> Binning:
+    """Bins of one column from its released probabilities.
+
+    ``probabilities``, shape (grid.size,).
+    ``n_bins``: most bins of present values of an ordered column, at least 1.
+    ``keep``: keep every cell apart (the outcome).
+    """
+    if keep:
+        labels = np.arange(grid.size)
+    elif grid.ordered:
+        labels = equal_mass(probabilities[: grid.present], n_bins)
+        labels = np.append(labels, labels[-1] + np.arange(1, grid.size - grid.present + 1))
+    else:
+        rare = probabilities < _RARE / n_bins
+        rare[grid.present :] = False
+        labels = np.empty(grid.size, dtype=np.int64)
+        labels[~rare] = np.arange((~rare).sum())
+        labels[rare] = (~rare).sum()
+    return Binning.from_labels(labels, probabilities)
+
+
+def default_bins(n: float, noise_std: float, classes: int = 1) -> int:
+    """Number of bins of an ordered column by a rule that reads no records.
+
+    A classifier of real and synthetic records finds the blur of wide bins, but hardly the noise
+    (docs/explanation/method.md). The expected absolute noise in the ``classes * k**2`` cells of a table is
+    sqrt(2 / pi) * s * classes * k**2, with s its standard deviation. It is to be 23 hundredths of the
+    records. The nearest even number of bins puts an edge at the median if no heavy cell lies across it:
+    `dpsynth.marginals.features` uses the half in which a value lies. Noise hides halves of 2 bins, so there
+    are 3 then.
+
+    ``noise_std``: standard deviation of the noise in a cell. At least 1 is assumed, because sampling itself
+        is noisy.
+    ``classes``: number of outcome values in a three-way table.
+
+    Examples
+    --------
+    >>> default_bins(4500, 10.0, 2), default_bins(4500, 20.0, 2), default_bins(1e6, 1.0)
+    (8, 6, 24)
+    """
+    finest = np.sqrt(_NOISE * n / (np.sqrt(2.0 / np.pi) * classes * max(noise_std, 1.0)))
+    return int(np.clip(2 * round(finest / 2), 3, 24))
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The axes of a base model's tables, made with `Bins.of`."""
+
+    grids: tuple[Grid, ...]
+    binnings: tuple[Binning, ...]
+    n: float
+
+    @classmethod
+    def of(cls, marginals: Marginals, *, root: int | None, classes: int, noise_std: float) -> Bins:
+        """Bins from released marginals and public numbers.
+
+        ``root``: A column that keeps all its cells: the outcome.
+        ``classes``: cells of the outcome where every table has it as an axis, else 1.
+        ``noise_std``: standard deviation of the noise in a cell of the tables, see `default_bins`.
+        """
+        most = default_bins(marginals.n, noise_std, classes)
+        columns = enumerate(zip(marginals.grids, marginals.probabilities, strict=True))
+        binnings = tuple(make_binning(grid, p, most, keep=j == root) for j, (grid, p) in columns)
+        return cls(marginals.grids, binnings, marginals.n)
+
+    @cached_property
+    def axes(self) -> tuple[GridAxis, ...]:
+        """One axis a column."""
+        pairs = zip(self.grids, self.binnings, strict=True)
+        return tuple(GridAxis(grid, binning.labels) for grid, binning in pairs)
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Bins of each record, shape (n, columns)."""
+        return np.stack([axis.cells(frame) for axis in self.axes], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class GridAxis:
+    """The cells of one column's public grid, or coarse bins of them.
+
+    ``labels``, shape (grid.size,), optional: bin of each cell.
+    """
+
+    grid: Grid
+    labels: NDArray[np.int64] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of cells or bins."""
+        return self.grid.size if self.labels is None else int(self.labels.max()) + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Cell or bin of each record."""
+        cells = self.grid.encode(frame[self.grid.column.name])
+        return cells if self.labels is None else self.labels[cells]
+
+
+@dataclass(frozen=True, eq=False)
+class MissingAxis:
+    """The number of missing values a record among some columns."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """One more than there are columns."""
+        return len(self.columns) + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Number of missing values of each record."""
+        return frame[list(self.columns)].isna().to_numpy().sum(axis=1).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class CycleAxis:
+    """Weekday, month or hour of a column of dates, missing values last."""
+
+    column: Column
+    cycle: str
+
+    @property
+    def size(self) -> int:
+        """Places of the cycle, and one for missing values."""
+        return CYCLES[self.cycle] + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Place of each record."""
+        numbers = stored_numbers(self.column, frame[self.column.name])
+        absent = np.isnan(numbers)
+        places = cycle_places(np.where(absent, 0.0, numbers), self.column.kind, self.cycle)
+        return np.where(absent, self.size - 1, places)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidueAxis:
+    """Residues of a numeric column: number of a value's step divided by ``width``, modulo ``modulus``.
+
+    Special codes and missing values are in one more cell, the last.
+    """
+
+    column: Column
+    width: int
+    modulus: int
+
+    @property
+    def size(self) -> int:
+        """Residues, and one for what is no number."""
+        return self.modulus + 1
+
+    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Residue of each record."""
+        numbers = quantities(self.column, stored_numbers(self.column, frame[self.column.name]))
+        absent = np.isnan(numbers)
+        steps = step_numbers(self.column, np.where(absent, self.column.bounds[0], numbers))
+        return np.where(absent, self.modulus, steps // self.width % self.modulus)
+
+
+#: A partition of records into cells from 0 to ``size - 1``, picklable and compared by identity.
+Axis = GridAxis | CycleAxis | MissingAxis | ResidueAxis
+
+#: The axes of one table of counts, in order.
+Axes = Sequence[Axis]
+#: Sums over the records of a frame.
+Summing = Callable[[pd.DataFrame], Sequence[NDArray]]
+#: ``of(frame, first)``: numbers of each record of a frame, whose first is number ``first`` of the table.
+Rowwise = Callable[[pd.DataFrame, int], NDArray]
+#: Records of a frame that are read at once, which bounds the memory of what each contributes.
+_BLOCK = 20_000
+
+
+class Records(ABC):
+    """A conformed private table, counted by its subclasses.
+
+    Examples
+    --------
+    >>> records = FrameRecords(pd.DataFrame({"age": [30, 40]}))
+    >>> records.size()
+    Traceback (most recent call last):
+    dpsynth.errors.PrivacyError: private records can only be read through Ledger.run
+    >>> with records.opened():
+    ...     records.size()
+    2
+    """
+
+    def __init__(self) -> None:
+        self._open = False
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Allow reading. `dpsynth.privacy.Ledger.run` does so when the reading is posted."""
+        before, self._open = self._open, True
+        try:
+            yield
+        finally:
+            self._open = before
+
+    def size(self) -> int:
+        """Number of records, with sensitivity 1 under add/remove."""
+        self._check_open()
+        return self._size()
+
+    def counts(self, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
+        """Exact contingency tables, each of L2 sensitivity 1 under add/remove: a record lies in one cell.
+
+        ``tables``: an axis that several tables share is read once.
+
+        Returns list of arrays, each of shape ``tuple(axis.size for axis in axes)``.
+        """
+        self._check_open()
+        return list(self._counts(tables))
+
+    def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:
+        """Exact sums over the records, of whole numbers to which each record adds something of its own.
+
+        ``of``: the sums of a frame of records, which add up over frames, and are zeros without records. The
+            release bounds the contribution of one record, and so the sensitivity.
+        ``columns``: those that ``of`` reads, all by default. The others of a table in parts stay on disk.
+        """
+        self._check_open()
+        return list(self._sums(of, columns))
+
+    def rows(self, of: Rowwise) -> NDArray:
+        """Numbers of each record, in their order, as secret as the records. For a critic's steps.
+
+        Shape (n, ...). In a file if the records are in parts and many.
+        """
+        self._check_open()
+        return self._rows(of)
+
+    def frame(self) -> pd.DataFrame:
+        """The records themselves, in memory."""
+        self._check_open()
+        return self._frame()
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise PrivacyError("private records can only be read through Ledger.run")
+
+    @abstractmethod
+    def _size(self) -> int: ...
+
+    def _counts(self, tables: Sequence[Axes]) -> Sequence[NDArray]:
+        return self._total(partial(count_frame, tables=tables))
+
+    def _sums(self, of: Summing, columns: Collection[str] | None) -> Sequence[NDArray]:
+        return self._total(partial(sum_frame, of=of), columns)
+
+    @abstractmethod
+    def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
+        """Arrays of the frame of all records, or their sums over frames that hold all records."""
+
+    @abstractmethod
+    def _rows(self, of: Rowwise) -> NDArray: ...
+
+    @abstractmethod
+    def _frame(self) -> pd.DataFrame: ...
+
+
+class FrameRecords(Records):
+    """Records in memory.
+
+    ``frame``, shape (n, columns): conformed to its schema.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        super().__init__()
+        self._records = frame
+
+    def _size(self) -> int:
+        return len(self._records)
+
+    def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
+        return of(self._records)
+
+    def _rows(self, of: Rowwise) -> NDArray:
+        none = of(self._records.iloc[:0], 0)
+        found = np.empty((len(self._records), *none.shape[1:]), none.dtype)
+        for start in range(0, len(found), _BLOCK):
+            found[start : start + _BLOCK] = of(self._records.iloc[start : start + _BLOCK], start)
+        return found
+
+    def _frame(self) -> pd.DataFrame:
+        return self._records
+
+
+def sum_frame(frame: pd.DataFrame, of: Summing) -> Sequence[NDArray[np.int64]]:
+    """Sums over the records of a frame, block by block, or of one part of a table: they add up over parts."""
+    blocks = (frame.iloc[start : start + _BLOCK] for start in range(0, len(frame), _BLOCK))
+    return reduce(added, map(of, blocks), of(frame.iloc[:0]))
+
+
+def added(total: Sequence[NDArray], part: Sequence[NDArray]) -> Sequence[NDArray]:
+    """Sums of the records of two frames from those of either."""
+    return [whole + more for whole, more in zip(total, part, strict=True)]
+
+
+def count_frame(frame: pd.DataFrame, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
+    """Exact contingency tables of a frame, or of one part of a table: they add up over parts.
+
+    Examples
+    --------
+    >>> from dpsynth.privacy.records import MissingAxis
+    >>> missing = MissingAxis(("a", "b"))
+    >>> frame = pd.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None]})
+    >>> [table.tolist() for table in count_frame(frame, [(missing,), (missing, missing)])]
+    [[1, 1, 1], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]
+    """
+    axes = {id(axis): axis for table in tables for axis in table}
+    cells = {key: axis.cells(frame) for key, axis in axes.items()}
+    counts = []
+    for table in tables:
+        shape = tuple(axis.size for axis in table)
+        index = np.ravel_multi_index(tuple(cells[id(axis)] for axis in table), shape)
+        counts.append(np.bincount(index, minlength=int(np.prod(shape))).reshape(shape))
+    return counts
+
+
+# ------------------------------------------------------------------------------------------------
+# Private records in parts, on a Dask cluster: counted where they lie, summed where the noise is drawn.
+#
+# Sums are whole numbers, which add over parts. `PartitionedRecords` therefore give the same numbers as
+# `FrameRecords` for the same records, bit by bit. Parts of patients with several rows are whole files, and
+#   no
+# patient may stand in two of them. A release draws its noise once, at the driver, and posts the same event
+#   as
+# for a frame. Workers hold exact counts of private records, as they hold the records. The cluster belongs to
+# the table's owner.
+
+
+class PartitionedRecords(Records):
+    """Records of a table in parts.
+
+    Parameters
+    ----------
+    schema : Schema or PatientSchema
+        Conforming is done part by part, each time that records are read. With a PatientSchema, each file
+        holds all rows of its patients, and is in a worker's memory as a whole.
+    client : distributed.Client
+        Client of workers that can read the table's files (`dpsynth.parallel.connected`).
+
+    Raises
+    ------
+    DataError
+        If a file's columns are not the schema's.
+    """
+
+    def __init__(self, table: ParquetTable, schema: TableSchema, client: Client) -> None:
+        super().__init__()
+        self.table, self.schema = table, schema
+        self._client = client
+        self._reader = Reader(schema, secrets.randbits(63))
+        self._parts = table.whole_files if self._reader.whole_files else table.parts
+        self._empty = table.empty(self._reader)
+        self._number = None if self._reader.whole_files else table.rows
+
+    def check(self, seed: int | None = None) -> int:
+        """Read every record once and check it against the schema, before budget is spent.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Secret seed of the rows that are kept of a patient, where the schema asks for random ones. Later
+            readings keep the same rows. Drawn at random by default.
+
+        Returns
+        -------
+        int
+            The number of records, of rows or of patients. It is confidential.
+
+        Raises
+        ------
+        DataError
+            If a record does not fit, or if two files hold rows of one patient. The message names file, column
+            and row, for the table's owner only.
+        """
+        if seed is not None:
+            self._reader = replace(self._reader, seed=seed)
+        work = partial(_check_part, reader=self._reader, key=secrets.token_hex(8))
+        checked = list(each(self._client, work, self._parts))
+        units = [found for _, units in checked for found in units]
+        _refuse_shared(units)
+        if isinstance(self.schema, PatientSchema) and units:
+            warn_of_near_identities(self.schema.unit, np.concatenate([own["near"] for _, own in units]))
+        self._number = sum(number for number, _ in checked)
+        return self._number
+
+    def _size(self) -> int:
+        return self.check() if self._number is None else self._number
+
+    def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
+        reader = self._reader if columns is None else self._reader.narrowed(columns)
+        # A part that is counted twice, because its worker died, has one future and is added once.
+        parts = each(self._client, partial(_total_of_part, reader=reader, of=of), self._parts)
+        return reduce(added, parts, of(self._empty))
+
+    def _rows(self, of: Rowwise) -> NDArray:
+        if self._reader.whole_files:
+            raise InputError("a patient's place in a table of several rows is not known before it is read")
+        none = of(self._empty, 0)
+        groups = list(chain.from_iterable(self._parts))
+        firsts = accumulate((group.rows for group in groups), initial=0)
+        found = _room(none.dtype, (self.table.rows, *none.shape[1:]))
+        parts = list(zip(firsts, groups, strict=False))
+        work = partial(_rows_of_group, reader=self._reader, of=of, none=none)
+        few = 2 * max(len(self._client.ncores()), 1)  # since results wait in the workers' memory
+        for start in range(0, len(parts), few):
+            for first, rows in each(self._client, work, parts[start : start + few]):
+                found[first : first + len(rows)] = rows
+        return found
+
+    def _frame(self) -> pd.DataFrame:
+        raise InputError(f"{self.table.path} is a table in parts, which cannot be read into memory here")
+
+
+#: Bytes of numbers of all records that this process holds. More are in a file.
+IN_MEMORY = 1 << 28
+#: A file, and hashes of the identifiers of its patients, see `units_in`.
+Units = tuple[Path, NDArray[np.void]]
+
+
+def _check_part(part: Part, reader: Reader, key: str) -> tuple[int, list[Units]]:
+    number = sum(map(len, read_part(part, reader)))
+    return number, units_in(part, reader, key)
+
+
+def _refuse_shared(units: list[Units]) -> None:
+    """Refuse patients of two files, who would count twice. Equal hashes of two patients are very rare."""
+    if not units:
+        return
+    units = sorted(units, key=lambda found: found[0])
+    hashes = np.concatenate([own["unit"] for _, own in units])
+    file = np.repeat(np.arange(len(units)), [len(own) for _, own in units])
+    order = np.argsort(hashes, kind="stable")
+    twice = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+    if len(twice):
+        one, other = min(zip(file[order[twice]], file[order[twice + 1]], strict=True))
+        raise of_records(
+            f"{units[one][0]} and {units[other][0]} hold rows of one patient. Write all rows of each patient "
+            "into one file"
+        )
+
+
+def _room(dtype: np.dtype, shape: tuple[int, ...]) -> NDArray:
+    """Room for numbers in memory, or else in a file in the folder TMPDIR.
+
+    The file has no name, so it ends with this process, however that ends. It has its whole size from the
+    start: on a disk that is full later, a write to memory would end the process.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if size <= IN_MEMORY:
+        return np.empty(shape, dtype)
+    with TemporaryFile() as file:
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                os.truncate(file.fileno(), size)
+        except OSError as problem:
+            raise RunError(
+                f"numbers of all records need {size / 1e9:.1f} GB (confidential) in {gettempdir()}: "
+                f"{problem.strerror}. Set TMPDIR to a folder with room"
+            ) from None
+        return np.memmap(file, dtype, "r+", shape=shape)
+
+
+def _rows_of_group(
+    part: tuple[int, RowGroups], reader: Reader, of: Rowwise, none: NDArray
+) -> tuple[int, NDArray]:
+    """First number and numbers of the records of a row group. ``none``: those of no record."""
+    first, group = part
+    found, start = np.empty((group.rows, *none.shape[1:]), none.dtype), 0
+    for frame in read_part((group,), reader):
+        found[start : start + len(frame)] = of(frame, first + start)
+        start += len(frame)
+    return first, found
+
+
+def _total_of_part(part: Part, reader: Reader, of: Summing) -> Sequence[NDArray]:
+    return reduce(added, map(of, read_part(part, reader)))

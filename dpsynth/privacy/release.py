@@ -1,0 +1,344 @@
+"""The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
+
+A `Transcript` is the view of an adversary with all records but one. It is for audits and attacks only. It
+holds sums over real records without noise. It is as secret as the records, and no model or report keeps one.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.checks import in_range, inside, one_of, whole
+from dpsynth.errors import ConfigError, InputError, PrivacyError
+from dpsynth.files.codec import record
+from dpsynth.privacy.contents import Stage
+from dpsynth.privacy.events import gaussian_event, non_private_event, training_event
+from dpsynth.privacy.loss import ADD_REMOVE
+from dpsynth.privacy.noise import with_noise
+from dpsynth.privacy.records import Records
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+
+# ------------------------------------------------------------------------------------------------
+# The Gaussian mechanism on counts: the one place where a table's noise is drawn.
+#
+# Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy": noise of standard
+#   deviation
+# ``noise_multiplier * sensitivity`` on every number of a query. The event names the multiplier, the noise is
+# the multiplier times the sensitivity. Both come from this object and cannot disagree. Exact sums are whole
+# numbers of a public step, in any order of the records. So is their noise (`dpsynth.privacy.noise`).
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Released = TypeVar("Released", covariant=True)
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptive(Generic[Given]):
+    """A release whose query is made of earlier noisy statistics, and given with :meth:`at`."""
+
+    read_with: Given | None = None
+
+    def at(self, given: Given) -> Self:
+        """The same release with this query, at the same cost."""
+        return replace(self, read_with=given)
+
+    @property
+    def given(self) -> Given:
+        """The earlier noisy statistics that the query is made of."""
+        if self.read_with is None:
+            raise PrivacyError(
+                f"{type(self).__name__} is read with earlier noisy statistics: give them with at()"
+            )
+        return self.read_with
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianRelease(ABC, Generic[Released]):
+    """Counts of private records with Gaussian noise, and their post-processing.
+
+    ``noise_multiplier``: noise standard deviation over L2 sensitivity. None releases exact counts: **not
+        private**.
+    """
+
+    noise_multiplier: float | None
+    stage: Stage | None = None
+    #: One record more or less.
+    adjacency: ClassVar[str] = ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        z = self.noise_multiplier
+        if z is not None and not (np.isfinite(z) and z > 0):
+            raise ConfigError(f"noise_multiplier is {z}, but must be greater than 0, or None")
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the noisy statistic, for the ledger."""
+
+    @property
+    @abstractmethod
+    def l2_sensitivity(self) -> float:
+        """How far one record more or less can move all counts together, as a vector."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> str:
+        """The same in words, for the ledger."""
+
+    @property
+    def detail(self) -> str:
+        """Anything a reader of the ledger needs besides."""
+        return ""
+
+    @property
+    def event(self) -> DpEvent:
+        """Its cost."""
+        if self.noise_multiplier is None:
+            return non_private_event()
+        return gaussian_event(self.noise_multiplier)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on every count, 0 without noise."""
+        return 0.0 if self.noise_multiplier is None else self.noise_multiplier * self.l2_sensitivity
+
+    @property
+    def weights(self) -> Iterable[float]:
+        """Factor of each array of the query in the sensitivity."""
+        return repeat(1.0)
+
+    @property
+    def steps(self) -> Iterable[float]:
+        """Value of 1 in each array of the query, a power of two."""
+        return repeat(1.0)
+
+    @abstractmethod
+    def query(self, records: Records) -> Sequence[Ints]:
+        """Exact sums in steps: a private quantity, never to be shown."""
+
+    @abstractmethod
+    def finish(self, noisy: Sequence[Array]) -> Released:
+        """Result made of the noisy counts: post-processing."""
+
+    def measure(self, records: Records, rng: np.random.Generator) -> list[Array]:
+        """The counts with noise of their own on each."""
+        arrays = zip(self.query(records), self.steps, self.weights, strict=False)
+        return [
+            noisy
+            for (step, weight), alike in groupby(arrays, itemgetter(1, 2))
+            for noisy in with_noise([exact for exact, *_ in alike], step, self.noise_std / weight, rng)
+        ]
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> Released:
+        """Read the records. A ledger calls it when the reading is posted."""
+        return self.finish(self.measure(records, rng))
+
+
+# ------------------------------------------------------------------------------------------------
+# The number of records, where it is not public.
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountRelease(GaussianRelease[float]):
+    """The number of records, whole and at least 1, with sensitivity 1 under add/remove.
+
+    ``detail``: what of the budget it takes, for the ledger.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpsynth.privacy import Ledger
+    >>> from dpsynth.privacy.records import FrameRecords
+    >>> records = FrameRecords(pd.DataFrame({"a": [1, 2, 3]}))
+    >>> Ledger().run(CountRelease(noise_multiplier=None), records, np.random.default_rng(0))
+    3.0
+    """
+
+    detail: str = ""
+    name = "number of records"
+    l2_sensitivity = 1.0
+    sensitivity = "1"
+
+    def query(self, records: Records) -> Sequence[Ints]:
+        """The exact number, shape ()."""
+        return [np.array(records.size(), dtype=np.int64)]
+
+    def finish(self, noisy: Sequence[Array]) -> float:
+        """A number of records that can be: whole and at least 1."""
+        return max(1.0, float(np.rint(noisy[0])))
+
+
+# ------------------------------------------------------------------------------------------------
+# One frozen object that joins sampler, sensitivity, noise and the event that describes them.
+#
+# A training run reads its sampling probability, noise and number of steps from the plan. The ledger posts
+# the plan's event. The two therefore cannot disagree. No TensorFlow is loaded.
+
+NoiseShape = Literal["spherical", "layerwise", "proportional", "optimal"]
+#: The noise shapes by name, explained in `dpsynth.wgan.theorems`.
+NOISE_SHAPES: tuple[str, ...] = get_args(NoiseShape)
+
+
+@record
+@dataclass(frozen=True)
+class Plan:
+    """Sampling, noise and cost of the private steps of one training run.
+
+    Each step takes every record independently with probability ``sampling_prob``. It releases
+    ``sum_i (g_i - c) + expected_batch * c + noise_multiplier * std * N(0, 1)``. Centre and std come from
+    `dpsynth.wgan.theorems.allocate`. In units of the stds, one record's contribution has norm at most
+    1. Adding ``expected_batch * c`` back is post-processing because it is public.
+
+    Parameters
+    ----------
+    sampling_prob : float
+        q in (0, 1].
+    expected_batch : float
+        Public B = q * n with the public or privately counted n, never with the length of the table.
+    steps : int
+        Number of noisy sums T, at least 1.
+    noise_multiplier : float or None
+        z > 0: noise std over the sensitivity to adding or removing one record. None adds no noise, and the
+        event then says that nothing is private.
+    noise_shape : {"spherical", "layerwise", "proportional", "optimal"}
+        See `dpsynth.wgan.theorems`.
+
+    Raises
+    ------
+    ConfigError
+        If a field is out of range. The message names it and its value.
+
+    Examples
+    --------
+    >>> plan = Plan(sampling_prob=0.05, expected_batch=100.0, steps=500, noise_multiplier=2.0)
+    >>> plan.event.count, plan.event.event.event
+    (500, GaussianDpEvent(noise_multiplier=2.0))
+    """
+
+    sampling_prob: float
+    expected_batch: float
+    steps: int
+    noise_multiplier: float | None
+    noise_shape: NoiseShape = "optimal"
+
+    def __post_init__(self) -> None:
+        try:
+            checked: dict[str, float] = {
+                "sampling_prob": in_range("sampling_prob", self.sampling_prob, 0.0, 1.0, low_open=True),
+                "expected_batch": inside("expected_batch", self.expected_batch, 0.0, math.inf),
+                "steps": whole("steps", self.steps),
+            }
+            if self.noise_multiplier is not None:
+                checked["noise_multiplier"] = inside("noise_multiplier", self.noise_multiplier, 0.0, math.inf)
+            one_of("noise_shape", self.noise_shape, NOISE_SHAPES)
+        except InputError as problem:
+            raise ConfigError(f"{problem}") from None
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def event(self) -> DpEvent:
+        """Cost of the whole run, for the ledger."""
+        if self.noise_multiplier is None:
+            return non_private_event()
+        return training_event(self.noise_multiplier, self.sampling_prob, self.steps)
+
+
+Trained = TypeVar("Trained", covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticRelease(Generic[Trained]):
+    """A training run under a plan (Pedersen 2022, Algorithm 1).
+
+    The plan joins sampler, noise and event. The sensitivity of each step is proved from the critic's weights
+    while it runs (`dpsynth.wgan.algorithm`). The step's noise is the plan's multiplier times it.
+
+    ``sensitivity``: of a step, in words.
+    ``train``: ``train(records, plan, rng)`` makes the plan's steps.
+    """
+
+    plan: Plan
+    sensitivity: str
+    train: Callable[[Records, Plan, np.random.Generator], Trained]
+    stage: Stage | None = None
+    name: ClassVar[str] = "WGAN critic steps"
+    adjacency: ClassVar[str] = ADD_REMOVE
+
+    @property
+    def detail(self) -> str:
+        """The sampling, for the ledger."""
+        if self.plan.sampling_prob == 1.0:
+            return f"{self.plan.steps} steps, each with every record"
+        return f"{self.plan.steps} Poisson-sampled steps, q = {self.plan.sampling_prob:.6g}"
+
+    @property
+    def event(self) -> DpEvent:
+        """Cost of the whole run, whether or not it ends early."""
+        return self.plan.event
+
+    def __call__(self, records: Records, rng: np.random.Generator) -> Trained:
+        """Train. A ledger calls it when the steps are posted."""
+        return self.train(records, self.plan, rng)
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A training run of T steps that each release P numbers, seen by an adversary.
+
+    Table D holds one record that D' lacks or replaces. Each step takes that record with probability
+    ``sampling_prob``. The adversary sees which others were taken. Under D the numbers of step t are normal
+    with standard deviations ``stds[t]``. Their mean is ``others[t] + records[0, t]`` if the record was taken,
+    else ``others[t]``. Under D' the same holds with ``records[1]``.
+
+    ``others``: their means without the differing record.
+    ``records``: contribution of the differing record if taken, under D and under D', zeros if there is none.
+    ``stds``: of the noise, greater than 0.
+    ``sampling_prob``: q in (0, 1].
+
+    Examples
+    --------
+    >>> zeros = np.zeros((3, 1))
+    >>> Transcript(zeros + 0.9, zeros, np.stack([zeros + 1, zeros]), zeros + 2.0, 1.0).steps
+    3
+    """
+
+    released: Floats
+    others: Floats
+    records: Floats
+    stds: Floats
+    sampling_prob: float
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.released)
+        for name, expected in (("others", shape), ("records", (2, *shape)), ("stds", shape)):
+            if len(shape) != 2 or np.shape(getattr(self, name)) != expected:
+                raise InputError(f"{name} must have shape {expected}, got {np.shape(getattr(self, name))}")
+        for name in ("released", "others", "records", "stds"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise InputError(f"{name} must be finite")
+        if not (np.asarray(self.stds) > 0.0).all():
+            raise InputError("stds must be greater than 0: without noise there is nothing to infer")
+        if not 0.0 < self.sampling_prob <= 1.0:
+            raise InputError(f"sampling_prob must be in (0, 1], got {self.sampling_prob!r}")
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return len(self.released)

@@ -1,1 +1,0 @@
-"""Curves, forest plots, heat maps and small panels, as reproducible SVG."""

@@ -1,0 +1,287 @@
+"""Usefulness in short, models that learn from the table, and study replication.
+
+Estimates of pre-specified regressions are covered by the guarantee. They stand on top, on a page to share
+too. Comparisons with real records are internal.
+"""
+
+from __future__ import annotations
+
+from dpsynth.evaluation.results import (
+    Calibration,
+    Comparison,
+    DeclaredEffect,
+    Detail,
+    Effects,
+    Evaluation,
+    Roc,
+)
+from dpsynth.report.blocks import (
+    MARK,
+    Block,
+    Bullets,
+    Cell,
+    Grid,
+    Heading,
+    Item,
+    Items,
+    Plots,
+    Section,
+    Sentence,
+    column_tables,
+    items,
+    measure_tables,
+    measures_of,
+    paragraph,
+    table,
+)
+from dpsynth.report.curves import plot_calibration, plot_intervals, plot_roc, plot_survival
+from dpsynth.report.forest import plot_effects, plot_estimates
+from dpsynth.report.run_report import RunReport, by, score_rows
+from dpsynth.report.verdicts.utility import judged
+from dpsynth.report.verdicts.verdict import get
+from dpsynth.report.words import (
+    LEVEL,
+    PAID,
+    described,
+    effect_text,
+    guidance,
+    level_text,
+    measured,
+    rows,
+    shown,
+    surviving,
+)
+from dpsynth.studies.study import Estimates
+
+
+def section(report: RunReport) -> Section:
+    """Return possible uses of the table, in short."""
+    evaluation = report.measured
+    said = (*_studies(report), *_prediction(evaluation))
+    found = _findings(report)
+    blocks: list[Block] = [paragraph(*(said or (_unmeasured(evaluation),)))]
+    blocks += [Items(found[:_WORST])] if found else []
+    return Section("utility", "Is it useful?", tuple(blocks), FOLDS)
+
+
+def findings_section(report: RunReport) -> Section | None:
+    """Return the findings for which the page before the folds has no room. None if it has all."""
+    found = _findings(report)[_WORST:]
+    return Section("findings", "More findings", (Items(found),)) if found else None
+
+
+def _findings(report: RunReport) -> tuple[Item, ...]:
+    return items(verdict for verdict in report.findings if verdict.about == "trust")
+
+
+#: findings that are seen before the folds, the worst
+_WORST = 5
+#: folded parts on quality
+FOLDS = ("findings", "prediction", "replication", "resemblance", "closeness")
+
+
+def _studies(report: RunReport) -> list[Sentence]:
+    if not report.studies:
+        return []
+    if report.withheld:
+        return [Sentence(f"This page has estimates of pre-specified regressions. {report.withheld}", True)]
+    named = ", ".join(told.study for told in report.studies)
+    return [
+        Sentence(
+            f"Pre-specified regressions ({named}) have intervals that include privacy noise. "
+            "Their estimates can be quoted."
+        )
+    ]
+
+
+def _prediction(evaluation: Evaluation) -> list[Sentence]:
+    outcome = evaluation.settings.get("outcome") or "the outcome"
+    sentences = []
+    for name, real_name, what, best in (
+        ("auc_mean", "auc_real_mean", "AUC", "guessing gives 0.5"),
+        ("r2_mean", "r2_real_mean", "explained variance", "guessing gives 0"),
+    ):
+        synthetic, real = get(evaluation, name), get(evaluation, real_name)
+        if synthetic is None:
+            continue
+        text = f"Models that learn {outcome} from the synthetic table reach {what} {measured(synthetic)} on "
+        text += f"new real records ({best})."
+        text += f" With real records to learn from, they reach {measured(real)}." if real is not None else ""
+        internal = synthetic.internal or (real is not None and real.internal)
+        sentences.append(Sentence(text, internal))
+    return sentences
+
+
+def _unmeasured(evaluation: Evaluation) -> Sentence:
+    """Why the page says nothing about models, if the evaluation does."""
+    for measure in evaluation.measures:
+        if measure.name in ("auc_mean", "r2_mean") and measure.value is None:
+            why = measure.detail.partition(": ")[2]
+            return Sentence(f"Usefulness could not be measured ({why}).", measure.internal)
+    return Sentence("Usefulness is measured on real records. This page shows no such number.")
+
+
+def _effects(evaluation: Evaluation) -> list[Sentence]:
+    sentences = []
+    for detail in evaluation.of(Effects):
+        sides = [side for row in detail.data.rows if (side := judged(row, detail.data)) is not None]
+        signs = [side.same_sign for side in sides if side.same_sign is not None]
+        if signs:
+            study = detail.data.study
+            found = f"A {detail.data.model} regression of {detail.data.outcome} has"
+            if study is not None:
+                found = f"The private estimates of the pre-specified regression {study} have"
+            text = f"{found} {sum(signs)} of {len(signs)} effects in the same direction as in real records."
+            sentences.append(Sentence(text, detail.internal))
+    return sentences
+
+
+def prediction_section(evaluation: Evaluation) -> Section | None:
+    """Return the section on models that learn from the table. None where nothing was measured."""
+    scores = measures_of(evaluation, "utility")
+    blocks: list[Block] = []
+    for prefix, reference, label in (("auc", 0.5, "AUC"), ("r2", 0.0, "explained variance")):
+        rows = score_rows(scores, prefix)
+        if any(measure.value is not None for _, _, measure in rows):
+            caption = f"{label} on held-out real records (line: blind guessing)"
+            plot = plot_intervals(rows, what=label, caption=caption, reference=reference, axis_label=label)
+            blocks.append(Plots((plot,)))
+    rocs = tuple(map(plot_roc, by(evaluation.of(Roc), "model")))
+    blocks += [Heading("Receiver operating characteristic"), Plots(rocs)] if rocs else []
+    calibrations = tuple(map(plot_calibration, by(evaluation.of(Calibration), "model")))
+    blocks += [Heading("Calibration"), Plots(calibrations)] if calibrations else []
+    blocks += measure_tables(scores) + column_tables(scores, "Utility")
+    if not blocks:
+        return None
+    intro = paragraph(
+        "Classifiers learn the outcome from the synthetic table. They are tested on real records that had no "
+        "part in it. Beside them, the same classifiers learn from the real training records."
+    )
+    if not any(measure.internal for measure in scores):
+        return Section("prediction", "The outcome", tuple(blocks))
+    return Section("prediction", "Prediction", (intro, *blocks))
+
+
+def replication_section(report: RunReport) -> Section | None:
+    """Return the section on study replication. None where no study was pre-specified or replicated."""
+    evaluation = report.measured
+    measures = measures_of(evaluation, "replication")
+    compared: list[Block] = []
+    for detail in evaluation.of(Effects):
+        compared += _compared(detail)
+    compared += measure_tables(measures) + column_tables(measures, "Replication")
+    declared = _declared(report)
+    if not compared:
+        title = "Pre-specified regressions"
+        return Section("replication", title, tuple(declared)) if declared else None
+    intro = paragraph(
+        *_effects(evaluation),
+        "The same regression is fitted to the real and to the synthetic records. A study is replicated if "
+        "the effects have the same sign and their intervals overlap.",
+    )
+    if declared:
+        declared.append(Heading("Beside real records"))
+    return Section("replication", "Regressions", (*declared, intro, *compared))
+
+
+def _declared(report: RunReport) -> list[Block]:
+    """The private estimates of each study, and their permitted uses."""
+    if not report.studies:
+        return []
+    internal = bool(report.withheld)
+    blocks: list[Block] = [Bullets(tuple(Sentence(text, internal) for text in guidance(report)))]
+    for estimates in report.studies:
+        blocks += _estimates(estimates, internal)
+    return blocks
+
+
+def _estimates(estimates: Estimates, internal: bool) -> list[Block]:
+    status = MARK if internal else Cell(PAID)
+    header = ("term", estimates.measure, f"{level_text(LEVEL)} interval", "p")
+    caption = f"Pre-specified regression {estimates.study}: private estimates"
+    effects = estimates.no_effect is not None
+    return [
+        Heading(f"Pre-specified regression: {estimates.study}"),
+        paragraph(Sentence(described(estimates), internal)),
+        *([Plots((plot_estimates(estimates, LEVEL, internal=internal),))] if effects else []),
+        table(caption, header, rows(estimates), status=status),
+        *_survival(estimates, internal, status),
+    ]
+
+
+def _survival(estimates: Estimates, internal: bool, status: Cell) -> list[Block]:
+    """Survival at the ends of the intervals of time."""
+    curve = estimates.survival
+    if curve is None:
+        return []
+    header = ("time", "survival", f"{level_text(curve.level)} band")
+    caption = f"Pre-specified regression {estimates.study}: survival"
+    return [
+        paragraph(Sentence(surviving(curve), internal)),
+        Plots((plot_survival(curve, estimates.study, internal=internal),)),
+        table(caption, header, curve.rows(), status=status),
+    ]
+
+
+def _compared(detail: Detail[Effects]) -> list[Block]:
+    data, told = detail.data, detail.data.rows
+    name = f"{data.model.capitalize()} regression of {data.outcome}"
+    study = data.study
+    title = name if study is None else f"{name}, pre-specified as {study}"
+    fitted = f"Fitted to {data.n_real} real and {data.n_synthetic} synthetic records."
+    note = Sentence(f"{fitted} {data.note}".strip(), detail.internal)
+    blocks: list[Block] = [Heading(title), paragraph(note)]
+    if not any(row.real or row.synthetic or row.declared for row in told):
+        return blocks  # the note says why; a table of nothing adds nothing
+    blocks.append(Plots((plot_effects(detail),)))
+    caption = f"{name}: effects with intervals ({detail.name})"
+    if study is None:
+        return [*blocks, _two_sides(detail, caption)]
+    return [*blocks, *_three_sides(detail, caption, f"{name}: agreement with real records ({detail.name})")]
+
+
+def _two_sides(detail: Detail[Effects], caption: str) -> Grid:
+    measure = detail.data.measure
+    header = ("term", f"real {measure}", f"synthetic {measure}", *_ALIKE)
+    told = (
+        (row.term, effect_text(row.real), effect_text(row.synthetic), *_agreement(row))
+        for row in detail.data.rows
+    )
+    return table(caption, header, told, status=Cell("", internal=detail.internal))
+
+
+def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[Grid, Grid]:
+    """Two tables, since one of all numbers is wider than paper."""
+    told, status = detail.data.rows, Cell("", internal=detail.internal)
+    effects = (
+        (row.term, *(effect_text(side) for side in (row.real, row.declared, row.synthetic))) for row in told
+    )
+    compared = (
+        (row.term, *_agreement(row.declared), Cell(_held(row.declared)), *_agreement(row)) for row in told
+    )
+    sides = ("term", f"real {detail.data.measure}", "pre-specified", "naive: not valid as inference")
+    alike = (
+        "term",
+        *(f"pre-specified: {name}" for name in _ALIKE),
+        "pre-specified: interval covers the real estimate",
+        *(f"naive: {name}" for name in _ALIKE),
+    )
+    return table(sizes, sides, effects, status=status), table(agreement, alike, compared, status=status)
+
+
+_ALIKE = ("same sign", "overlap", "standardised difference")
+
+
+def _agreement(side: Comparison | None) -> tuple[str | Cell, ...]:
+    """Same sign, overlap and standardised difference of one side against the real one."""
+    if side is None:
+        return Cell("n/a"), "n/a", "n/a"
+    return Cell(_yes_no(side.same_sign)), shown(side.overlap), shown(side.standardised_difference)
+
+
+def _held(private: DeclaredEffect | None) -> str:
+    return _yes_no(None if private is None else private.holds_real)
+
+
+def _yes_no(answer: bool | None) -> str:
+    return "n/a" if answer is None else "yes" if answer else "no"

@@ -1,0 +1,468 @@
+"""Two sections on the guarantee: what it means in plain words, and in full with the privacy ledger.
+
+Everything here follows from ``ledger.json`` and may be shared with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dpsynth.checks import together
+from dpsynth.evaluation.estimates import Estimate
+from dpsynth.evaluation.results import Detail, Evaluation, Measure, SubgroupRow, Subgroups, SubgroupScores
+from dpsynth.evaluation.tables import sampled
+from dpsynth.files.text import dump_yaml
+from dpsynth.privacy.contents import Summary
+from dpsynth.privacy.profile import Profile, meanings
+from dpsynth.privacy.profile import measures_of as ledger_measures
+from dpsynth.privacy.release import CountRelease
+from dpsynth.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Facts,
+    Grid,
+    Heading,
+    Items,
+    Plots,
+    Section,
+    Sentence,
+    column_tables,
+    covered,
+    items,
+    measure_tables,
+    measures_of,
+    number,
+    paragraph,
+    promises,
+    table,
+    texts,
+)
+from dpsynth.report.curves import plot_costs, plot_curves, plots_over_time
+from dpsynth.report.run_report import RunReport
+from dpsynth.report.verdicts import rules
+from dpsynth.report.words import (
+    between,
+    bound,
+    decimals,
+    in_percent,
+    level_text,
+    round_up,
+    seconds_text,
+    shown,
+    shown_with_interval,
+)
+
+# ------------------------------------------------------------------------------------------------
+# The model card, with facts about the table and how it was made, and the glossary.
+
+
+def card_section(report: RunReport) -> Section:
+    """Return the model card."""
+    blocks: list[Block] = [Facts(tuple(_facts(report)))]
+    if report.config:
+        blocks.append(Code("Configuration", dump_yaml(dict(report.config)).rstrip("\n")))
+    return Section("card", "Model card", tuple(blocks))
+
+
+def _facts(report: RunReport) -> list[tuple[str, Sentence]]:
+    table, measured = report.table, report.measured
+    facts: list[tuple[str, Sentence]] = []
+
+    def add(name: str, value: object, internal: bool = False) -> None:
+        if value is not None and value != "":
+            facts.append((name, Sentence(shown(value) if isinstance(value, int) else str(value), internal)))
+
+    add("Data set", table.get("name"))
+    published = {} if report.ledger is None else report.ledger.published
+    add("Data owner", published.get("data_owner"))
+    add("Contact", published.get("contact"))
+    add("Made on", report.day)
+    add("Columns", table.get("columns"))
+    add("Outcome", table.get("outcome"))
+    add("Schema (SHA-256)", table.get("schema_sha256"))
+    add("Public number of training records", table.get("n_public"))
+    synthetic = table.get("synthetic_records")
+    for name, label in (
+        ("synthetic_records", "Synthetic records evaluated" if synthetic else "Synthetic records"),
+        ("train_records", "Real training records"),
+        ("test_records", "Real held-out records"),
+    ):
+        if name in measured and not (name == "synthetic_records" and measured[name].value == synthetic):
+            exact = name == "synthetic_records" and report.exact_size
+            add(label, measured[name].value, measured[name].internal or exact)
+    for part in ("training", "held-out"):
+        name = f"{'train' if part == 'training' else 'test'}_rows"
+        if name in measured:
+            add(f"Rows of {part} patients that are used", measured[name].value, True)
+    add("Random parts", " ".join(sampled(measured)), True)
+    add("Synthetic records", synthetic, report.exact_size)
+    add("Their rows", table.get("synthetic_rows"), report.exact_size)
+    add("SHA-256 of synthetic.csv", published.get("synthetic_sha256"))
+    add("Guarantee", report.guarantee or "None is known.")
+    add("Beyond the base model", _refinement(report))
+    add("WGAN critic", _critic(report))
+    add("Seeds", _seeds(report))
+    add("Versions", ", ".join(f"{name} {version}" for name, version in report.versions.items()))
+    add("Wall time", seconds_text(report.seconds), True)
+    return facts
+
+
+def _refinement(report: RunReport) -> str | None:
+    """The refinements of the base model, and why there are no others."""
+    entries = () if report.ledger is None else report.ledger.entries
+    names = {entry.name.removeprefix("WGAN ") for entry in entries}  # as ledgers of older versions have it
+    if "base model tables" not in names:
+        return None
+    pairs, histogram = (name in names for name in ("pairwise statistics", "nearest-neighbour histogram"))
+    words = []
+    if pairs:
+        words.append("Pairwise statistics: noisy mean products of two columns, for all pairs at once.")
+    if histogram:
+        words.append(
+            "Nearest-neighbour histogram and random Fourier features: noisy statistics of all columns "
+            "together."
+        )
+    if not words:
+        why = " By rule: at this budget their noise or their time outweighs their use."
+        return "Neither pairwise statistics nor a nearest-neighbour histogram." + why
+    if pairs and not histogram:
+        words.append("No nearest-neighbour histogram: by rule there are too few records for it.")
+    return " ".join(words)
+
+
+def _critic(report: RunReport) -> str | None:
+    """One sentence on the work of the WGAN critic for this table."""
+    if report.ledger is None:
+        return None
+    entries = {entry.name.removeprefix("WGAN "): entry for entry in report.ledger.entries}
+    steps, base_model = entries.get("critic steps"), "base model tables" in entries
+    if steps is None:
+        if not base_model:
+            return None
+        return "No steps: beside a base model they made no tested table better on the whole."
+    if "random critic" in steps.sensitivity:
+        return "Points were moved until their gradients at random WGAN critics matched those of the records."
+    return "A generator was trained against a WGAN critic with noise, and made the table alone."
+
+
+def _seeds(report: RunReport) -> str | None:
+    if report.ledger is None:
+        return None
+    if report.ledger.not_private:
+        return "Statistics without a guarantee have no noise."
+    if report.ledger.seeded:
+        return "The noise follows a seed, which is not kept. Anyone who knows the seed can remove the noise."
+    if not report.ledger.generators:
+        return "The ledger does not say which generator made the noise."
+    drawn = together(report.ledger.generators)
+    if any("not cryptographic" in name for name in report.ledger.generators):
+        return f"The noise was drawn by {drawn}."
+    return f"The noise was drawn by {drawn}. The key was never written down, and no other seed of it exists."
+
+
+def glossary_section(*, internal: bool, studies: bool, levels: bool = False) -> Section:
+    """Return sentences on each word. Words about numbers that the page does not show are left out.
+
+    ``studies`` says whether the page shows estimates of pre-specified regressions, ``levels`` whether those
+    of patients with several rows.
+    """
+    told, of_measures = texts("glossary.yaml"), internal or studies
+    chosen = told["guarantees"] | (told["studies"] if studies else {}) | (told["levels"] if levels else {})
+    chosen |= (told["effects"] if of_measures else {}) | (told["measures"] if internal else {})
+    words = tuple((word, Sentence(text)) for word, text in chosen.items())
+    start = paragraph(
+        "Bounds of the guarantee are rounded up. Measured numbers depend on the records. They have intervals "
+        "if these are known. Findings follow written rules."
+    )
+    return Section("glossary", "Words", (start, Facts(words)))
+
+
+# ------------------------------------------------------------------------------------------------
+# Errors by subgroup: is each group there in its real share, and do predictions hold in it? All internal.
+
+
+def subgroup_section(report: RunReport) -> Section | None:
+    """Return the section. None where no column makes subgroups."""
+    found = report.measured.of(Subgroups)
+    if not found:
+        return None
+    detail = found[0]
+    data = detail.data
+    intro = paragraph(
+        "Each subgroup should have its real share of the records.",
+        "Predictions should be as good in it as those of a model that learned from real records.",
+        "Shares are in percent, and differences in percentage points.",
+        f"Intervals are of {level_text(data.level)}.",
+    )
+    blocks: list[Block] = [intro]
+    if worst := tuple(_worst(detail)):
+        blocks.append(Bullets(worst))
+    blocks.append(_representation(detail))
+    if data.note:
+        blocks.append(paragraph(data.note))
+    if data.event is not None and data.model is not None:
+        blocks.append(
+            paragraph(
+                f"The model ({data.model.replace('_', ' ')}) predicts {data.event}.",
+                "It learned from all synthetic records, or from all real training records.",
+                "It is tested on held-out real records of the subgroup.",
+                f"With fewer than {data.fewest} records with or without the event, a subgroup has too few "
+                "records for scores.",
+                "AUC 0.5 is blind guessing and 1 is perfect. Calibration is the observed minus the predicted "
+                "share of the event, in percentage points. Above 0, too few events were predicted.",
+            )
+        )
+        blocks += [_scores(detail, "AUC"), _scores(detail, "Calibration")]
+    return Section("subgroups", "Subgroups", tuple(blocks))
+
+
+def _worst(detail: Detail[Subgroups]) -> Iterator[Sentence]:
+    """The subgroups whose share, and whose AUC, differ most."""
+    rows = detail.data.rows
+    if rows:
+        row = max(rows, key=lambda row: abs(row.difference.value))
+        beyond = sum(not row.difference.lower <= 0 <= row.difference.upper for row in rows)
+        yield Sentence(
+            f"The share of {_name(row)} differs most: {in_percent(row.real.value)} of the training records, "
+            f"{in_percent(row.synthetic.value)} of the synthetic ones. The interval of the difference leaves "
+            f"out 0 in {beyond} of {len(rows)} subgroups.",
+            detail.internal,
+        )
+    losses = {}
+    for place, row in enumerate(rows):
+        made, real = (_of(row, arm).auc for arm in ("synthetic", "train"))
+        if made is not None and real is not None and made.value < real.value:
+            losses[place] = (real.value - made.value, made, real)
+    if losses:
+        place = max(losses, key=lambda place: losses[place][0])
+        _, made, real = losses[place]
+        yield Sentence(
+            f"The AUC in {_name(rows[place])} loses most: {decimals(made.value)} from synthetic records, "
+            f"{decimals(real.value)} from real ones.",
+            detail.internal,
+        )
+
+
+def _representation(detail: Detail[Subgroups]) -> Grid:
+    rows = (
+        (_name(row), _percent(row.real), _percent(row.synthetic), _points(row.difference))
+        for row in detail.data.rows
+    )
+    header = ("subgroup", "real", "synthetic", "difference")
+    return table("Subgroups: share of the records", header, rows, status=Cell("", internal=detail.internal))
+
+
+def _scores(detail: Detail[Subgroups], what: str) -> Grid:
+    arms = list(dict.fromkeys(score.trained_on for row in detail.data.rows for score in row.scores))
+    rows = (
+        (_name(row), f"{row.records:,} ({row.events:,})", *(_score(_of(row, arm), what) for arm in arms))
+        for row in detail.data.rows
+    )
+    learned = {"synthetic": "from synthetic", "train": "from real"}
+    header = ("subgroup", "records (events)", *(learned[arm] for arm in arms))
+    caption = f"Subgroups: {what} in held-out records"
+    return table(caption, header, rows, status=Cell("", internal=detail.internal))
+
+
+def _score(score: SubgroupScores, what: str) -> str:
+    found = score.auc if what == "AUC" else score.calibration
+    if score.why or found is None:
+        return score.why or "n/a"
+    return between(found.value, found.lower, found.upper) if what == "AUC" else _points(found)
+
+
+def _of(row: SubgroupRow, arm: str) -> SubgroupScores:
+    none = SubgroupScores("synthetic", None, None, "n/a")
+    return next((score for score in row.scores if score.trained_on == arm), none)
+
+
+def _name(row: SubgroupRow) -> str:
+    return f"{row.column}: {row.name}"
+
+
+def _percent(share: Estimate) -> str:
+    return f"{in_percent(share.value)} ({100 * share.lower:.1f} to {100 * share.upper:.1f})"
+
+
+def _points(difference: Estimate) -> str:
+    ends = (difference.value, difference.lower, difference.upper)
+    return "{:z.1f} ({:z.1f} to {:z.1f})".format(*(100 * end for end in ends))
+
+
+# ------------------------------------------------------------------------------------------------
+# The section on patients with several rows: paths, rows a patient, gaps, and measures of both tables.
+
+_RULES = (rules.whole_patients, rules.over_time, rules.rows_and_gaps, rules.mixed_effects)
+#: a number of one table, or the difference of both, of a column or of none
+_SIDE = re.compile(r"(?P<name>[^\[]+)_(?P<side>synthetic|train|difference)(?P<of>\[.*\])?", re.DOTALL)
+
+
+def over_time_section(report: RunReport) -> Section | None:
+    """Return the section. None where patients have one row."""
+    evaluation = report.measured
+    measures = measures_of(evaluation, "patients")
+    plots = plots_over_time(evaluation)
+    if not measures and not plots:
+        return None
+    intro = paragraph(
+        "A patient has several rows. The other sections describe a patient by levels, such as means. This "
+        "section is about the rows themselves.",
+    )
+    blocks: list[Block] = [*_findings(evaluation), intro, *_sides(measures)]
+    paths = tuple(plot for name, plot in plots.items() if name.startswith("paths["))
+    others = tuple(plot for name, plot in plots.items() if not name.startswith("paths["))
+    blocks += [Plots(drawn) for drawn in (paths, others) if drawn]
+    rest = [measure for measure in measures if not _SIDE.fullmatch(measure.name)]
+    features = [measure for measure in rest if measure.name.startswith("patient_auc_loss[")]
+    rest = [measure for measure in rest if measure not in features]
+    blocks += measure_tables(rest) + column_tables(rest, "Patients over time")
+    blocks += column_tables(features, "Features of patients")
+    return Section("over-time", "Patients over time", tuple(blocks))
+
+
+def _findings(evaluation: Evaluation) -> list[Block]:
+    found = [verdict for rule in _RULES for verdict in rule(evaluation)]
+    return [Bullets(tuple(Sentence(v.sentence, v.internal) for v in found))] if found else []
+
+
+def _sides(measures: list[Measure]) -> list[Block]:
+    """One table of numbers with a value for each table, a line each."""
+    lines: dict[tuple[str, str], dict[str, Measure]] = {}
+    for measure in measures:
+        if match := _SIDE.fullmatch(measure.name):
+            lines.setdefault((match["name"], match["of"] or ""), {})[match["side"]] = measure
+    if not lines:
+        return []
+    sides = [
+        side for side in ("train", "synthetic", "difference") if any(side in own for own in lines.values())
+    ]
+    rows = []
+    for (name, of), own in lines.items():
+        what = own["synthetic"].detail.removesuffix(", synthetic") if "synthetic" in own else name
+        # a number that is not defined says why
+        lacking = next((measure for measure in own.values() if measure.value is None), None)
+        first = Cell(what) if lacking is None else Cell(lacking.detail, internal=lacking.internal)
+        if of:
+            first = replace(first, text=f"{of[1:-1]}: {first.text}")
+        cells = [number(_text(own.get(side)), side in own and own[side].internal) for side in sides]
+        rows.append((first, *cells, Cell(f"{name}{of}", quiet=True)))
+    words = {"train": "real", "synthetic": "synthetic", "difference": "difference"}
+    header = ("what it is", *(words[side] for side in sides), "name")
+    return [Grid("Rows of patients", header, tuple(rows), folded=len(rows) > 15)]
+
+
+def _text(measure: Measure | None) -> str:
+    if measure is None:
+        return ""
+    return shown(measure.value) if measure.lower is None else shown_with_interval(measure)
+
+
+_ADJACENCY = {
+    "add/remove": "two tables that differ by one record more or less.",
+    "replace-one": "two tables in which one record is different.",
+}
+
+
+def guarantee_section(report: RunReport) -> Section:
+    """Return the section in plain words. Without a ledger, it says so."""
+    guarantee, profile = report.guarantee, report.profile
+    blocks: list[Block] = []
+    if guarantee is None or profile is None:
+        blocks.append(
+            paragraph(
+                "Nothing is guaranteed to the people in the training table.",
+                "No privacy ledger came with this table, and nothing says how it was made.",
+                "Attacks are no substitute. They show what they found, not what others may find.",
+            )
+        )
+    elif not guarantee.private:
+        blocks.append(
+            paragraph(
+                "Nothing is guaranteed to the people in the training table.",
+                "Protect the synthetic table, and everything beside it, as you protect their records.",
+            )
+        )
+    else:
+        blocks.append(Facts(promises(guarantee, profile)))
+        blocks += [paragraph(*_loose(report))] if _loose(report) else []
+    if guarantee is not None and guarantee.excluded:
+        left_out = tuple(Sentence(reason) for reason in guarantee.excluded)
+        blocks += [paragraph("The guarantee does not cover:"), Bullets(left_out)]
+    if who := covered(report):
+        blocks.append(paragraph(who[0]))
+    weak = [v for v in report.findings if v.rests_on == ("ledger",) and v.code == "weak_guarantee"]
+    blocks += [Items(items(weak))] if weak else []
+    return Section("guarantee", "Guarantee", tuple(blocks), ("ledger",))
+
+
+def ledger_section(report: RunReport) -> Section | None:
+    """Return the section in full. None without a ledger."""
+    guarantee, profile, summary = report.guarantee, report.profile, report.summary
+    if guarantee is None or profile is None or summary is None:
+        return None
+    blocks: list[Block] = [
+        paragraph(str(guarantee)),
+        paragraph(f"Neighbouring datasets ({guarantee.adjacency}): {_ADJACENCY[guarantee.adjacency]}"),
+    ]
+    who = covered(report)
+    blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
+    blocks += [Heading("Cost"), *_ledger(summary)]
+    if guarantee.private:
+        blocks += [Heading("Limits for an attacker"), _meanings(profile, guarantee.delta)]
+        blocks += [paragraph(*_loose(report))] if _loose(report) else []
+        drawn = plot_curves(profile, guarantee.delta)
+        blocks += [Plots(drawn)] if drawn else []
+    return Section("ledger", "Privacy ledger", tuple(blocks))
+
+
+def _loose(report: RunReport) -> tuple[str, ...]:
+    """Why limits of several stages are loose, and how to avoid it. Empty for one stage."""
+    stages = () if report.ledger is None else report.ledger.stages
+    if report.ledger is None or len(stages) < 2:
+        return ()
+    said = (
+        f"The costs of {len(stages)} stages were added. The true limits are lower than those stated here, "
+        "above all for a search, for a small false positive rate (FPR) and for mu."
+    )
+    if report.ledger.entries[0].name != CountRelease.name:
+        return (said,)
+    return said, "A public number of records (n_public in the schema) saves the stage of the count."
+
+
+def _ledger(summary: Summary) -> list[Block]:
+    if not summary["entries"]:
+        return [paragraph("The ledger has no entry: no noisy statistic is recorded.")]
+    rows = tuple(
+        (
+            Cell(f"{place}. {entry['name']}"),
+            number(bound(entry["epsilon_alone"])),
+            number(bound(entry["epsilon_cumulative"])),
+            Cell(entry["event"]),
+            Cell(entry["sensitivity"]),
+            Cell(entry["detail"]),
+        )
+        for place, entry in enumerate(summary["entries"], start=1)
+    )
+    header = ("noisy statistic", "ε alone", "ε so far", "event", "sensitivity", "detail")
+    return [
+        paragraph(
+            "Each noisy statistic of the real table is an entry. Within a stage, costs are composed exactly. "
+            "The costs of several stages add up.",
+            f"ε alone: the ε of this statistic at δ = {round_up(summary['delta'])}, without the others. A "
+            "stage is counted at a δ of its own, so its ε can differ.",
+        ),
+        Plots(plot_costs(summary["entries"], summary["delta"])),
+        Grid("The ledger, entry by entry", header, rows, folded=len(rows) > 12),
+    ]
+
+
+def _meanings(profile: Profile, delta: float) -> Grid:
+    rows = tuple(
+        (Cell(name), Cell(value), Cell(meaning))
+        for name, value, meaning in meanings(ledger_measures(profile, delta))
+    )
+    return Grid("Measures of the guarantee, for one patient", ("measure", "bound", "meaning"), rows)

@@ -1,0 +1,587 @@
+"""Find columns that give the outcome away: known only after it, or another name for it.
+
+This reads private records without noise. The result is confidential, for their owner only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from dpsynth.errors import SchemaError
+from dpsynth.table import identity as identifiers
+from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes, stand_apart
+from dpsynth.table.column import EXACT_INTEGERS, Column, moment_text, series_moments, text_moments
+from dpsynth.table.values import CategoryMatcher
+
+# ------------------------------------------------------------------------------------------------
+# Draft one column of a schema: its fields, and questions to the table's owner.
+#
+# Each rule here guesses from the values and the name. If a reader could disagree, a remark reports the
+# guess.
+
+_MOST_DECIMALS = 6
+_FINE_DECIMALS = 3  # more than a bedside or a laboratory reports
+_MOST_CATEGORIES = 50
+_LOG_RATIO = 50.0
+#: times the 99th percentile beyond which the largest value is asked about
+_FAR = 50.0
+_LISTED = 5
+_DAYS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y"),
+    *("%d %B %Y", "%d%b%Y"),
+)
+#: forms of dates besides the ISO form, the one that people use most first
+_PATTERNS = tuple(day + time for day in _DAYS for time in ("", " %H:%M", " %H:%M:%S"))
+#: words by which a form is chosen, and the part of them that it must read
+_TRIED, _MOST_WORDS = 1000, 0.9
+_INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
+_ADVICE = {
+    "times of day": "Write them as numbers, such as minutes after midnight, or together with their date",
+    "dates with years of two digits": "Write years of four digits, such as 2010-01-31",
+    "dates": "Write them all alike, such as 2010-01-31",
+    "hexadecimal numbers": "Write them as decimal numbers if they are measurements",
+    "numbers with commas": "Write decimal points, and nothing between thousands",
+    "percentages": "Write the numbers without the sign",
+    "limits": "Write the limit itself, and say so in the schema's description",
+}
+
+
+class LeftOut(Exception):
+    """Why a column is not in the draft."""
+
+    def __init__(self, text: str, detail: str = "") -> None:
+        super().__init__(f"{text} ({detail})" if detail else text)
+        self.text, self.detail = text, detail
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A decision or question of a draft. ``column`` is None for the whole table.
+
+    ``text`` is the same for all columns with the same remark, ``detail`` a count or an example. Confidential:
+    both may quote records.
+    """
+
+    column: str | None
+    kind: Literal["left out", "question", "note"]
+    text: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return _said(self.kind, self.text, [self])
+
+
+def _said(kind: str, text: str, remarks: Sequence[Remark]) -> str:
+    columns = [
+        f"{remark.column or '(no name)'}{f' ({remark.detail})' if remark.detail else ''}"
+        for remark in remarks
+        if remark.column is not None
+    ]
+    whole = [remark.detail for remark in remarks if remark.column is None and remark.detail]
+    return ": ".join([kind, *([", ".join(columns)] if columns else []), text, *whole])
+
+
+@dataclass
+class Remarks:
+    """The remarks about one column."""
+
+    column: str
+    remarks: list[Remark] = field(default_factory=list)
+
+    def left_out(self, why: LeftOut) -> None:
+        """Say why the column is not in the draft, in place of all earlier remarks."""
+        self.remarks = [Remark(self.column, "left out", why.text, why.detail)]
+
+    def question(self, text: str, detail: str = "") -> None:
+        """Ask a question that only the owner can answer."""
+        self.remarks.append(Remark(self.column, "question", text, detail))
+
+    def note(self, text: str, detail: str = "") -> None:
+        """Report a decision."""
+        self.remarks.append(Remark(self.column, "note", text, detail))
+
+
+def is_text(values: pd.Series) -> bool:
+    """Whether a column holds text to be read, not numbers, dates, true/false or declared categories."""
+    is_other = pd.api.types.is_numeric_dtype(values.dtype) or isinstance(values.dtype, pd.CategoricalDtype)
+    is_other = is_other or _is_dates(values) or pd.api.types.is_timedelta64_dtype(values.dtype)
+    return not (is_other or all(isinstance(v, bool | np.bool_) for v in values.dropna()))
+
+
+def _is_dates(values: pd.Series) -> bool:
+    return pd.api.types.is_datetime64_any_dtype(values.dtype)
+
+
+def draft_column(
+    said: Remarks,
+    values: pd.Series,
+    cells: TextCells | None,
+    absent: set[str],
+    keep: tuple[str, ...],
+    outcome: str | None,
+) -> Column:
+    """Draft one column with every field unreviewed, or raise `LeftOut` if it cannot be synthesized.
+
+    ``said`` receives decisions and questions. ``cells`` are the words of a text column, and ``absent`` the
+    words that stand for a missing value in text columns too.
+    """
+    name = said.column
+    kept = name in keep or name == outcome
+    if not name.strip():
+        raise LeftOut("has no name")
+    n = int(values.notna().sum())
+    if n == 0:
+        raise LeftOut("has no values")
+    try:
+        distinct = values.nunique()
+    except TypeError:  # which no file but Parquet can hold
+        raise LeftOut("holds lists or records. Give each of their entries a column of its own") from None
+    if not kept and identifiers.named_identifier(name, distinct, n):
+        raise LeftOut("says whose row or which row it is (keep or --keep takes it)")
+    if pd.api.types.is_timedelta64_dtype(values.dtype):
+        raise LeftOut("holds durations. Give them as numbers of days or hours instead")
+    if cells is not None:
+        fields = _text_fields(said, cells, absent, kept, outcome)
+    else:
+        fields = _typed_fields(said, values, kept, outcome)
+    try:
+        column = Column(name=name, **fields, unreviewed=tuple(fields))
+    except SchemaError as problem:  # text of several lines, say
+        raise LeftOut(str(problem).removeprefix(f"column {name!r}: ")) from None
+    if column.unconfirmed:
+        held = cells.counts if cells is not None else values.value_counts()
+        said.question(_PUBLIC, rarely_held(column, dict(held))[1])
+    return column
+
+
+#: what a draft asks of each list of categories or codes
+_PUBLIC = (
+    "is this list public, from a data dictionary say, and not a list of what occurs in the records? Then "
+    "write reviewed: true"
+)
+#: rows below which a value may identify
+RARE = 10
+
+
+def rarely_held(column: Column, held: Mapping[Any, int]) -> tuple[int, str]:
+    """Count the categories or codes of a column that few rows hold, as a number and in words. Confidential.
+
+    ``held`` says how many rows hold each cell, as text or as any reader gives it.
+
+    Examples
+    --------
+    >>> stage = Column(name="stage", kind="categorical", categories=(1, 2, 3))
+    >>> rarely_held(stage, {"1": 700, "2": 8, "3.0": 2})
+    (2, '3 categories, 2 of them in fewer than 10 rows')
+    """
+    match = CategoryMatcher.of(column) if column.categories else _code
+    rows = dict.fromkeys(column.listed, 0)
+    for cell, n in held.items():
+        if (value := match(cell)) in rows:
+            rows[value] += int(n)
+    rare = sum(0 < n < RARE for n in rows.values())
+    one, many = ("category", "categories") if column.categories else ("code", "codes")
+    count = f"1 {one}" if len(rows) == 1 else f"{len(rows):,} {many}"
+    return rare, f"{count}, {rare:,} of them in fewer than {RARE} rows"
+
+
+def _code(cell: Any) -> Any:
+    """A cell as the number that a code is, if it is one."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return cell
+
+
+def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | None) -> dict[str, Any]:
+    present = values.dropna()
+    missing = bool(values.isna().any())
+    if _is_dates(values):
+        return {**_date_fields(said, series_moments(present, "datetime")), "missing": missing}
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        kind = "ordinal" if values.dtype.ordered else "categorical"
+        return {
+            **_category_fields(said, kind, list(values.dtype.categories), len(present), kept),
+            "missing": missing,
+        }
+    if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
+        return {"kind": "binary", "categories": (False, True), "missing": missing}
+    numbers = present.to_numpy(dtype=np.float64)
+    infinite = np.flatnonzero(np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)))
+    if infinite.size:
+        _say_slips(said, len(infinite), [(int(i) + 1, float(values.iloc[i])) for i in infinite[:_LISTED]])
+        numbers = numbers[np.isfinite(numbers)]
+        if not numbers.size:
+            raise LeftOut("holds no finite number")
+    whole = pd.api.types.is_integer_dtype(values.dtype)
+    return {**_number_fields(said, numbers, whole, kept, outcome), "missing": missing}
+
+
+def _text_fields(
+    said: Remarks, cells: TextCells, absent: set[str], kept: bool, outcome: str | None
+) -> dict[str, Any]:
+    if cells.is_numeric:
+        for word, times in cells.absent.items():
+            said.note(f"the word {word!r} is taken as missing", _cells(times))
+        if cells.others:
+            _say_slips(said, cells.n_others, cells.rows(cells.others, _LISTED))
+        numbers = np.repeat(list(cells.numbers.values()), [cells.counts[word] for word in cells.numbers])
+        fields = _number_fields(said, numbers, cells.written_whole, kept, outcome)
+        return {**fields, "missing": bool(cells.text.isna().any() or cells.absent)}
+    shape = cells.shape()
+    if shape == "dates" and outcome != said.column and (dates := _written_dates(said, cells)):
+        for word, times in cells.absent.items():
+            said.note(f"the word {word!r} is taken as missing", _cells(times))
+        return {**dates, "missing": bool(cells.text.isna().any() or cells.absent)}
+    if shape is not None and not kept:
+        raise LeftOut(f"holds {shape}. {_ADVICE[shape]}", f"such as {next(iter(cells.others))!r}")
+    gone = {word: n for word, n in cells.absent.items() if word in absent}
+    asked = {word: n for word, n in cells.absent.items() if word not in absent}
+    words = sorted(word for word in cells.counts if word not in gone)
+    if not words or not (cells.others or cells.numbers or len(asked) > 1):
+        raise LeftOut("has no values", _times(cells.absent))
+    for word, times in gone.items():
+        said.note(
+            f"the word {word!r} is taken as missing, as in the columns of numbers. If it is an answer here, "
+            "add it to the categories",
+            _cells(times),
+        )
+    for word, times in asked.items():
+        said.question(
+            f"is {word!r} an answer (such as 'not done'), as drafted, or a missing value? Then name "
+            f"{word!r} in missing_words or --missing-word, for all columns",
+            _cells(times),
+        )
+    if cells.n_numbers > cells.n_others:
+        said.question(
+            "most cells are numbers, but not all: codes, as drafted, or numbers with slips to correct?",
+            f"{cells.n_others:,} are not: {_times(cells.others)}",
+        )
+    missing = bool(cells.text.isna().any() or gone)
+    if {word.lower() for word in words} <= {"true", "false"}:
+        return {"kind": "binary", "categories": (False, True), "missing": missing}
+    n = sum(cells.counts[word] for word in words)
+    return {**_category_fields(said, "categorical", words, n, kept), "missing": missing}
+
+
+def _number_fields(
+    said: Remarks, numbers: np.ndarray, written_whole: bool, kept: bool, outcome: str | None
+) -> dict[str, Any]:
+    distinct, counts = np.unique(numbers, return_counts=True)
+    n, n_distinct = len(numbers), len(distinct)
+    whole = bool(np.all(distinct == np.rint(distinct)))
+    if whole and np.abs(distinct).max() > EXACT_INTEGERS:
+        raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
+    if whole and _are_dates(distinct) and said.column != outcome:
+        moments = text_moments(pd.Series([f"{v:.0f}" for v in distinct], dtype=object), "date", "%Y%m%d")
+        if not np.isnan(moments).any():
+            said.question(
+                "dates written as whole numbers, as drafted? If they are numbers, write kind: integer",
+                f"such as {distinct[0]:.0f}",
+            )
+            return {**_date_fields(said, moments * 86_400.0, counts), "format": "%Y%m%d"}
+    if whole and written_whole and not kept and identifiers.numbers_identify(said.column, distinct, n):
+        raise LeftOut(
+            "has a different whole number in nearly every row: identifiers? (keep or --keep takes it)",
+            f"{n_distinct:,} in {n:,} rows",
+        )
+    few = n_distinct <= 2 and (whole or n_distinct == 1)
+    coded = whole and identifiers.looks_coded(said.column, n_distinct, n)
+    is_outcome = said.column == outcome and whole and n_distinct <= _MOST_CATEGORIES
+    if few or coded or is_outcome:
+        if n_distinct == 1:
+            said.note("one value only. It can be left out")
+        elif coded and not is_outcome:
+            said.question(
+                "few different whole numbers: codes of a category, as drafted, or a count or score? Then "
+                "kind integer with lower and upper, or ordinal",
+                _range(distinct),
+            )
+        if len(codes := codes_of_categories(distinct)):
+            said.question(
+                "codes, apart from the other categories? As drafted they are categories of their own. If "
+                "they stand for no value, move them to missing_codes, and write missing: true",
+                _counted(codes, distinct, counts),
+            )
+        categories = tuple(int(v) if whole else float(v) for v in distinct)
+        return {"kind": "binary" if n_distinct == 2 else "categorical", "categories": categories}
+    codes = likely_codes(distinct, counts)
+    if len(codes):
+        said.question(
+            "codes, apart from the other values? As drafted they are values of their own (special). If they "
+            "stand for no value, write missing_codes for special, and missing: true. If they were measured, "
+            "delete special and widen lower and upper",
+            _counted(codes, distinct, counts),
+        )
+        distinct = np.setdiff1d(distinct, codes)
+    lower, upper = float(distinct[0]), float(distinct[-1])
+    usual = float(np.quantile(numbers[~np.isin(numbers, codes)], 0.99, method="lower"))
+    if upper > _FAR * usual > 0:
+        said.question(
+            "is the largest value a slip, far beyond the others? Then correct it in the table, and write the "
+            "largest plausible value as upper",
+            f"{upper:g}, and 99 in 100 are at most {usual:g}",
+        )
+    decimals = None if whole else _decimals(distinct)
+    if not whole and (decimals is None or decimals > _FINE_DECIMALS):
+        coarse = _hidden_decimals(distinct)
+        if coarse is None or round(upper, coarse) <= round(lower, coarse):
+            said.question(
+                "many decimals: in which step is it measured or reported? Write it as decimals or step, and "
+                "lower and upper as multiples of it",
+                f"such as {_longest(distinct)}",
+            )
+        else:
+            decimals, lower, upper = coarse, round(lower, coarse), round(upper, coarse)
+            inexact = distinct[distinct != np.round(distinct, coarse)]
+            said.note(
+                f"nearly all values lie close to multiples of {1 / 10**coarse:g}, the step in this draft. "
+                "A fit rounds the others to it",
+                f"but {_longest(inexact)}",
+            )
+    fields: dict[str, Any] = {"kind": "integer" if whole else "continuous", "lower": lower, "upper": upper}
+    if decimals is not None:
+        fields["decimals"] = decimals
+    if lower > 0 and upper / lower >= _LOG_RATIO:
+        fields["scale"] = "log"
+    if len(codes):
+        fields["special"] = tuple(map(float, codes))
+    return fields
+
+
+def _date_fields(said: Remarks, seconds: np.ndarray, counts: np.ndarray | None = None) -> dict[str, Any]:
+    """Kind and bounds of dates, given as seconds, each of them in so many cells."""
+    distinct, places = np.unique(seconds, return_inverse=True)
+    times = np.bincount(places, counts).astype(np.int64)
+    placed = stand_apart(distinct, times, coded := _ends_of_years(distinct)) & coded
+    if placed.any():
+        said.question(
+            "dates apart from the others, which may stand for none? As drafted they are dates. If not, write "
+            "them as missing_codes, with missing: true, and lower and upper without them",
+            ", ".join(
+                f"{moment_text(date, 'datetime')[:10]} in {_cells(int(n))}"
+                for date, n in zip(distinct[placed], times[placed], strict=True)
+            ),
+        )
+    lower, upper = float(seconds.min()), float(seconds.max())
+    if not (seconds % 86_400).any():
+        kind, step = "date", 86_400
+    else:
+        kind, step = "datetime", 60
+        if (seconds % 60).any():
+            said.note("seconds are rounded to minutes. Write step: 1 to keep them")
+    ends = (np.floor(lower / step) * step, max(np.ceil(upper / step), np.floor(lower / step) + 1) * step)
+    texts = (moment_text(end, "datetime")[: 10 if kind == "date" else None] for end in ends)
+    return {"kind": kind, **dict(zip(("lower", "upper"), texts, strict=True))}
+
+
+def _ends_of_years(seconds: np.ndarray) -> np.ndarray:
+    """Which dates are a first or last day of a year, as those are that stand for no date (1900, 2099)."""
+    days = seconds.astype("datetime64[s]").astype("datetime64[D]")
+    return (days == days.astype("datetime64[Y]")) | (days + 1 == (days + 1).astype("datetime64[Y]"))
+
+
+def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
+    """Fields of a column of text that holds dates in one form, None where no form reads nine in ten words."""
+    words = pd.Series(list(cells.others), dtype=object)
+    # spread over the rows, since those of another file come last
+    tried = words.iloc[:: max(len(words) // _TRIED, 1)]
+    if _part_read(tried, None) >= _MOST_WORDS:
+        patterns: list[str | None] = [None]
+    else:
+        patterns = [pattern for pattern in _PATTERNS if _part_read(tried, pattern) >= _MOST_WORDS]
+    found = [(pattern, text_moments(words, "datetime", pattern)) for pattern in patterns]
+    most = max((int((~np.isnan(moments)).sum()) for _, moments in found), default=0)
+    if most < _MOST_WORDS * len(words):
+        return None
+    (pattern, moments), *others = [(p, m) for p, m in found if (~np.isnan(m)).sum() == most]
+    if others:
+        said.question(
+            "is the day or the month written first? As drafted it is the format below, and another one reads "
+            "the dates as well",
+            f"{pattern} or {others[0][0]}",
+        )
+    if most < len(words):
+        unread = set(words[np.isnan(moments)])
+        _say_slips(said, sum(cells.others[w] for w in unread), cells.rows(unread, _LISTED), "date")
+    counts = np.array(list(cells.others.values()))
+    fields = _date_fields(said, moments[~np.isnan(moments)], counts[~np.isnan(moments)])
+    return fields if pattern is None else {**fields, "format": pattern}
+
+
+def _part_read(words: pd.Series, pattern: str | None) -> float:
+    return float(np.mean(~np.isnan(text_moments(words, "datetime", pattern))))
+
+
+def _decimals(distinct: np.ndarray) -> int | None:
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        if np.array_equal(np.round(distinct, decimals), distinct):
+            return decimals
+    return None
+
+
+def _hidden_decimals(distinct: np.ndarray) -> int | None:
+    """Return the decimals that nearly all values have, apart from inexact copies (1.19995 for 1.2)."""
+    for decimals in range(_FINE_DECIMALS if len(distinct) >= 20 else 0):
+        steps = distinct * 10**decimals
+        if np.mean(np.abs(steps - np.rint(steps)) <= _INEXACT) >= 0.95:
+            return decimals
+    return None
+
+
+def _are_dates(distinct: np.ndarray) -> bool:
+    """Whether whole numbers are dates written as 20190301."""
+    year, month, day = distinct // 10_000, distinct // 100 % 100, distinct % 100
+    fits = (year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    return bool(fits.all())
+
+
+def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: bool) -> dict[str, Any]:
+    if not kept and kind == "categorical" and identifiers.words_identify(len(words), n):
+        raise LeftOut(
+            "has many different words: identifiers or free text? (keep or --keep takes it)",
+            f"{len(words):,} in {n:,} rows",
+        )
+    if len(words) > _MOST_CATEGORIES:
+        said.question(
+            "many categories, and noise hides the rare ones: can they be grouped in the table (diagnosis "
+            "codes by chapter, say)?",
+            f"{len(words):,}",
+        )
+    if len(words) == 1:
+        said.note("one value only. It can be left out")
+    categories = tuple(word.item() if isinstance(word, np.generic) else word for word in words)
+    return {
+        "kind": "binary" if kind == "categorical" and len(categories) == 2 else kind,
+        "categories": categories,
+    }
+
+
+def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]], what: str = "number") -> None:
+    listed = ", ".join(f"row {row} {value!r}" for row, value in rows)
+    more = f", … {count:,} cells in all" if count > len(rows) else ""
+    said.question(
+        f"not every cell is a {what}. Correct or empty these in the table, or name a word for no value in "
+        f"missing_words or --missing-word. A fit stops at a cell that is no {what}",
+        listed + more,
+    )
+
+
+def _cells(n: int) -> str:
+    return f"{n:,} cell{'s' if n > 1 else ''}"
+
+
+def _counted(codes: np.ndarray, distinct: np.ndarray, counts: np.ndarray) -> str:
+    return ", ".join(f"{code:g} in {_cells(int(counts[distinct == code][0]))}" for code in codes)
+
+
+def _times(counts: dict[str, int]) -> str:
+    shown = [f"{word!r} in {_cells(n)}" for word, n in list(counts.items())[:_LISTED]]
+    return ", ".join(shown) + (f", … ({len(counts):,} words)" if len(counts) > _LISTED else "")
+
+
+def _range(distinct: np.ndarray) -> str:
+    values = [f"{value:.0f}" for value in distinct]
+    run = distinct[-1] - distinct[0] == len(distinct) - 1
+    if run or len(values) > 12:
+        return f"{'' if run else f'{len(values)} from '}{values[0]} to {values[-1]}"
+    return ", ".join(values)
+
+
+def _longest(values: np.ndarray) -> str:
+    """Return the number that takes the most digits to write."""
+    return max((repr(float(value)) for value in values), key=lambda text: ("e" not in text, len(text)))
+
+
+#: AUC of one column from which it is named
+GIVES_AWAY = 0.95
+_MOST_CLASSES = 10
+#: records that an outcome's value must have, and not have
+_FEWEST = 10
+_BINS = 64
+# Of so many cells with one outcome by chance.
+_CHANCE = math.log(1e-6)
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A column that predicts the outcome nearly alone. Confidential."""
+
+    column: str
+    auc: float
+    only: bool
+
+    def __str__(self) -> str:
+        only = "only with one outcome" if self.only else ""
+        return ", ".join(filter(None, (f"AUC {self.auc:.2f}" if self.auc >= GIVES_AWAY else "", only)))
+
+
+def find_leaks(frame: pd.DataFrame, outcome: str) -> tuple[Leak, ...]:
+    """Find the columns that give the outcome away.
+
+    ``frame`` holds numbers and words, None or NaN where missing. ``outcome`` is a column of few values. Other
+    columns, and outcomes with fewer than 10 records, are skipped.
+
+    Examples
+    --------
+    >>> died = [0, 1] * 50
+    >>> table = pd.DataFrame({"age": range(100), "ward": ["icu", "morgue"] * 50, "died": died})
+    >>> [(leak.column, str(leak)) for leak in find_leaks(table, "died")]
+    [('ward', 'AUC 1.00')]
+    """
+    known = frame[frame[outcome].notna()]
+    classes, distinct = pd.factorize(known[outcome])
+    sizes = np.bincount(classes, minlength=len(distinct))
+    if not 2 <= len(distinct) <= _MOST_CLASSES:
+        return ()
+    told = [c for c, size in enumerate(sizes) if min(size, len(known) - size) >= _FEWEST]
+    told = told[:1] if len(distinct) == 2 else told
+    found = []
+    for name in known.columns:
+        if name == outcome:
+            continue
+        groups, absent = _groups(known[name])
+        auc = max((_auc(groups, classes == c) for c in told), default=0.5)
+        present = classes[~absent]
+        only = bool(absent.any() and len(present) and (present == present[0]).all())
+        only = only and len(present) * math.log(sizes[present[0]] / len(known)) < _CHANCE
+        if auc >= GIVES_AWAY or only:
+            found.append(Leak(str(name), auc, only))
+    return tuple(found)
+
+
+def _groups(values: pd.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The category, or the bin of a number, of each record, missing values as a group of their own."""
+    absent = values.isna().to_numpy(dtype=bool)
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        values = pd.Series(series_moments(values, "datetime"))
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, _BINS + 1))) if not absent.all() else []
+        groups = np.searchsorted(edges, numbers, side="right")
+        groups[absent] = len(edges) + 1
+        return groups, absent
+    return pd.factorize(values.astype(object))[0] + 1, absent
+
+
+def _auc(groups: NDArray[np.int64], positive: NDArray[np.bool_]) -> float:
+    rate = positive.mean()
+    # by chance and the same every time: cases and controls may alternate in a file
+    half = np.random.default_rng(0).permutation(len(groups)) % 2 == 1
+    score = np.empty(len(groups))
+    size = int(groups.max()) + 1
+    for read, scored in ((half, ~half), (~half, half)):
+        total = np.bincount(groups[read], minlength=size)
+        hits = np.bincount(groups[read], weights=positive[read], minlength=size)
+        score[scored] = ((hits + rate) / (total + 1))[groups[scored]]
+    n = int(positive.sum())
+    ranks = float(rankdata(score)[positive].sum())
+    return (ranks - n * (n + 1) / 2) / (n * (len(groups) - n))

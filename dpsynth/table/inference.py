@@ -1,0 +1,395 @@
+"""Draft a schema from a table, with the questions that only its owner can answer.
+
+Reading bounds and categories from private records and then publishing anything that depends on them voids
+the guarantee: one unusual record moves a bound. So each column's ``unreviewed`` names all fields that the
+draft read. :func:`dpsynth.table.schema.require_reviewed` refuses them until somebody has replaced them by
+public knowledge. A :class:`~dpsynth.table.draft.Remark` reports each column left out, word taken as
+missing and guess.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from dpsynth.checks import few, given_twice
+from dpsynth.errors import DataError, InputError, of_records
+from dpsynth.files.storage import write_text
+from dpsynth.files.text import html_lines, load_yaml
+from dpsynth.patients.schema import PatientSchema
+from dpsynth.progress import column_bar, shown
+from dpsynth.table import identity as identifiers
+from dpsynth.table.cells import TextCells, number, plain_table
+from dpsynth.table.column import Column
+from dpsynth.table.draft import LeftOut, Remark, Remarks, _said, draft_column, find_leaks, is_text
+from dpsynth.table.schema import Schema
+from dpsynth.table.suggestions import suggested
+from dpsynth.table.values import date_numbers, numeric_values
+
+_LISTED = 5
+
+
+_HEAD = (
+    "PRIVATE draft: bounds and categories are values of records. In every column write bounds and categories "
+    "that you know without this table (what is possible, not what occurs), answer the questions, and delete "
+    "the line 'unreviewed'. Write 'reviewed: true' for each list of categories or codes that is public. "
+    "Columns under 'ignored' are not read; which they are was read off the data too."
+)
+
+
+_MARKED = "Each formula or rule behind a # is a question: delete the # if it holds, and the line if not."
+
+
+_UNIT = (
+    "what is one row: a patient, a stay or a visit? Write it as unit, such as unit: one patient. The "
+    "guarantee is about one row"
+)
+
+
+_COMPUTED = "is it computed from others, as the names suggest? Then declare the formula as derived"
+_RULES = (
+    "does each of these rules hold for everybody, by definition or nature? Declare those that do under "
+    "constraints. Names suggest them, not records"
+)
+
+
+#: The schema of a table, or of patients with several rows.
+Described = TypeVar("Described", Schema, PatientSchema)
+
+
+@dataclass(frozen=True)
+class Draft(Generic[Described]):
+    """A schema read from a table, every field unreviewed. Remarks about persons come first, the
+    question about the privacy unit last.
+
+    Printed, or shown in a notebook, it is the schema with its remarks. Both quote records.
+    """
+
+    schema: Described
+    remarks: tuple[Remark, ...]
+
+    @property
+    def questions(self) -> tuple[Remark, ...]:
+        """The questions that only the table's owner can answer."""
+        return tuple(remark for remark in self.remarks if remark.kind == "question")
+
+    def lines(self) -> list[str]:
+        """Return the remarks as lines for a terminal, each once for all its columns."""
+        groups: dict[tuple[str, str], list[Remark]] = {}
+        for remark in self.remarks:
+            groups.setdefault((remark.kind, remark.text), []).append(remark)
+        return [_said(kind, text, remarks) for (kind, text), remarks in groups.items()]
+
+    def counts(self) -> str:
+        """Say how many columns were drafted and left out, and what to do next."""
+        return (
+            f"{len(self.schema.names)} columns drafted, {len(self.schema.ignored)} left out. The draft is "
+            "private: bounds and categories were read off the data. Answer the questions. Put public values "
+            "in their place, and delete each 'unreviewed'."
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.schema), *(f"- {line}" for line in self.lines()), self.counts()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        remarks = f"<ul>{html_lines(self.lines(), 'li')}</ul>"
+        return self.schema._repr_html_() + remarks + html_lines([self.counts()])
+
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the schema as YAML, remarks as comments, and write it to ``path`` for its owner alone."""
+        declared = set(self.schema.names)
+        about = [remark for remark in self.remarks if remark.column not in declared]
+        asked = suggested(self.schema)
+        lines = _comment(f"{_HEAD} {_MARKED}" if asked else _HEAD)
+        for remark in about:
+            lines += _comment(str(remark if remark.column else replace(remark, detail="")), "- ")
+        position = 0
+        for line in self.schema.to_yaml().splitlines():
+            if not line.startswith("- name:"):
+                lines.append(line)
+                continue
+            name = self.schema.names[position]
+            position += 1
+            for remark in self.remarks:
+                if remark.column == name:
+                    below = remark.text.startswith(_COMPUTED)  # its formulas stand there
+                    detail = f" ({remark.detail})" if remark.detail and not below else ""
+                    lines += _comment(f"{remark.kind}: {remark.text}{detail}")
+            lines.append(line)
+            for one in asked:
+                if one.column == name:
+                    lines += [f"  #derived: {_scalar(formula)}" for formula in one.texts]
+                    lines += ["  #missing: true"] * one.needs_missing(self.schema)
+        rules: list[str] = [_scalar(rule) for one in asked if one.column is None for rule in one.texts]
+        lines += ["#constraints:", *(f"#- {rule}" for rule in rules)] if rules else []
+        text = "\n".join(lines) + "\n"
+        if path is not None:
+            write_text(path, text)
+        return text
+
+
+def check_described(schema: object) -> None:
+    """Raise InputError if an argument ``schema`` is no schema, and say what to do with a draft."""
+    if isinstance(schema, Draft):
+        raise InputError(
+            "schema must be a Schema, got a Draft, whose fields were read off the records. Write it to a "
+            "file (draft.to_yaml(path)), review it there, and read it (Schema.from_yaml(path)). Or give "
+            "draft.schema with accept_unreviewed=True if only the owner of the records sees the results"
+        )
+    if not isinstance(schema, Schema | PatientSchema):
+        raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
+
+
+def _comment(text: str, mark: str = "") -> list[str]:
+    plain = text.encode("unicode_escape").decode("ascii") if not text.isprintable() else text
+    return textwrap.wrap(plain, 108, initial_indent=f"# {mark}", subsequent_indent="#   " if mark else "# ")
+
+
+def _scalar(text: str) -> str:
+    """The text as YAML, in quotes where YAML needs them."""
+    try:
+        plain = load_yaml(f"- {text}", origin="", error=ValueError) == [text]
+    except ValueError:
+        plain = False
+    return text if plain else "'" + text.replace("'", "''") + "'"
+
+
+def asked_about(schema: Schema | PatientSchema) -> list[Remark]:
+    """Return the questions about formulas and rules that a schema's names, units and kinds suggest."""
+    found = suggested(schema)
+    computed = [one for one in found if one.column is not None]
+    remarks = [
+        Remark(
+            one.column, "question", ". ".join(filter(None, (_COMPUTED, one.doubt))), " or ".join(one.texts)
+        )
+        for one in computed
+    ]
+    rules = ", ".join(text for one in found if one.column is None for text in one.texts)
+    return [*remarks, Remark(None, "question", _RULES, rules)] if rules else remarks
+
+
+def infer_schema(
+    frame: pd.DataFrame,
+    name: str | None = None,
+    *,
+    outcome: str | None = None,
+    n_public: int | None = None,
+    drop: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    missing_words: Iterable[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Draft[Schema]:
+    """Draft a schema from a table, with the questions that only its owner can answer.
+
+    Not private: it reads the records with unlimited sensitivity and posts no event. The draft must not leave
+    the place where the records are before it is reviewed. Each column's ``unreviewed`` lists every field but
+    the name, since all are read from the data. The schema's ``ignored`` lists columns left out. The number of
+    records is not written down.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, shape (n, columns)
+        As :func:`dpsynth.table.files.read_table` reads it without a schema, or with dtypes. Text that writes
+        numbers is numbers. Few whole numbers are codes. True/false columns and numbers of two values become
+        binary. Ordered categoricals become ordinal, other text categorical.
+    name, outcome, n_public : optional
+        Fields of the schema.
+    drop, keep : iterable of str
+        Columns to leave out, and columns to take although they look like identifiers or free text.
+    missing_words : iterable of str
+        Words that stand for a missing value, such as ``?``. Columns of numbers compare them as numbers.
+    progress : callable, optional
+        Receives the number of columns drafted, and of all columns. By default a bar is shown in a notebook or
+        at a prompt, and nothing in a script.
+
+    Raises
+    ------
+    InputError
+        If ``frame`` is no DataFrame.
+    DataError
+        If the table has no rows, no columns or none to keep. If its names are numbers or given twice. If an
+        option names no column.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"patient_id": ["p1", "p2", "p3"], "age": [34, 51, 78], "sex": ["F", "M", "F"]})
+    >>> made = infer_schema(table)
+    >>> made.schema["age"].lower, made.schema["age"].upper, made.schema["age"].unreviewed
+    (34.0, 78.0, ('kind', 'lower', 'upper', 'missing'))
+    >>> print(made.remarks[0])
+    left out: patient_id: says whose row or which row it is (keep or --keep takes it)
+    """
+    plain = plain_table(frame)
+    names = _names(frame)
+    drop, keep, missing_words = tuple(map(str, drop)), tuple(map(str, keep)), tuple(missing_words)
+    outcome = None if outcome is None else str(outcome)
+    for option, given in (("drop", drop), ("keep", keep), ("outcome", () if outcome is None else (outcome,))):
+        for column in given:
+            if column not in names:
+                raise DataError(f"{option} {column!r} is not a column of the table ({few(names)})")
+    both = next((column for column in (*keep, outcome) if column in drop), None)
+    if both is not None:
+        raise DataError(
+            f"the column {both!r} is both dropped and {'kept' if both in keep else 'the outcome'}"
+        )
+
+    chosen = plain.loc[:, [n not in drop for n in names]]
+    drafted = draft_columns(chosen, keep, missing_words, outcome, progress)
+    columns, remarks = drafted.columns, _persons(chosen) + drafted.remarks
+    if not columns:
+        raise of_records(f"a schema cannot be drafted: no column is left ({few(remarks, separator='; ')})")
+    left = tuple(n for n in names if n not in {column.name for column in columns})
+    schema = Schema(
+        name=name,
+        outcome=outcome,
+        n_public=n_public,
+        columns=tuple(columns),
+        ignored=left,
+        missing_words=drafted.missing_words,
+    )
+    return Draft(schema, (*remarks, *asked_about(schema), Remark(None, "question", _UNIT)))
+
+
+@dataclass(frozen=True)
+class DraftedColumns:
+    """Columns of a draft, the remarks about them, and the words for a missing value."""
+
+    columns: list[Column]
+    remarks: list[Remark]
+    missing_words: tuple[str, ...]
+
+
+def draft_columns(
+    frame: pd.DataFrame,
+    keep: tuple[str, ...] = (),
+    missing_words: tuple[str, ...] = (),
+    outcome: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> DraftedColumns:
+    """Draft the columns of a frame, as :func:`infer_schema` does.
+
+    Raises DataError if the outcome or a column to keep cannot be used.
+    """
+    codes = [code for word in missing_words if (code := number(word)) is not None]
+    chosen = {str(n): _measured(frame.iloc[:, i], codes) for i, n in enumerate(frame.columns)}
+    cells = {n: TextCells.of(values, missing_words) for n, values in chosen.items() if is_text(values)}
+    # a word that columns of numbers or dates use for "no value" means the same in text columns beside them
+    measured = [read for read in cells.values() if read.is_numeric or read.shape() == "dates"]
+    absent = {word for read in measured for word in read.absent}
+    columns: list[Column] = []
+    remarks: list[Remark] = []
+    with shown(progress, column_bar) as tell:
+        for done, (column, values) in enumerate(chosen.items()):
+            if tell is not None:
+                tell(done, len(chosen))
+            said = Remarks(column)
+            try:
+                columns.append(draft_column(said, values, cells.get(column), absent, keep, outcome))
+            except LeftOut as why:
+                if column == outcome:
+                    raise of_records(f"the outcome {column!r} cannot be used: {why}") from None
+                if column in keep:
+                    raise of_records(f"column {column!r} cannot be kept: {why}") from None
+                said.left_out(why)
+            remarks += said.remarks
+    if outcome is not None:
+        taken = {
+            column.name: pd.Series(date_numbers(column, chosen[column.name]))
+            if column.is_date
+            else _cells(chosen[column.name], cells.get(column.name)).reset_index(drop=True)
+            for column in columns
+        }
+        remarks += _giveaways(pd.DataFrame(taken), outcome)
+    return DraftedColumns(columns, remarks, tuple(sorted({*missing_words, *absent})))
+
+
+def limits_of_data(schema: Schema, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Find the limits that equal the smallest or largest value of a table: they may have come from it.
+
+    Confidential: it reads the records without noise. ``frame`` is as :meth:`Schema.check` gives it: values
+    outside the limits are left as they are. For each such column the result has ``lower``, ``upper`` or both.
+    A limit of 0 is left out, as it is often natural, and so are derived columns.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": [34, 51, 78]})
+    >>> limits_of_data(infer_schema(table).schema, table)
+    {'age': ('lower', 'upper')}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for column in schema.columns:
+        if not column.is_numeric or column.derived is not None:
+            continue
+        values = numeric_values(column, frame[column.name])
+        values = values[~np.isnan(values)]
+        if not len(values):
+            continue
+        # a draft's limits are rounded to its step
+        near = (column.resolution or 0.0) / 2 * (1 - 1e-9)
+        ends = zip(("lower", "upper"), column.bounds, (values.min(), values.max()), strict=True)
+        same = tuple(name for name, limit, end in ends if limit and abs(limit - end) <= near)
+        if same:
+            found[column.name] = same
+    return found
+
+
+def _names(frame: pd.DataFrame) -> list[str]:
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise DataError("a schema cannot be drafted from a table without rows or columns")
+    names = [str(label) for label in frame.columns]
+    if (twice := given_twice(names)) is not None:
+        raise DataError(f"the table has the column {twice!r} more than once")
+    numbers = [n for n in frame.columns if isinstance(n, str) and number(n) is not None]
+    if 2 * len(numbers) > len(names):
+        raise DataError(
+            f"the first line holds numbers ({', '.join(numbers[:_LISTED])}), so it looks like a record: put "
+            "a line with the columns' names above it"
+        )
+    return names
+
+
+def _measured(values: pd.Series, codes: list[float]) -> pd.Series:
+    """Take numbers that stand for no value out of a column of numbers."""
+    if not (codes and pd.api.types.is_numeric_dtype(values.dtype)) or values.dtype == bool:
+        return values
+    absent = values.isin(codes)
+    if not absent.any():
+        return values
+    return (values.astype("Int64") if pd.api.types.is_integer_dtype(values.dtype) else values).mask(absent)
+
+
+def _cells(values: pd.Series, cells: TextCells | None) -> pd.Series:
+    """A column as numbers where it is one, as words elsewhere."""
+    if cells is None:
+        return values
+    return cells.text.map(cells.numbers).astype(np.float64) if cells.is_numeric else cells.text
+
+
+def _giveaways(frame: pd.DataFrame, outcome: str) -> list[Remark]:
+    text = (
+        f"predicts the outcome {outcome} nearly alone (confidential). Is it known only after the "
+        "outcome, or another name for it? Then leave it out with drop or --drop"
+    )
+    return [Remark(leak.column, "question", text, str(leak)) for leak in find_leaks(frame, outcome)]
+
+
+def _persons(frame: pd.DataFrame) -> list[Remark]:
+    """Say whether a person has several rows: the unit of privacy is one row."""
+    return [
+        Remark(
+            None,
+            "question",
+            f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}. If "
+            "these are persons, only one row of a person is protected, not the person. Describe several rows "
+            "(--unit, dpsynth.table.infer_patient_schema), or make one row a person first",
+        )
+        for found in identifiers.repeated_persons(frame)
+    ]

@@ -1,0 +1,554 @@
+"""One generator iteration of Algorithm 1 (Pedersen 2022, section 3.2), corrected, as tensor functions.
+
+The only quantity that reads private records is ``sum_i grad_W D(x_i)`` over the Poisson sample (plus its
+penalty term when ``penalty='data'``). It is released as
+
+    ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
+
+with the centre ``c`` and the stds from `dpsynth.wgan.theorems`, both functions of released weights,
+and ``B`` the public expected batch size. Adam, the projection and the generator step are post-processing.
+
+Deviations from the printed algorithm: the bounds of critic and penalty add (line 7 prints a root of squares).
+The noise is proportional to the step's sensitivity (line 14 prints a constant), so the noise multiplier z is
+one number for the whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import tensorflow as tf
+
+from dpsynth.privacy.noise import poisson_batches, standard_normals
+from dpsynth.privacy.release import Plan
+from dpsynth.table.encoder import Layout
+from dpsynth.wgan.networks import Weights, flatten, generator_pass, unflatten
+from dpsynth.wgan.settings import TrainingSettings
+from dpsynth.wgan.theorems import (
+    Domain,
+    allocate,
+    gradient_bounds,
+    norm_bound_nearby,
+    penalty_radii,
+    project,
+    spectral_norm_bound,
+)
+
+# ------------------------------------------------------------------------------------------------
+# The critic of Algorithm 1 (Pedersen 2022, section 3.3) and the gradients it needs.
+#
+# The last layer has one output and no bias. The gradient with respect to an output bias would be 1 for every
+# record and carry no information. Every function can stand inside ``tf.function(jit_compile=True)``.
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A critic activation and its transposed derivative.
+
+    ``maxmin`` sorts neighbouring pairs and returns ``[maxima, minima]``, which keeps norms. ``slope`` is the
+    negative slope of ``leaky_relu``.
+    """
+
+    kind: str
+    slope: float = 0.2
+
+    def forward(self, s: Any) -> tuple[Any, Any]:
+        """Outputs and the mask that `backward` needs, for ``s`` of shape (n, width)."""
+        if self.kind == "maxmin":
+            a, b = s[:, 0::2], s[:, 1::2]
+            return tf.concat([tf.maximum(a, b), tf.minimum(a, b)], axis=1), a > b
+        slope = 0.0 if self.kind == "relu" else self.slope
+        mask = tf.where(s > 0, tf.ones_like(s), tf.fill(tf.shape(s), np.float32(slope)))
+        return s * mask, mask
+
+    def backward(self, upstream: Any, mask: Any) -> Any:
+        """Gradient with respect to ``s`` from the gradient with respect to the outputs, both (n, width)."""
+        if self.kind == "maxmin":
+            half = mask.shape[1]
+            high, low = upstream[:, :half], upstream[:, half:]
+            pair = tf.stack([tf.where(mask, high, low), tf.where(mask, low, high)], axis=2)
+            return tf.reshape(pair, [-1, 2 * half])
+        return upstream * mask
+
+
+def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, list[Any], list[Any]]:
+    """Scores, layer inputs and layer deltas of a batch, from which every gradient follows.
+
+    For record i and layer l the gradient is the outer product ``inputs[l][i] deltas[l][i]^T`` for the matrix
+    and ``deltas[l][i]`` for the bias. So a weighted sum over records is one matrix product, without any
+    per-record gradient.
+    """
+    inputs, masks = [x], []
+    s = x
+    for layer, (matrix, bias) in enumerate(weights):
+        s = tf.matmul(inputs[-1], matrix)
+        if bias is not None:
+            s = s + bias
+        if layer < len(weights) - 1:
+            out, mask = activation.forward(s)
+            inputs.append(out)
+            masks.append(mask)
+    deltas = [tf.ones_like(s)]
+    for layer in range(len(weights) - 1, 0, -1):
+        upstream = tf.matmul(deltas[0], weights[layer][0], transpose_b=True)
+        deltas.insert(0, activation.backward(upstream, masks[layer - 1]))
+    return s[:, 0], inputs, deltas
+
+
+def weighted_gradient(inputs: list[Any], deltas: list[Any], coefficients: Any, weights: Weights) -> list[Any]:
+    """``sum_i coefficients[i] * grad D(x_i)``, flat order, one matrix product a layer, coefficients (n,)."""
+    gradient = []
+    for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
+        scaled = delta * coefficients[:, None]
+        gradient.append(tf.matmul(x, scaled, transpose_a=True))
+        if bias is not None:
+            gradient.append(tf.reduce_sum(scaled, axis=0))
+    return gradient
+
+
+def squared_gradient_norms(inputs: list[Any], deltas: list[Any], weights: Weights) -> Any:
+    """Squared norm of every record's gradient without forming it ("ghost norms"), shape (n,)."""
+    total = 0.0
+    for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
+        ones = 0.0 if bias is None else 1.0
+        total += (tf.reduce_sum(x * x, axis=1) + ones) * tf.reduce_sum(delta * delta, axis=1)
+    return total
+
+
+# ------------------------------------------------------------------------------------------------
+# From a critic's weights to the centre and the noise of its gradient sum, for one run's settings.
+
+# Weights -> (centres, stds for z = 1), flat lists shaped like the critic's arrays.
+NoiseScales = Callable[[Weights], tuple[list[Any], list[Any]]]
+
+
+def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> NoiseScales:
+    """The function that bounds one record's gradient and shapes the noise, for noise multiplier 1.
+
+    The result maps released critic weights to (centres, stds), flat lists, and can stand inside an XLA
+    program. The plan gives the noise shape.
+
+    Examples
+    --------
+    >>> from dpsynth.wgan.networks import glorot
+    >>> plan = Plan(sampling_prob=0.1, expected_batch=9, steps=2, noise_multiplier=1, noise_shape="spherical")
+    >>> scales = noise_scales(Layout(2), TrainingSettings(clip_norm=0.5), plan)
+    >>> centers, stds = scales(glorot(np.random.default_rng(0), (2, 4, 1), output_bias=False))
+    >>> [round(float(s), 4) for s in stds]
+    [0.5, 0.5, 0.5]
+    """
+    if settings.clip_norm is not None:
+        return Clipped(settings.clip_norm)
+    return Proved(layout, settings, plan.noise_shape)
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Scales of per-record clipping: one std for all entries, no centre."""
+
+    clip_norm: float
+
+    def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
+        """Centres and stds, flat lists."""
+        arrays = flatten(weights)
+        # Norms and quotients round in float32; a clipped gradient may pass the bound by a few roundings.
+        clip = np.float32(self.clip_norm * (1.0 + 1e-5))
+        return [tf.zeros(a.shape) for a in arrays], [tf.constant(clip) for _ in arrays]
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Scales from the bounds on the gradient at the given weights.
+
+    ``start``: matrices near those that will be asked for, and upper bounds of their spectral norms.
+    """
+
+    layout: Layout
+    settings: TrainingSettings
+    noise_shape: str
+    start: Sequence[tuple[Any, Any]] | None = None
+
+    def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
+        """Centres and stds, flat lists."""
+        settings = self.settings
+        domain = Domain.from_layout(self.layout)
+        norms = self.norms(weights)
+        bounds = gradient_bounds(
+            weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
+        )
+        extra = None
+        if settings.penalty == "data":
+            extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]
+        return allocate(bounds, self.noise_shape, extra_radii=extra)
+
+    def norms(self, weights: Weights) -> list[Any]:
+        """Upper bounds of the spectral norms of the critic's matrices."""
+        if self.settings.critic_constraint == "spectral":
+            return [tf.constant(1.0) for _ in weights]
+        if self.start is None:
+            return [spectral_norm_bound(w) for w, _ in weights]
+        return [norm_bound_nearby(w, v, b) for (w, _), (v, b) in zip(weights, self.start, strict=True)]
+
+
+def starting_from(scales: NoiseScales | None, weights: Weights) -> NoiseScales | None:
+    """The same scales, with the norms of these matrices found once for all critics near them."""
+    if not isinstance(scales, Proved):
+        return scales
+    norms = replace(scales, start=None).norms(weights)
+    return replace(scales, start=[(w, norm) for (w, _), norm in zip(weights, norms, strict=True)])
+
+
+# ------------------------------------------------------------------------------------------------
+# Sources of the random numbers of a training program.
+#
+# On the host (default without an accelerator): NumPy draws normals in float64 from a generator seeded by the
+# operating system. It draws a chunk of steps ahead in a background thread and feeds them to the program. In
+# the program (on an accelerator): stateless Philox draws in float64 from 128-bit seeds that the same host
+# generator supplies. Poisson samples always come from the host. Latent inputs and interpolation weights are
+# not secret, they only follow the same route.
+
+Chunk = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class DrawShapes:
+    """Sizes of what one training step draws.
+
+    ``n_parameters``: entries of the critic's gradient.
+    ``n_records``: rows that may be sampled (secret).
+    ``capacity``: initial width of the index array.
+    ``n_bank``: rows of the bank of public points, 0 where there is none.
+    """
+
+    steps: int
+    batch: int
+    n_parameters: int
+    n_records: int
+    sampling_prob: float
+    capacity: int
+    n_bank: int
+
+
+@dataclass(frozen=True)
+class HostDraws:
+    """All random numbers drawn by NumPy, a chunk of steps at a time."""
+
+    shapes: DrawShapes
+    settings: TrainingSettings
+    noisy: bool
+
+    def draw(self, rng: np.random.Generator) -> Chunk:
+        """Arrays for one chunk, with generator step and critic step as leading axes."""
+        s, n_critic = self.shapes, self.settings.critic_steps
+        chunk = self._batches(rng)
+        if self.noisy:
+            chunk["noise"] = standard_normals(rng, (s.steps, n_critic, s.n_parameters))
+        chunk["latent"] = self._latent(rng, (s.steps, n_critic + 1, s.batch, self.settings.latent))
+        return chunk
+
+    def _batches(self, rng: np.random.Generator) -> Chunk:
+        s, n_critic = self.shapes, self.settings.critic_steps
+        batches = poisson_batches(rng, s.n_records, s.sampling_prob, s.steps * n_critic, s.capacity)
+        chunk: Chunk = {"records": batches.reshape(s.steps, n_critic, -1)}
+        if self.settings.penalty == "public":
+            chunk["pair"] = rng.integers(0, s.n_bank, (s.steps, n_critic, s.batch), dtype=np.int32)
+            chunk["mix"] = rng.random((s.steps, n_critic, s.batch), dtype=np.float32)
+        if self.settings.penalty == "data":
+            # Every record has partners of its own, so that removing one record moves no other's.
+            shape = chunk["records"].shape
+            chunk["mix"] = rng.random(shape, dtype=np.float32)
+            chunk["pair_latent"] = self._latent(rng, (*shape, self.settings.latent))
+        return chunk
+
+    def _latent(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        if self.settings.latent_law == "uniform":
+            return rng.random(shape, dtype=np.float32)
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    def noise(self, chunk: dict[str, Any], step: Any, critic_step: Any) -> Any:
+        """Standard normals for one critic step, shape (n_parameters,)."""
+        return chunk["noise"][step, critic_step]
+
+    def latent(self, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
+        """Latent inputs, shape (batch, n_latent), with the generator step's in the last slot."""
+        return chunk["latent"][step, slot]
+
+
+@dataclass(frozen=True)
+class GraphDraws(HostDraws):
+    """Noise and latents drawn inside the program from 128-bit seeds, for accelerators."""
+
+    def draw(self, rng: np.random.Generator) -> Chunk:
+        """Index arrays and seeds for one chunk."""
+        chunk = self._batches(rng)
+        n_critic = self.settings.critic_steps
+        high = np.iinfo(np.int64)
+        for name, slots in (("noise_seed", n_critic), ("latent_seed", n_critic + 1)):
+            size = (self.shapes.steps, slots, 2)
+            chunk[name] = rng.integers(high.min, high.max, size, dtype=np.int64, endpoint=True)
+        return chunk
+
+    def noise(self, chunk: dict[str, Any], step: Any, critic_step: Any) -> Any:
+        """Standard normals for one critic step, drawn in float64 and cast, shape (n_parameters,)."""
+        import tensorflow as tf
+
+        seed = chunk["noise_seed"][step, critic_step]
+        wide = tf.random.stateless_normal([self.shapes.n_parameters], seed, dtype=tf.float64)
+        return tf.cast(wide, tf.float32)
+
+    def latent(self, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
+        """Latent inputs, shape (batch, n_latent)."""
+        import tensorflow as tf
+
+        seed = chunk["latent_seed"][step, slot]
+        shape = [self.shapes.batch, self.settings.latent]
+        if self.settings.latent_law == "uniform":
+            return tf.random.stateless_uniform(shape, seed)
+        return tf.random.stateless_normal(shape, seed)
+
+
+State = dict[str, Any]
+METRICS = ("noise_std", "gradient_norm", "score_generated")
+
+
+class TensorOps:
+    """The operations that `generator_pass` needs, in TensorFlow."""
+
+    concat = staticmethod(lambda parts: tf.concat(parts, axis=1))
+    relu = staticmethod(tf.nn.relu)
+    sigmoid = staticmethod(tf.sigmoid)
+
+    @staticmethod
+    def softmax(logits: Any, sizes: Sequence[int]) -> Any:
+        """Softmax of each of the neighbouring groups of columns.
+
+        Sums of groups are products with a matrix of zeros and ones: a softmax a group would make dozens of
+        kernels, each compiled for itself.
+        """
+        parts = tf.split(tf.stop_gradient(logits), sizes, axis=1)
+        largest = tf.stack([tf.reduce_max(part, axis=1) for part in parts], axis=1)
+        member = tf.constant(np.repeat(np.eye(len(sizes), dtype=np.float32), sizes, axis=0))
+        powers = tf.exp(logits - tf.matmul(largest, member, transpose_b=True))
+        return powers / tf.matmul(tf.matmul(powers, member), member, transpose_b=True)
+
+
+def adam(
+    values: list[Any],
+    gradient: list[Any],
+    moments: State,
+    rate: Any,
+    betas: tuple[float, float],
+    epsilon: float = 1e-8,
+) -> tuple[list[Any], State]:
+    """One Adam update (Kingma and Ba 2015, algorithm 1) of a flat list of arrays."""
+    count = moments["count"] + 1.0
+    b1, b2 = betas
+    first = [b1 * m + (1 - b1) * g for m, g in zip(moments["first"], gradient, strict=True)]
+    second = [b2 * v + (1 - b2) * g * g for v, g in zip(moments["second"], gradient, strict=True)]
+    scale_1, scale_2 = 1.0 - tf.pow(b1, count), 1.0 - tf.pow(b2, count)
+    values = [
+        x - rate * (m / scale_1) / (tf.sqrt(v / scale_2) + epsilon)
+        for x, m, v in zip(values, first, second, strict=True)
+    ]
+    return values, {"count": count, "first": first, "second": second}
+
+
+def adam_start(values: list[Any]) -> State:
+    """Averages of zero for the first update of `adam`, NumPy arrays."""
+    zeros = [np.zeros_like(v) for v in values]
+    return {"count": np.float32(0.0), "first": zeros, "second": [z.copy() for z in zeros]}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One generator iteration: `TrainingSettings.critic_steps` critic updates, then one of the generator.
+
+    ``noise_scales``: centre and unit std of the released sum for given critic weights. None adds no noise.
+    ``expected_batch``: public B = q * n.
+    """
+
+    layout: Layout
+    settings: TrainingSettings
+    draws: HostDraws
+    noise_scales: NoiseScales | None
+    expected_batch: float
+
+    @property
+    def activation(self) -> Activation:
+        """The critic's activation."""
+        return Activation(self.settings.activation, self.settings.slope)
+
+    def __call__(
+        self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any
+    ) -> tuple[State, Any]:
+        """State after one iteration and its `METRICS` (released quantities only), shape (3,)."""
+
+        n_critic = self.settings.critic_steps
+        started = self.starting_from(state)
+
+        # A loop rather than n_c copies: the program compiles in a fraction of the time and runs as fast.
+        def critic_loop(j: Any, state: State, _: Any) -> Any:
+            return j + 1, *started._critic_update(state, data, bank, chunk, step, j)
+
+        start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
+        _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
+        return self.updated_generator(state, chunk, step), metrics
+
+    def starting_from(self, state: State) -> Self:
+        """This step with noise scales whose norms of matrices are found once, at the state's critic."""
+        weights = unflatten(state["critic"], output_bias=False)
+        return replace(self, noise_scales=starting_from(self.noise_scales, weights))
+
+    def generate(self, weights: Weights, chunk: dict[str, Any], step: Any, slot: Any) -> Any:
+        """Generated points, centred, shape (batch, dim)."""
+        latent = self.draws.latent(chunk, step, slot)
+        return generator_pass(weights, latent, self.layout, TensorOps) - self._center
+
+    @property
+    def _center(self) -> np.ndarray:
+        return self.layout.center.astype(np.float32)
+
+    def noisy_gradient(
+        self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
+    ) -> tuple[list[Any], Any, Any]:
+        """Noisy gradient of the critic's step ``j``: ``-R / B`` with R as in the module's docstring.
+
+        The gradient at generated and at public points, post-processing, is added to it.
+
+        Returns gradient : list of tensor: flat, shaped like the critic's arrays. Also noise_std : scalar
+        tensor: of the whole gradient, and score : scalar tensor: mean score of the generated records.
+        """
+        settings, batch = self.settings, self.expected_batch
+        weights = unflatten(state["critic"], output_bias=False)
+        index = chunk["records"][step, j]
+        sampled = tf.cast(index >= 0, tf.float32)
+        real = tf.gather(data, tf.maximum(index, 0))
+        fake = self.generate(unflatten(state["generator"], output_bias=True), chunk, step, j)
+
+        scores, inputs, deltas = critic_pass(weights, tf.concat([real, fake], axis=0), self.activation)
+        n_real, n_fake = index.shape[0], fake.shape[0]
+        coefficients = self.coefficients(weights, inputs, deltas, sampled)
+        gradient = self.sum_of_gradients(weights, inputs, deltas, coefficients, index)
+
+        noise_std = tf.zeros([])
+        if settings.penalty == "data":
+            penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j)
+            gradient = [g + p / batch for g, p in zip(gradient, penalty, strict=True)]
+        count = tf.reduce_sum(sampled)
+        if self.noise_scales is not None:
+            noise = self.draws.noise(chunk, step, j)
+            centers, stds = self.noise_scales(weights)
+            z = chunk["noise_multiplier"]
+            pieces = tf.split(noise, [int(np.prod(g.shape)) for g in gradient])
+            # -R / B with R as in the module's docstring; the sign of the noise does not matter.
+            gradient = [
+                g + ((count - batch) * c + z * s * tf.reshape(e, g.shape)) / batch
+                for g, c, s, e in zip(gradient, centers, stds, pieces, strict=True)
+            ]
+            # A scalar std stands for a whole array.
+            variance = sum(
+                tf.reduce_sum(s * s) * float(np.prod(g.shape) / np.prod(s.shape))
+                for s, g in zip(stds, gradient, strict=True)
+            )
+            noise_std = z * tf.sqrt(variance) / batch
+        if settings.penalty == "public":
+            mix = chunk["mix"][step, j][:, None]
+            points = mix * fake + (1.0 - mix) * (tf.gather(bank, chunk["pair"][step, j]) - self._center)
+            ones = tf.fill([n_fake], np.float32(1.0 / n_fake))
+            penalty = self._penalty_gradient(weights, points, ones)
+            gradient = [g + p for g, p in zip(gradient, penalty, strict=True)]
+
+        return gradient, noise_std, tf.reduce_mean(scores[n_real:])
+
+    def coefficients(self, weights: Weights, inputs: list[Any], deltas: list[Any], sampled: Any) -> Any:
+        """Coefficient of each row's gradient: -1 / B for a sampled record, 1 / n for a generated point.
+
+        Clipping shortens both kinds alike. The critic of equal distributions then stays where it is.
+        """
+        n_fake = inputs[0].shape[0] - sampled.shape[0]
+        generated = tf.fill([n_fake], np.float32(1.0 / n_fake))
+        plain = tf.concat([-sampled / self.expected_batch, generated], axis=0)
+        if self.settings.clip_norm is None:
+            return plain
+        norms = squared_gradient_norms(inputs, deltas, weights)
+        return plain * tf.minimum(1.0, self.settings.clip_norm / tf.sqrt(norms + 1e-12))
+
+    def sum_of_gradients(
+        self, weights: Weights, inputs: list[Any], deltas: list[Any], coefficients: Any, index: Any
+    ) -> list[Any]:
+        """Weighted sum over sampled records, whose rows ``index`` names, and then generated ones."""
+        return weighted_gradient(inputs, deltas, coefficients, weights)
+
+    def _critic_update(
+        self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
+    ) -> tuple[State, Any]:
+        gradient, noise_std, score = self.noisy_gradient(state, data, bank, chunk, step, j)
+        norm = tf.sqrt(sum(tf.reduce_sum(g * g) for g in gradient))
+        return self.updated_critic(state, gradient), tf.stack([noise_std, norm, score])
+
+    def updated_critic(self, state: State, gradient: list[Any]) -> State:
+        """State after Adam and the projection, which read released quantities only."""
+        critic, moments = adam(
+            state["critic"],
+            gradient,
+            state["critic_adam"],
+            self.settings.critic_learning_rate,
+            (self.settings.beta_1, self.settings.beta_2),
+        )
+        return {**state, "critic": self.constrain(critic), "critic_adam": moments}
+
+    def constrain(self, critic: list[Any]) -> list[Any]:
+        """Critic arrays with every matrix projected to spectral norm at most 1 where that is asked for."""
+        if self.settings.critic_constraint == "none":
+            return critic
+        weights = unflatten(critic, output_bias=False)
+        return flatten([(project(w, bjorck_steps=self.settings.bjorck_steps), b) for w, b in weights])
+
+    def _penalty_gradient(self, weights: Weights, points: Any, coefficients: Any) -> list[Any]:
+        """Gradient of ``lambda * sum_i coefficients_i (||grad_x D(x_i)|| - 1)^2``, flat."""
+        flat = flatten(weights)
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            watched = unflatten(flat, output_bias=False)
+            _, _, deltas = critic_pass(watched, points, self.activation)
+            slope = tf.matmul(deltas[0], watched[0][0], transpose_b=True)
+            norm = tf.sqrt(tf.reduce_sum(slope * slope, axis=1) + 1e-12)
+            loss = self.settings.penalty_weight * tf.reduce_sum(coefficients * tf.square(norm - 1.0))
+        return tape.gradient(loss, flat, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+
+    def _data_penalty(
+        self,
+        state: State,
+        weights: Weights,
+        real: Any,
+        sampled: Any,
+        chunk: dict[str, Any],
+        step: Any,
+        j: Any,
+    ) -> list[Any]:
+        """Penalty summed over the sampled records, each with a generated partner of its own (line 11)."""
+        generator = unflatten(state["generator"], output_bias=True)
+        partner = generator_pass(generator, chunk["pair_latent"][step, j], self.layout, TensorOps)
+        mix = chunk["mix"][step, j][:, None]
+        points = mix * real + (1.0 - mix) * (partner - self._center)
+        return self._penalty_gradient(weights, points, sampled)
+
+    def updated_generator(self, state: State, chunk: dict[str, Any], step: Any) -> State:
+        """State after a step of the generator against the released critic."""
+        settings = self.settings
+        critic = unflatten(state["critic"], output_bias=False)
+        flat = state["generator"]
+        slot = settings.critic_steps
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            points = self.generate(unflatten(flat, output_bias=True), chunk, step, slot)
+            loss = -tf.reduce_mean(critic_pass(critic, points, self.activation)[0])
+        gradient = tape.gradient(loss, flat)
+        betas = (settings.beta_1, settings.beta_2)
+        flat, moments = adam(flat, gradient, state["generator_adam"], settings.generator_learning_rate, betas)
+        keep = settings.average
+        average = [keep * a + (1.0 - keep) * g for a, g in zip(state["average"], flat, strict=True)]
+        return {**state, "generator": flat, "generator_adam": moments, "average": average}
