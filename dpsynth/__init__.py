@@ -11,7 +11,7 @@ from dpsynth.lazy import first_used
 from dpsynth.version import __version__
 
 if TYPE_CHECKING:
-    from dpsynth import accounting, datasets, errors, evaluation, report, table
+    from dpsynth import datasets, errors, evaluation, privacy, report, table
     from dpsynth.evaluation import evaluate
     from dpsynth.patients.schema import PatientSchema
     from dpsynth.runs.forecast import plan
@@ -41,10 +41,10 @@ _HOMES = {
     "TrainingSettings": "dpsynth.wgan.settings",
     "Shares": "dpsynth.synthesis.options",
     "Study": "dpsynth.studies.study",
-    "accounting": "dpsynth.privacy",
     "datasets": "dpsynth.datasets",
     "errors": "dpsynth.errors",
     "evaluation": "dpsynth.evaluation",
+    "privacy": "dpsynth.privacy",
     "report": "dpsynth.report",
     "table": "dpsynth.table",
 }
@@ -60,7 +60,6 @@ __all__ = [
     "Study",
     "TrainingSettings",
     "__version__",
-    "accounting",
     "combine",
     "datasets",
     "errors",
@@ -69,6 +68,7 @@ __all__ = [
     "infer_schema",
     "load",
     "plan",
+    "privacy",
     "report",
     "table",
 ]

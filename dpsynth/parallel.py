@@ -1,8 +1,4 @@
-"""Work on blocks of records, on all cores.
-
-The arrays of a block stay in the processor's cache. NumPy lets other threads work while it computes. Each
-block has a random stream of its own, so the result does not depend on the number of cores.
-"""
+"""Work on several cores and machines: Dask workers, and blocks of records."""
 
 from __future__ import annotations
 
@@ -159,6 +155,12 @@ def _apply(part: Part, work: Callable[[Part], Result]) -> Result | DpsynthError:
 def _line(problem: Exception) -> str:
     return " ".join(str(problem).split()) or type(problem).__name__
 
+
+# ------------------------------------------------------------------------------------------------
+# Work on blocks of records, on all cores.
+#
+# The arrays of a block stay in the processor's cache. NumPy lets other threads work while it computes. Each
+# block has a random stream of its own, so the result does not depend on the number of cores.
 
 #: Blocks come in this number of equally long ones, for as many cores.
 _ALIKE = 2

@@ -30,7 +30,7 @@ def test_a_theme_is_where_the_guide_says(theme, file):
 
 
 #: Still to be marked; tables that anybody can download; rows of a matrix.
-UNMARKED = {"preparations.py", "ghazi_issa_local.py"}
+UNMARKED = {"table.py", "ghazi_issa_local.py"}
 
 
 def test_an_error_that_names_a_row_is_marked():
@@ -88,7 +88,7 @@ def test_guides_import_public_names_alone():
 
 
 #: Who runs releases: the count of a fit, its parts by their reading, and two parts of several releases.
-RUNNERS = {"fit.py", "part.py", "network.py", "study_releases.py"}
+RUNNERS = {"fit.py", "part.py", "network.py", "private.py"}
 
 
 def test_releases_are_ordered_in_one_place():

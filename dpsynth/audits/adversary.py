@@ -1,13 +1,4 @@
-"""The adversary A_DI against our own critic: the production step's noisy sums, and which record differs.
-
-:func:`quick_attempts` takes a few seconds, for the report of a run and its own plan. It simulates runs whose
-differing record moves every step by all that the accounting allows: the worst case itself. Such a run
-releases one number a step, the part along the difference of the means. It gives an adversary who knows both
-means the same log-odds as a Gaussian mechanism in any number of dimensions. The exact total variation and the
-exact exceedance are therefore reached here, and nowhere passed.
-
-Everything else here reads real records without noise. Its results are confidential.
-"""
+"""The adversary A_DI against our own critic: its setting, and its game on noisy sums of a step."""
 
 from __future__ import annotations
 
@@ -184,6 +175,17 @@ def _checked(name: str, points: Floats) -> Floats:
         raise InputError(f"{name} must be finite numbers, one row a record, got shape {points.shape}")
     return points
 
+
+# ------------------------------------------------------------------------------------------------
+# The adversary A_DI against our own critic: the production step's noisy sums, and which record differs.
+#
+# :func:`quick_attempts` takes a few seconds, for the report of a run and its own plan. It simulates runs
+# whose differing record moves every step by all that the accounting allows: the worst case itself. Such a
+# run releases one number a step, the part along the difference of the means. It gives an adversary who knows
+# both means the same log-odds as a Gaussian mechanism in any number of dimensions. The exact total variation
+# and the exact exceedance are therefore reached here, and nowhere passed.
+#
+# Everything else here reads real records without noise. Its results are confidential.
 
 #: initial weights over which moves of the first step are averaged, and corners that are tried
 _INITIAL, _CORNERS = 4, 200

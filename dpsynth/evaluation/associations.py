@@ -1,21 +1,4 @@
-"""Associations between the columns of a real table, and their errors in a synthetic one.
-
-Each pair of columns has one measure in [0, 1]:
-
-* two ordered columns: absolute Pearson correlation (ordinal columns by rank)
-* two columns of categories: Cramér's V with Bergsma's bias correction
-* one of each: correlation ratio, corrected as Kelley's epsilon squared
-
-The mean absolute difference of the correlations of encoded columns is a first number, used by every
-comparison of generators. Each pair uses the records in which both values are present. Both corrections
-subtract the value of independent columns with so many categories. Tables of different sizes can then be
-compared.
-
-References
-----------
-Bergsma (2013), "A bias-correction for Cramér's V and Tschuprow's T". Kelley (1935), "An unbiased correlation
-ratio measure".
-"""
+"""Associations between pairs of columns, and their errors in a synthetic table."""
 
 from __future__ import annotations
 
@@ -107,6 +90,24 @@ def pair_mean(top: Floats, bottom: Floats, pairs: int) -> PairMean | None:
         return PairMean(value)
     spread = float((top - value * bottom).std(ddof=1))
     return PairMean(value, spread * math.sqrt(scored * (1.0 - scored / pairs)) / total)
+
+
+# ------------------------------------------------------------------------------------------------
+# Associations between the columns of a real table, and their errors in a synthetic one.
+#
+# Each pair of columns has one measure in [0, 1]:
+#
+# * two ordered columns: absolute Pearson correlation (ordinal columns by rank)
+# * two columns of categories: Cramér's V with Bergsma's bias correction
+# * one of each: correlation ratio, corrected as Kelley's epsilon squared
+#
+# The mean absolute difference of the correlations of encoded columns is a first number, used by every
+# comparison of generators. Each pair uses the records in which both values are present. Both corrections
+# subtract the value of independent columns with so many categories. Tables of different sizes can then be
+# compared.
+#
+# References ---------- Bergsma (2013), "A bias-correction for Cramér's V and Tschuprow's T". Kelley (1935),
+# "An unbiased correlation ratio measure".
 
 
 @dataclass(frozen=True)

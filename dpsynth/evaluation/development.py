@@ -1,10 +1,4 @@
-"""Do synthetic patients develop as real ones do? Rows, gaps, lags, spread, transitions, mixed models.
-
-It runs only if patients have several rows. Training patients stand beside synthetic ones. Intervals of
-differences and of distances come from patients drawn with replacement, in both tables. Distances also have
-their value between training and held-out patients (``_baseline``). Real rows are read without noise, so all
-numbers of theirs are confidential.
-"""
+"""Do synthetic patients develop as real ones do? Features of patients, and the comparison."""
 
 from __future__ import annotations
 
@@ -105,6 +99,14 @@ def patient_features(histories: Histories, schema: PatientSchema) -> tuple[pd.Da
             add(name, what, np.where(own.count >= fewest, numbers, np.nan), low, top)
     return pd.DataFrame(values), Schema(columns=tuple(columns))
 
+
+# ------------------------------------------------------------------------------------------------
+# Do synthetic patients develop as real ones do? Rows, gaps, lags, spread, transitions, mixed models.
+#
+# It runs only if patients have several rows. Training patients stand beside synthetic ones. Intervals of
+# differences and of distances come from patients drawn with replacement, in both tables. Distances also have
+# their value between training and held-out patients (``_baseline``). Real rows are read without noise, so
+# all numbers of theirs are confidential.
 
 GROUP = "Patients over time"
 

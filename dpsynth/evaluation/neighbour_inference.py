@@ -1,8 +1,4 @@
-"""Nearest neighbours of synthetic and of real records: accuracies, losses and the test, as measures.
-
-Nearest neighbours are compared at equal sizes, on random parts of the tables. The formulas allow any sizes.
-But if distributions differ, the accuracy depends on the sizes. A privacy loss would compare unlike numbers.
-"""
+"""Intervals and a test for nearest-neighbour adversarial accuracy, and its measures."""
 
 from __future__ import annotations
 
@@ -436,6 +432,13 @@ class _Pooled:
             np.count_nonzero(counted <= above[:, None], axis=1),
         )
 
+
+# ------------------------------------------------------------------------------------------------
+# Nearest neighbours of synthetic and of real records: accuracies, losses and the test, as measures.
+#
+# Nearest neighbours are compared at equal sizes, on random parts of the tables. The formulas allow any
+# sizes. But if distributions differ, the accuracy depends on the sizes. A privacy loss would compare unlike
+# numbers.
 
 GROUP = "Nearest neighbours"
 

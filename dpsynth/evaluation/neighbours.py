@@ -1,25 +1,4 @@
-"""Unbiased nearest-neighbour adversarial accuracy (Pedersen 2022, section 4.1).
-
-Is a record nearer to the others of its own table than to the records of the other table? If two tables come
-from one distribution, the accuracy is 1/2. Copied records push it towards 0, records unlike the real ones
-towards 1.
-
-A record of a table of n is compared with the n - 1 others of its own table and the m of the other table.
-Either side keeps as many neighbours, ``k = min(n - 1, m)``. The side with more keeps a uniformly random
-subset of k, and the average over all subsets is a ratio of binomial coefficients. For n = m this leaves out
-one record of the other table, and the expectation is exactly 1/2 (Theorem 4.1.1). Strict and non-strict
-comparisons are averaged for ties (4.5). As printed, (4.2), (4.6) and (4.7) mix counts with means, and (4.8)
-lacks a factor 2.
-
-Every record needs the distance to its nearest in one table, which is the limit. It also needs the number of
-records of the other table within the limit, with ties apart. Both come from lists of the k nearest. Records
-that these do not settle use all distances. Counts beyond the number that can change the result are not
-resolved.
-
-Comparisons use distances computed from differences, never as ``x**2 + y**2 - 2 x y``, whose rounding breaks
-ties. Distances that agree within ``tie_tolerance`` (relative) are ties. Columns scaled by their bounds make
-equal distances differ in their last digits.
-"""
+"""Nearest neighbours: the search, and unbiased adversarial accuracy (Pedersen 2022, section 4.1)."""
 
 from __future__ import annotations
 
@@ -343,6 +322,29 @@ def _proposer(
 
     return propose
 
+
+# ------------------------------------------------------------------------------------------------
+# Unbiased nearest-neighbour adversarial accuracy (Pedersen 2022, section 4.1).
+#
+# Is a record nearer to the others of its own table than to the records of the other table? If two tables
+# come from one distribution, the accuracy is 1/2. Copied records push it towards 0, records unlike the real
+# ones towards 1.
+#
+# A record of a table of n is compared with the n - 1 others of its own table and the m of the other table.
+# Either side keeps as many neighbours, ``k = min(n - 1, m)``. The side with more keeps a uniformly random
+# subset of k, and the average over all subsets is a ratio of binomial coefficients. For n = m this leaves
+# out one record of the other table, and the expectation is exactly 1/2 (Theorem 4.1.1). Strict and
+# non-strict comparisons are averaged for ties (4.5). As printed, (4.2), (4.6) and (4.7) mix counts with
+# means, and (4.8) lacks a factor 2.
+#
+# Every record needs the distance to its nearest in one table, which is the limit. It also needs the number
+# of records of the other table within the limit, with ties apart. Both come from lists of the k nearest.
+# Records that these do not settle use all distances. Counts beyond the number that can change the result are
+# not resolved.
+#
+# Comparisons use distances computed from differences, never as ``x**2 + y**2 - 2 x y``, whose rounding
+# breaks ties. Distances that agree within ``tie_tolerance`` (relative) are ties. Columns scaled by their
+# bounds make equal distances differ in their last digits.
 
 Counts = NDArray[np.int64]
 

@@ -1,20 +1,4 @@
-"""Errors by subgroup: is each group there in its real share, and are predictions as good in it as elsewhere?
-
-A subgroup is one category of a column, or one band of an age in years. Its representation is its share of the
-training and of the synthetic records. Its errors are those of one model, in held-out records of the subgroup.
-They are the AUC and calibration in the large: the observed minus the predicted share of the event. The model
-learns once from all synthetic records, and once from all training records.
-
-A subgroup with fewer than 20 held-out records with the event, or without it, has no scores: their intervals
-would say nothing. The intervals are over records, with the model held fixed. AUCs have DeLong's, shares
-Wilson's and differences of shares Newcombe's. Calibration has Student's interval of a mean.
-
-Everything here reads real records without noise: it is confidential.
-
-References
-----------
-Van Calster et al. (2019), "Calibration: the Achilles heel of predictive analytics", BMC Medicine 17.
-"""
+"""How useful a table is: classifiers trained on it, and their errors by subgroup."""
 
 from __future__ import annotations
 
@@ -369,6 +353,23 @@ def utility(
     learning = on_part((), "training models", min(limit, longest), longest, settings.level)
     return Findings(rates + told.measures, tuple(board.details()), learning.parts + told.parts)
 
+
+# ------------------------------------------------------------------------------------------------
+# Errors by subgroup: is each group there in its real share, and are predictions as good in it as elsewhere?
+#
+# A subgroup is one category of a column, or one band of an age in years. Its representation is its share of
+# the training and of the synthetic records. Its errors are those of one model, in held-out records of the
+# subgroup. They are the AUC and calibration in the large: the observed minus the predicted share of the
+# event. The model learns once from all synthetic records, and once from all training records.
+#
+# A subgroup with fewer than 20 held-out records with the event, or without it, has no scores: their
+# intervals would say nothing. The intervals are over records, with the model held fixed. AUCs have DeLong's,
+# shares Wilson's and differences of shares Newcombe's. Calibration has Student's interval of a mean.
+#
+# Everything here reads real records without noise: it is confidential.
+#
+# References ---------- Van Calster et al. (2019), "Calibration: the Achilles heel of predictive analytics",
+# BMC Medicine 17.
 
 #: a subgroup with fewer held-out records with the event, or without it, has no scores
 FEWEST = 20

@@ -1,10 +1,4 @@
-"""Does the synthetic table look like the real one? Columns, pairs of columns, whole records, and rules.
-
-Each distance has two values for comparison. One is its value between training and held-out records
-(``_baseline``), if given. The other is its mean over two samples of one distribution (``_chance``). Real
-records are read without noise. Numbers of the synthetic table and the public schema alone are not
-confidential.
-"""
+"""Does the synthetic table look like the real one? Columns, rules, conformity, whole records."""
 
 from __future__ import annotations
 
@@ -449,6 +443,14 @@ def _all_declared(column: Column, values: list[object]) -> bool:
         return False
     return True
 
+
+# ------------------------------------------------------------------------------------------------
+# Does the synthetic table look like the real one? Columns, pairs of columns, whole records, and rules.
+#
+# Each distance has two values for comparison. One is its value between training and held-out records
+# (``_baseline``), if given. The other is its mean over two samples of one distribution (``_chance``). Real
+# records are read without noise. Numbers of the synthetic table and the public schema alone are not
+# confidential.
 
 GROUP = "Similarity to the training records"
 _TVD = "total variation distance of single columns"

@@ -1,9 +1,4 @@
-"""Results as plain frozen records, to JSON and Markdown.
-
-Every number says whether it is confidential (``internal``): computed from real records without noise, and so
-outside the privacy guarantee of the synthetic table. Confidential numbers are for the owner of the real
-records. Sharing one needs a decision of its own.
-"""
+"""Results of an evaluation as plain frozen records, to JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -497,6 +492,13 @@ def read(kind: str, data: Mapping[str, Any]) -> Data | Mapping[str, Any]:
     """
     return _KINDS[kind].from_dict(data) if kind in _KINDS else data
 
+
+# ------------------------------------------------------------------------------------------------
+# Results as plain frozen records, to JSON and Markdown.
+#
+# Every number says whether it is confidential (``internal``): computed from real records without noise, and
+# so outside the privacy guarantee of the synthetic table. Confidential numbers are for the owner of the real
+# records. Sharing one needs a decision of its own.
 
 Data_co = TypeVar("Data_co", covariant=True)
 Record = TypeVar("Record", bound=Data)

@@ -373,7 +373,7 @@ def _array(value: Any, dtype: np.dtype[Any], place: str, arrays: Arrays | None) 
 # The same records serve the estimator, the configuration and the report. Pydantic checks them, strictly: a
 # delta in quotes or a seed of ``true`` is a slip of the pen.
 
-Options = TypeVar("Record")
+OptionsClass = TypeVar("OptionsClass")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -416,7 +416,7 @@ class Section(BaseModel):
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(Field,))
-def options_record(record: type[Options]) -> type[Options]:
+def options_record(record: type[OptionsClass]) -> type[OptionsClass]:
     """Make a class a frozen dataclass whose fields are checked by their annotations.
 
     Its constructor raises InputError with one sentence.

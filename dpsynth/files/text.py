@@ -1,4 +1,4 @@
-"""Tables as plain text and as HTML for a notebook, with text from outside escaped."""
+"""Texts: YAML, Markdown, and tables as plain text and HTML."""
 
 from __future__ import annotations
 
@@ -316,6 +316,9 @@ def code_block(text: str, language: str = "") -> list[str]:
     fence = "`" * max(3, longest + 1)
     return [f"{fence}{language}", text, fence]
 
+
+# ------------------------------------------------------------------------------------------------
+# Tables as plain text and as HTML for a notebook, with text from outside escaped.
 
 #: where a notebook says that what it shows must not be shared
 PRIVATE = "Confidential: read off the records. Clear this output before you share the notebook."

@@ -1,10 +1,4 @@
-"""Distributions of all columns, from their noisy counts (post-processing).
-
-Counts of categories are projected on the simplex scaled to the number of records ("norm-sub", theory of
-section 1.8). Those of numbers become a distribution (`dpsynth.marginals.density`). Each histogram's sum
-is one more measurement of the number of records. If that is not public, it is estimated from all of them, so
-its error falls on all values in proportion.
-"""
+"""Distributions of single columns, from their noisy counts: cycles, blocks of values, all columns."""
 
 from __future__ import annotations
 
@@ -241,6 +235,15 @@ def _cut(grid: Grid, estimate: Array, starts: Ints, counts: Array, std: float) -
             parts.append(estimate[cell : cell + 1])
     ends = np.concatenate([*cuts, grid.starts[-1:]])
     return Grid(grid.column, ends, None), np.concatenate([*parts, estimate[grid.present :]])
+
+
+# ------------------------------------------------------------------------------------------------
+# Distributions of all columns, from their noisy counts (post-processing).
+#
+# Counts of categories are projected on the simplex scaled to the number of records ("norm-sub", theory of
+# section 1.8). Those of numbers become a distribution (`dpsynth.marginals.density`). Each histogram's sum is
+# one more measurement of the number of records. If that is not public, it is estimated from all of them, so
+# its error falls on all values in proportion.
 
 
 def estimate_marginals(

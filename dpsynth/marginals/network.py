@@ -6,7 +6,7 @@ network that uses part of the budget. ``tree`` ties every column to one parent, 
 column as parents. This helps classifiers if the outcome has many weak causes.
 
 It reads private records twice: edges are chosen by exponential mechanisms on scores of sensitivity 1
-(`dpsynth.marginals.statistics`), and the chosen tables are counted (`dpsynth.marginals.statistics`). The fit to them
+and the chosen tables are counted (`dpsynth.marginals.statistics`). The fit to them
 (`dpsynth.marginals.factors`) and all sampling are post-processing.
 """
 

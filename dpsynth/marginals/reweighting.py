@@ -1,12 +1,4 @@
-"""Weigh a base model's samples by a released histogram: post-processing, free of cost.
-
-The base model puts q of its samples into a group, and the nearest-neighbour histogram counts c of n records.
-A sample of the group should then count for c / (n q). Both are uncertain, and groups are many. So departures
-of c / (n q) from 1 are taken to have one variance. It is estimated from how far all counts together depart
-beyond their noise and their sampling (empirical Bayes, Efron and Morris 1973). Each is shrunk accordingly. If
-the nearest-neighbour histogram is only noise, all weights are 1. Released Fourier features add a smooth
-factor (`dpsynth.marginals.gibbs`). It is fitted to samples that have the groups' weights already.
-"""
+"""A base model reweighted to further noisy statistics: post-processing, free of cost."""
 
 from __future__ import annotations
 
@@ -59,6 +51,18 @@ _SHARE = 1e-4
 _OUTSTANDING = 4.0
 #: Least sum of variances of a kind of products.
 _LEAST = 1e-12
+
+# ------------------------------------------------------------------------------------------------
+# Weigh a base model's samples by a released histogram: post-processing, free of cost.
+#
+# The base model puts q of its samples into a group, and the nearest-neighbour histogram counts c of n
+# records. A sample of the group should then count for c / (n q). Both are uncertain, and groups are many. So
+# departures of c / (n q) from 1 are taken to have one variance. It is estimated from how far all counts
+# together depart beyond their noise and their sampling (empirical Bayes, Efron and Morris 1973). Each is
+# shrunk accordingly. If the nearest-neighbour histogram is only noise, all weights are 1. Released Fourier
+# features add a smooth factor (`dpsynth.marginals.gibbs`). It is fitted to samples that have the groups'
+# weights already.
+
 #: Draws of the base model that its own means are taken from.
 _DRAWS = 40_000
 

@@ -1,16 +1,7 @@
-"""A noisy nearest-neighbour histogram: how many records are nearest to each group of samples.
+"""The noisy statistics of the default generator, each with its sensitivity.
 
-It adapts the histogram of Lin, Gopi, Kulkarni, Nori and Yekhanin (2024), "Differentially private synthetic
-data via foundation model APIs 1: images", to tables. Its sensitivity is 1 over groups of the base model's
-samples. It measures all columns at once: parities, curves and formulas, which statistics of two or three
-columns miss. The same release sums random Fourier features (`dpsynth.marginals.features`). They measure smooth
-structure with less noise than groups. `dpsynth.marginals.reweighting` weighs the samples by both.
-
-Records are compared by the numbers of `dpsynth.marginals.features`: ranks and indicators of their bins,
-standardised under the released marginals. The centres are those of k-means (Lloyd 1982) over samples of the
-released base model: no record is read for them. The group of a record is computed from its own bins alone, by
-additions in a fixed order. A product of matrices would round a row depending on its place among others. Near
-ties would then let one record move the counts of many.
+They are counts of single columns, of the pairs that a choice with noise names, pairwise statistics, and a
+nearest-neighbour histogram.
 """
 
 from __future__ import annotations
@@ -624,6 +615,21 @@ class PairwiseStatisticsRelease(Adaptive[tuple[Bins, PairFeatures]], GaussianRel
         noise_std = self.noise_std * features.cap / bins.n
         return PairwiseStatistics(features, features.matrix(noisy[0] / bins.n), noise_std, bins.n)
 
+
+# ------------------------------------------------------------------------------------------------
+# A noisy nearest-neighbour histogram: how many records are nearest to each group of samples.
+#
+# It adapts the histogram of Lin, Gopi, Kulkarni, Nori and Yekhanin (2024), "Differentially private synthetic
+# data via foundation model APIs 1: images", to tables. Its sensitivity is 1 over groups of the base model's
+# samples. It measures all columns at once: parities, curves and formulas, which statistics of two or three
+# columns miss. The same release sums random Fourier features (`dpsynth.marginals.features`). They measure
+# smooth structure with less noise than groups. `dpsynth.marginals.reweighting` weighs the samples by both.
+#
+# Records are compared by the numbers of `dpsynth.marginals.features`: ranks and indicators of their bins,
+# standardised under the released marginals. The centres are those of k-means (Lloyd 1982) over samples of
+# the released base model: no record is read for them. The group of a record is computed from its own bins
+# alone, by additions in a fixed order. A product of matrices would round a row depending on its place among
+# others. Near ties would then let one record move the counts of many.
 
 #: Standard deviations of noise for which a group has records, and most groups.
 _DEVIATIONS, _MOST = 8.0, 1000

@@ -1,0 +1,1 @@
+"""Tables whose patients have several rows: their schema, files, drafts and histories."""

@@ -1,9 +1,9 @@
 """The public description of a table with several rows for each patient, and of its levels.
 
 The patient is the privacy unit. Levels are numbers that a patient's own rows determine
-(:mod:`dpsynth.patients.histories`). They are the number of rows, the time that these cover, and each variable's
-mean, spread, trend and roughness, or its most frequent category. Levels make a table with one row per
-patient. A chain of rows forgets a patient after a few rows. A level does not.
+(:mod:`dpsynth.patients.histories`). They are the number of rows, the time that these cover, and each
+variable's mean, spread, trend and roughness, or its most frequent category. Levels make a table with one row
+per patient. A chain of rows forgets a patient after a few rows. A level does not.
 """
 
 from __future__ import annotations
@@ -470,7 +470,7 @@ TableSchema = Schema | PatientSchema
 
 
 def read_rows(path: str | Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
-    """Read a table of either kind, see :func:`dpsynth.table.files.read_table` and :meth:`PatientSchema.read`."""
+    """Read a table of either kind: :func:`dpsynth.table.files.read_table` or :meth:`PatientSchema.read`."""
     if isinstance(schema, PatientSchema):
         return schema.read(path, csv_format)
     return read_table(path, schema, csv_format)

@@ -1,17 +1,18 @@
-"""The cost of privacy: events, their composed privacy loss, measures, noise and the ledger.
+"""What reads private records and what that costs: events, their privacy loss, noise, records and the ledger.
 
 ====================  =====================================================================================
-`events`              what a mechanism is, as a frozen record (`epsilon_delta` has those of our own)
-`normal_form`         events read under an adjacency, and merged
+`events`              what a mechanism is, as a frozen record (`epsilon_delta` has those of our own), and
+                      formulas between epsilon, delta, total variation, mu and belief
 `atoms`, `gaussian`   the privacy loss of one mechanism
-`pld`, `promise`      the composed loss: on a grid, or from epsilon, delta and total variation alone
-`profile`             every measure of that loss, in one class, and in `tradeoff` its trade-off curves
-`measures`            all answers as one record, and in words for one patient
+`loss`                events read under an adjacency, and the composed loss: on a grid, or from epsilon,
+                      delta and total variation alone, with its trade-off curves
+`profile`             every measure of that loss, in one class and in words for one patient
 `calibration`         the least noise that meets a target
-`ledger`              noisy statistics of one table: `contents`, `guarantee`, `record`, `journal`
+`noise`               random numbers that a guarantee rests on: exact noise, Poisson samples
+`records`             private records, locked to all but the ledger; the axes on which they are counted
+`release`             a noisy statistic: what is read, its sensitivity, noise and event in one object
+`ledger`              runs releases on one table; `contents` is what it has posted, `guarantee` what it proves
 `budget_file`         what all runs of a data set may cost, and have cost, in a file that they share
-`conversions`         formulas between epsilon, delta, total variation, mu and belief
-`tv_bounds`           closed forms beside the exact total variation, and `membership_bounds` of attacks
 ====================  =====================================================================================
 
 Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
@@ -41,7 +42,10 @@ from dpsynth.privacy.events import (
 from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.loss import ADD_REMOVE, REPLACE_ONE
+from dpsynth.privacy.noise import poisson_batches, secure_generator
 from dpsynth.privacy.profile import Profile, from_parameters, measures_of
+from dpsynth.privacy.records import PartitionedRecords
+from dpsynth.privacy.release import Plan
 
 __all__ = [
     "ADD_REMOVE",
@@ -55,6 +59,8 @@ __all__ = [
     "EpsilonTarget",
     "Guarantee",
     "Ledger",
+    "PartitionedRecords",
+    "Plan",
     "Profile",
     "TvTarget",
     "approx_tv_event",
@@ -68,5 +74,7 @@ __all__ = [
     "measures_of",
     "non_private_event",
     "parse_target",
+    "poisson_batches",
+    "secure_generator",
     "training_event",
 ]

@@ -1,8 +1,6 @@
-"""Numerical composition by privacy-loss distributions (PLDs).
+"""The composed privacy loss: on a grid, or from epsilon, delta and total variation alone.
 
-Koskela, Jälkö and Honkela 2020, "Computing tight differential privacy guarantees using FFT". The PLD library
-of dp_accounting composes. The results are read in one pass over the grid. Its ``PLDAccountant`` is not used
-because it has a fixed grid and no (epsilon, delta) events.
+Events are read under an adjacency and merged. Their distributions are composed, and trade-off curves follow.
 """
 
 from __future__ import annotations
@@ -377,6 +375,13 @@ class _Bag:
         if tv > 0.0:
             self.atoms[ApproxTvAtom(epsilon, delta, tv)] += count
 
+
+# ------------------------------------------------------------------------------------------------
+# Numerical composition by privacy-loss distributions (PLDs).
+#
+# Koskela, Jälkö and Honkela 2020, "Computing tight differential privacy guarantees using FFT". The PLD
+# library of dp_accounting composes. The results are read in one pass over the grid. Its ``PLDAccountant`` is
+# not used because it has a fixed grid and no (epsilon, delta) events.
 
 #: Deltas below this are lost in the rounding of the FFT (about 1e-16 a point) and in dp_accounting's
 #: truncation of tails (1e-15 a composition), so no claim is made there.

@@ -1,8 +1,4 @@
-"""The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
-
-A `Transcript` is the view of an adversary with all records but one. It is for audits and attacks only. It
-holds sums over real records without noise. It is as secret as the records, and no model or report keeps one.
-"""
+"""A noisy statistic: what is read, its sensitivity, its noise and its event, in one frozen object."""
 
 from __future__ import annotations
 
@@ -256,6 +252,13 @@ class Plan:
             return non_private_event()
         return training_event(self.noise_multiplier, self.sampling_prob, self.steps)
 
+
+# ------------------------------------------------------------------------------------------------
+# The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
+#
+# A `Transcript` is the view of an adversary with all records but one. It is for audits and attacks only. It
+# holds sums over real records without noise. It is as secret as the records, and no model or report keeps
+# one.
 
 Trained = TypeVar("Trained", covariant=True)
 

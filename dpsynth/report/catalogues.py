@@ -1,13 +1,4 @@
-"""The public record of a synthetic table, after the fields of the Differential Privacy Deployments Registry.
-
-The part ``record`` has the fields of that registry's schema (https://registry.opendp.org), as of commit
-3e9c812a924c of 15 July 2026 of ``schemas/deployments-schema.yaml`` in ``opendp/deployments-registry-data``.
-The schema allows no other field. Everything else stands in the part ``details``: total variation, each noisy
-statistic with its event, and the versions of the software.
-
-Some fields only the publisher can fill. Without a value they hold :data:`TO_COMPLETE`. ``to_complete`` names
-these.
-"""
+"""A synthetic table in public catalogues: Croissant, and the registry of deployments."""
 
 from __future__ import annotations
 
@@ -143,6 +134,17 @@ def _type(column: Column) -> str:
         return "sc:Boolean"
     return "sc:Text" if isinstance(column.categories[0], str) else "sc:Float"
 
+
+# ------------------------------------------------------------------------------------------------
+# The public record of a synthetic table, after the fields of the Differential Privacy Deployments Registry.
+#
+# The part ``record`` has the fields of that registry's schema (https://registry.opendp.org), as of commit
+# 3e9c812a924c of 15 July 2026 of ``schemas/deployments-schema.yaml`` in
+# ``opendp/deployments-registry-data``. The schema allows no other field. Everything else stands in the part
+# ``details``: total variation, each noisy statistic with its event, and the versions of the software.
+#
+# Some fields only the publisher can fill. Without a value they hold :data:`TO_COMPLETE`. ``to_complete``
+# names these.
 
 FORMAT, VERSION = "dpsynth registry record", 1
 #: which schema the part ``record`` follows

@@ -1,7 +1,4 @@
-"""A report as Markdown, for people without a browser: ``report.md`` has the parts of the page, without plots.
-
-It opens with the guarantee. Without one, NOT PRIVATE comes first.
-"""
+"""The page, and its Markdown for people without a browser."""
 
 from __future__ import annotations
 
@@ -222,6 +219,12 @@ def _others(evaluation: Evaluation) -> Section | None:
     left = [measure for measure in evaluation.measures if home(measure.group) is None]
     blocks = measure_tables(left) + column_tables(left, "Other measures")
     return Section("others", "Other measures", tuple(blocks)) if blocks else None
+
+
+# ------------------------------------------------------------------------------------------------
+# A report as Markdown, for people without a browser: ``report.md`` has the parts of the page, without plots.
+#
+# It opens with the guarantee. Without one, NOT PRIVATE comes first.
 
 
 def to_markdown(report: RunReport) -> str:

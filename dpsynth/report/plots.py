@@ -1,8 +1,4 @@
-"""Distributions of one column, synthetic over real, of distances between records, and associations of pairs.
-
-Numbers have steps, categories bars, pairs squares. A panel is as wide as a phone. The name of the column
-stands in the caption, where it can wrap.
-"""
+"""Plots of a report: style, attempts, the budget, and distributions."""
 
 from __future__ import annotations
 
@@ -329,6 +325,12 @@ def draw_groups(groups: Sequence[tuple[float, int]], *, records: int) -> Figure:
             axis.set_xlabel("ε")
     return figure
 
+
+# ------------------------------------------------------------------------------------------------
+# Distributions of one column, synthetic over real, of distances between records, and associations of pairs.
+#
+# Numbers have steps, categories bars, pairs squares. A panel is as wide as a phone. The name of the column
+# stands in the caption, where it can wrap.
 
 # Rows of a bar chart that a phone shows readably.
 _MOST_BARS = 20

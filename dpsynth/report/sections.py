@@ -1,7 +1,4 @@
-"""Two sections on the guarantee: what it means in plain words, and in full with the privacy ledger.
-
-Everything here follows from ``ledger.json`` and may be shared with it.
-"""
+"""Sections of the page: the card, the guarantee, subgroups, and development over time."""
 
 from __future__ import annotations
 
@@ -360,6 +357,11 @@ def _text(measure: Measure | None) -> str:
         return ""
     return shown(measure.value) if measure.lower is None else shown_with_interval(measure)
 
+
+# ------------------------------------------------------------------------------------------------
+# Two sections on the guarantee: what it means in plain words, and in full with the privacy ledger.
+#
+# Everything here follows from ``ledger.json`` and may be shared with it.
 
 _ADJACENCY = {
     "add/remove": "two tables that differ by one record more or less.",

@@ -1,8 +1,4 @@
-"""Rows and sentences about attempts, pre-specified regressions and the division of the records.
-
-A regression is named before the fit, and part of the budget goes into its score. The intervals of its
-estimates include sampling error and privacy noise.
-"""
+"""Numbers and sentences for people, one way each."""
 
 from __future__ import annotations
 
@@ -180,6 +176,13 @@ def p_value(value: float | None) -> str:
 def seconds_text(seconds: Mapping[str, float]) -> str:
     """How long each stage took."""
     return ", ".join(f"{stage} {value:.1f} s" for stage, value in seconds.items())
+
+
+# ------------------------------------------------------------------------------------------------
+# Rows and sentences about attempts, pre-specified regressions and the division of the records.
+#
+# A regression is named before the fit, and part of the budget goes into its score. The intervals of its
+# estimates include sampling error and privacy noise.
 
 
 class Report(Protocol):

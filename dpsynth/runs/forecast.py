@@ -1,9 +1,4 @@
-"""Plan a fit before privacy budget is used: its noise, and the smallest groups that survive it.
-
-Everything follows from the schema, the number of records, (epsilon, delta) and the pre-specified regressions.
-They are public if the schema is reviewed. If it is not, the plan is confidential. No data file is opened.
-Noise and groups are exact. Interval widths are estimates (`dpsynth.synthesis.studies.expected_widening`).
-"""
+"""Plan a fit before privacy budget is used: its noise, and the smallest groups that survive it."""
 
 from __future__ import annotations
 
@@ -393,6 +388,14 @@ def _scope(found: BudgetPlan) -> list[str]:
         )
     return lines
 
+
+# ------------------------------------------------------------------------------------------------
+# Plan a fit before privacy budget is used: its noise, and the smallest groups that survive it.
+#
+# Everything follows from the schema, the number of records, (epsilon, delta) and the pre-specified
+# regressions. They are public if the schema is reviewed. If it is not, the plan is confidential. No data
+# file is opened. Noise and groups are exact. Interval widths are estimates
+# (`dpsynth.synthesis.studies.expected_widening`).
 
 #: epsilons that every plan compares
 EPSILONS = (0.5, 1.0, 3.0, 10.0)

@@ -1,10 +1,4 @@
-"""One run from a configuration to a folder: load, split, fit, sample, and evaluate.
-
-Table, model and ledger are written into a temporary folder beside the target. It is renamed when they are
-complete. A run that fails before leaves nothing half-written. The evaluation (:mod:`dpsynth.runs.evaluation`)
-finds them in place. An interrupt during training leaves a *private* checkpoint beside the folder. The same
-run can continue from it once.
-"""
+"""One run from a configuration to a folder: load, split, fit, sample, evaluate, and report."""
 
 from __future__ import annotations
 
@@ -181,6 +175,15 @@ class Origin:
             created=datetime.now(UTC).date().isoformat(),
             studies=self.studies,
         )
+
+
+# ------------------------------------------------------------------------------------------------
+# One run from a configuration to a folder: load, split, fit, sample, and evaluate.
+#
+# Table, model and ledger are written into a temporary folder beside the target. It is renamed when they are
+# complete. A run that fails before leaves nothing half-written. The evaluation
+# (:mod:`dpsynth.runs.evaluation`) finds them in place. An interrupt during training leaves a *private*
+# checkpoint beside the folder. The same run can continue from it once.
 
 
 def run(

@@ -7,9 +7,9 @@ expectation. The sums are
 2. the score there, for a step
 3. the score at the point that this leads to.
 
-`dpsynth.studies.estimation` makes coefficients of the two scores, each compared with that expected over samples.
-The sampling variance of a score is H with weights w^2 in place of w: taken as H it is a little conservative.
-A survival study is read once more, for its life table.
+`dpsynth.studies.estimation` makes coefficients of the two scores, each compared with that expected over
+samples. The sampling variance of a score is H with weights w^2 in place of w: taken as H it is a little
+conservative. A survival study is read once more, for its life table.
 """
 
 from __future__ import annotations

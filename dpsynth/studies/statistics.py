@@ -1,10 +1,4 @@
-"""How many records of a survival study ended in each interval of time, and how.
-
-A record lies in exactly one cell. Each interval of time has three: ended by the event, last seen within the
-interval, and last seen at its very end. One more cell holds records outside the study's subgroup, or with
-unknown time or event. The L2 sensitivity is 1 under add/remove one record. `dpsynth.studies.estimation` makes
-a survival curve of it.
-"""
+"""The noisy statistics of a pre-specified regression: scores, information and life tables."""
 
 from __future__ import annotations
 
@@ -234,6 +228,14 @@ class InformationRelease(StudyRelease[ScorePoint]):
         """The noisy sum as a symmetric matrix, times its cap: the whitened information, capped."""
         return symmetric(noisy[0]) * self.given.cap
 
+
+# ------------------------------------------------------------------------------------------------
+# How many records of a survival study ended in each interval of time, and how.
+#
+# A record lies in exactly one cell. Each interval of time has three: ended by the event, last seen within
+# the interval, and last seen at its very end. One more cell holds records outside the study's subgroup, or
+# with unknown time or event. The L2 sensitivity is 1 under add/remove one record.
+# `dpsynth.studies.estimation` makes a survival curve of it.
 
 #: intervals of time, about; the declared ones come on top
 INTERVALS = 20

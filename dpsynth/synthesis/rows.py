@@ -1,9 +1,4 @@
-"""Draw the rows of synthetic patients who have given levels: post-processing.
-
-A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels. Span,
-mean, standard deviation and trend are met exactly, until values are rounded and clipped. The chain of the
-nearest roughness is kept, out of several.
-"""
+"""Rows of synthetic patients: trajectories, and rows for given levels. Post-processing, free of cost."""
 
 from __future__ import annotations
 
@@ -193,6 +188,13 @@ def correlations(pairs: Floats, count: int, noise_std: float) -> Floats:
     scale = np.sqrt(np.diag(near))
     return near / np.outer(scale, scale)
 
+
+# ------------------------------------------------------------------------------------------------
+# Draw the rows of synthetic patients who have given levels: post-processing.
+#
+# A patient's rows are drawn as chains. They are then moved so that the patient has the drawn levels. Span,
+# mean, standard deviation and trend are met exactly, until values are rounded and clipped. The chain of the
+# nearest roughness is kept, out of several.
 
 #: Chains of a number of which the one of the nearest roughness is kept.
 _TRIES = 10

@@ -1,20 +1,4 @@
-"""Records that obey rules: drawn, refused and weighted. Post-processing, free of cost.
-
-Candidates come from the model as it samples anyway. Those that break a constraint are refused, which leaves
-the model's distribution given the constraints but moves the single-column counts. So some more are drawn
-than are wanted. Raking (iterative proportional fitting, Deming and Stephan 1940) gives probabilities of
-choice that restore the released marginals. Among all distributions that obey the constraints and have these
-marginals, the result is nearest to that of the candidates in Kullback-Leibler divergence (Csiszar 1975). If
-constraints hold in the real table its marginals allow them, and so, up to noise, do the released ones.
-Exchanges then take the sampling noise out of the chosen records' marginals. Every record is one of the
-candidates: none is repaired, and none is chosen twice.
-
-Raking may want some records more than once. More candidates are drawn if these are many. They are not if they
-would bring the marginals nearer by less than the noise of the counts.
-
-A condition of conditional sampling refuses as well, but no marginal is restored: the distribution is the one
-above, given the condition.
-"""
+"""Records that obey rules: placed in cells, drawn, refused and weighted. Post-processing, free of cost."""
 
 from __future__ import annotations
 
@@ -442,6 +426,24 @@ def exact_labels(drawn: Codes, probabilities: NDArray[np.float64], rng: np.rando
     label[rng.permutation(np.concatenate(freed))] = np.repeat(np.arange(size), np.maximum(-surplus, 0))
     return label
 
+
+# ------------------------------------------------------------------------------------------------
+# Records that obey rules: drawn, refused and weighted. Post-processing, free of cost.
+#
+# Candidates come from the model as it samples anyway. Those that break a constraint are refused, which
+# leaves the model's distribution given the constraints but moves the single-column counts. So some more are
+# drawn than are wanted. Raking (iterative proportional fitting, Deming and Stephan 1940) gives probabilities
+# of choice that restore the released marginals. Among all distributions that obey the constraints and have
+# these marginals, the result is nearest to that of the candidates in Kullback-Leibler divergence (Csiszar
+# 1975). If constraints hold in the real table its marginals allow them, and so, up to noise, do the released
+# ones. Exchanges then take the sampling noise out of the chosen records' marginals. Every record is one of
+# the candidates: none is repaired, and none is chosen twice.
+#
+# Raking may want some records more than once. More candidates are drawn if these are many. They are not if
+# they would bring the marginals nearer by less than the noise of the counts.
+#
+# A condition of conditional sampling refuses as well, but no marginal is restored: the distribution is the
+# one above, given the condition.
 
 #: Drawing is given up after this many candidates of which fewer than one in a thousand was taken, and after a
 #: fifth of them of which none was.

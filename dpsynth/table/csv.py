@@ -1,4 +1,4 @@
-"""The cells of a CSV file as text, with decimal points in columns of numbers."""
+"""CSV files: how one is written, and its cells as text."""
 
 from __future__ import annotations
 
@@ -197,6 +197,9 @@ def _encoding(path: Path) -> str:
 def _opener(path: Path):  # type: ignore[no-untyped-def]  # of two signatures
     return gzip.open if path.suffix.lower() == ".gz" else open
 
+
+# ------------------------------------------------------------------------------------------------
+# The cells of a CSV file as text, with decimal points in columns of numbers.
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 

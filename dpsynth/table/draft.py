@@ -1,7 +1,4 @@
-"""Find columns that give the outcome away: known only after it, or another name for it.
-
-This reads private records without noise. The result is confidential, for their owner only.
-"""
+"""A draft of a schema: what values look like, and which columns give the outcome away."""
 
 from __future__ import annotations
 
@@ -500,6 +497,11 @@ def _longest(values: np.ndarray) -> str:
     """Return the number that takes the most digits to write."""
     return max((repr(float(value)) for value in values), key=lambda text: ("e" not in text, len(text)))
 
+
+# ------------------------------------------------------------------------------------------------
+# Find columns that give the outcome away: known only after it, or another name for it.
+#
+# This reads private records without noise. The result is confidential, for their owner only.
 
 #: AUC of one column from which it is named
 GIVES_AWAY = 0.95

@@ -1,17 +1,4 @@
-"""One generator iteration of Algorithm 1 (Pedersen 2022, section 3.2), corrected, as tensor functions.
-
-The only quantity that reads private records is ``sum_i grad_W D(x_i)`` over the Poisson sample (plus its
-penalty term when ``penalty='data'``). It is released as
-
-    ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
-
-with the centre ``c`` and the stds from `dpsynth.wgan.theorems`, both functions of released weights,
-and ``B`` the public expected batch size. Adam, the projection and the generator step are post-processing.
-
-Deviations from the printed algorithm: the bounds of critic and penalty add (line 7 prints a root of squares).
-The noise is proportional to the step's sensitivity (line 14 prints a constant), so the noise multiplier z is
-one number for the whole run.
-"""
+"""Algorithm 1 of Pedersen (2022), section 3.2, corrected: critic, noise scales, random numbers, the step."""
 
 from __future__ import annotations
 
@@ -309,6 +296,21 @@ class GraphDraws(HostDraws):
             return tf.random.stateless_uniform(shape, seed)
         return tf.random.stateless_normal(shape, seed)
 
+
+# ------------------------------------------------------------------------------------------------
+# One generator iteration of Algorithm 1 (Pedersen 2022, section 3.2), corrected, as tensor functions.
+#
+# The only quantity that reads private records is ``sum_i grad_W D(x_i)`` over the Poisson sample (plus its
+# penalty term when ``penalty='data'``). It is released as
+#
+#     ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
+#
+# with the centre ``c`` and the stds from `dpsynth.wgan.theorems`, both functions of released weights, and
+# ``B`` the public expected batch size. Adam, the projection and the generator step are post-processing.
+#
+# Deviations from the printed algorithm: the bounds of critic and penalty add (line 7 prints a root of
+# squares). The noise is proportional to the step's sensitivity (line 14 prints a constant), so the noise
+# multiplier z is one number for the whole run.
 
 State = dict[str, Any]
 METRICS = ("noise_std", "gradient_norm", "score_generated")

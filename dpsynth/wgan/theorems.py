@@ -1,17 +1,9 @@
-"""Allocation of the noise to components: Theorem 3.1.2 of Pedersen (2022), and the smallest noise.
+"""The theorems of Pedersen (2022), section 3.1, with their corrections, from the domain to the noise.
 
-A diagonal Gaussian with stds ``sigma_k`` is a Gaussian mechanism of multiplier z iff
-``max_g sum_k g_k^2 / sigma_k^2 <= 1 / z^2`` over a record's contributions g. For z = 1, half ranges r_k:
-
-* ``spherical``: ``sigma_k = ||r||_2``.
-* ``proportional`` (Theorem 3.1.2): ``sigma_k = sqrt(d) r_k``, the same total variance ``d ||r||^2``.
-* ``optimal`` (by Lagrange, not in Pedersen): ``sigma_k^2 = r_k sum_j r_j``, total ``(sum r)^2``, which is at
-  most ``d ||r||^2``.
-* ``layerwise``: the optimal split between layers, spherical within a layer.
-
-Let a ball of radius s bound a layer of n entries. ``optimal`` and ``layerwise`` treat it as n components of
-half range ``s / sqrt(n)``: ``sum g_k^2 / (s S / sqrt n) <= s sqrt(n) / S``. The theorem's own formula for
-epsilon holds for one use and epsilon < 1 only. Here z is accounted by the privacy-loss distribution.
+1. the domain: where records can lie
+2. Theorem 3.1.1: bounds of each component of a record's gradient
+3. bounds of norms, and Theorem 3.1.3: the gradient penalty
+4. Theorem 3.1.2: the noise of each component
 """
 
 from __future__ import annotations
@@ -627,6 +619,23 @@ def gradient_bounds(
         bounds.append(LayerBounds(shapes, lo, hi, radii[layer]))
     return bounds
 
+
+# ------------------------------------------------------------------------------------------------
+# Allocation of the noise to components: Theorem 3.1.2 of Pedersen (2022), and the smallest noise.
+#
+# A diagonal Gaussian with stds ``sigma_k`` is a Gaussian mechanism of multiplier z iff
+# ``max_g sum_k g_k^2 / sigma_k^2 <= 1 / z^2`` over a record's contributions g. For z = 1, half ranges r_k:
+#
+# * ``spherical``: ``sigma_k = ||r||_2``.
+# * ``proportional`` (Theorem 3.1.2): ``sigma_k = sqrt(d) r_k``, the same total variance ``d ||r||^2``.
+# * ``optimal`` (by Lagrange, not in Pedersen): ``sigma_k^2 = r_k sum_j r_j``, total ``(sum r)^2``, which is
+#   at
+#   most ``d ||r||^2``.
+# * ``layerwise``: the optimal split between layers, spherical within a layer.
+#
+# Let a ball of radius s bound a layer of n entries. ``optimal`` and ``layerwise`` treat it as n components
+# of half range ``s / sqrt(n)``: ``sum g_k^2 / (s S / sqrt n) <= s sqrt(n) / S``. The theorem's own formula
+# for epsilon holds for one use and epsilon < 1 only. Here z is accounted by the privacy-loss distribution.
 
 # Keeps every std positive, also squared in float32, where a component is constant or underflows.
 _FLOOR = 2.0**-60

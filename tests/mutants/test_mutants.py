@@ -157,7 +157,7 @@ def test_exit_code(small, name, code):
     ("files", "names"),
     [
         (["docs/how-to/schema.md", "tests/table/test_schema.py"], ""),
-        (["dpsynth/privacy/release.py"], "ac"),
+        (["dpsynth/releases/count.py"], "ac"),
         (["tests/mutants/y.toml"], "b"),
         (["tests/model/test_step.py"], "bc"),
         (["tests/helpers/releases.py"], "abc"),
@@ -168,9 +168,9 @@ def test_exit_code(small, name, code):
 def test_what_a_change_may_concern_is_run(tmp_path, files, names):
     """Catches a mutant that is left out although its code, its list or its tests have changed."""
     for file, symbol in (
-        ("privacy/records.py", "edges"),
+        ("releases/bins.py", "edges"),
         ("model/step.py", "step"),
-        ("privacy/release.py", "n"),
+        ("releases/count.py", "n"),
     ):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(f"{symbol} = 1")

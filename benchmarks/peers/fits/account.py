@@ -17,14 +17,14 @@ DELTA, FPR, PRIOR = 1e-5, 0.1, 0.3
 
 
 def ours(parts):
-    from dpsynth import accounting
+    from dpsynth import privacy
 
     made = {
-        "gaussian": accounting.gaussian_event,
-        "laplace": accounting.laplace_event,
-        "training": accounting.training_event,
+        "gaussian": privacy.gaussian_event,
+        "laplace": privacy.laplace_event,
+        "training": privacy.training_event,
     }
-    profile = accounting.Profile([made[kind](*numbers) for kind, *numbers in parts])
+    profile = privacy.Profile([made[kind](*numbers) for kind, *numbers in parts])
     return {
         "epsilon": profile.epsilon(DELTA),
         "delta": profile.delta(1.0),

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from dpsynth import accounting
+from dpsynth import privacy
 from dpsynth.errors import InputError, RunError
 from dpsynth.research.soft_labels import dp_sgd
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
@@ -155,7 +155,7 @@ def test_cost_is_that_of_its_steps():
     )
     hard = reference_ledger(net, 400)
     assert hard.epsilon(1e-3) == pytest.approx(
-        accounting.Profile([accounting.training_event(0.5, 0.05, 120)]).epsilon(1e-3)
+        privacy.Profile([privacy.training_event(0.5, 0.05, 120)]).epsilon(1e-3)
     )
     soft = reference_ledger(net, 400, DPSGDNetwork(epochs=12), splits=25)
     assert [entry.event.count for entry in soft.entries] == [25 * 120, 120]
