@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from dpsynth.releases import PartitionedRecords
 from growth import peak_of
 from large_table import make_table, schema_of
 
 import dpsynth
 from dpsynth.parallel import connected
+from dpsynth.privacy import PartitionedRecords
 from dpsynth.table.parquet import ParquetTable
 
 RESULTS = Path(__file__).parent / "results" / "large_critic.md"

@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import psutil
-from dpsynth.releases import PartitionedRecords
 
 import dpsynth
 from dpsynth.parallel import connected, each
 from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.privacy import PartitionedRecords
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.synthesis.many_tables import PartFile, draw_part, part_files
 from dpsynth.table import Column, Schema

@@ -253,7 +253,7 @@ def shipped_yaml(package: str, name: str) -> Any:
 
     Examples
     --------
-    >>> sorted(shipped_yaml("dpsynth.report.page", "risks.yaml"))
+    >>> sorted(shipped_yaml("dpsynth.report.templates", "risks.yaml"))
     ['intro', 'risks']
     """
     text = resources.files(package).joinpath(name).read_text(encoding="utf-8")

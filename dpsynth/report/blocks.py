@@ -189,7 +189,7 @@ def reworded(part: Any, say: Callable[[str], str]) -> Any:
 
 def texts(name: str) -> Any:
     """Return the content of a YAML file of this folder, which holds text for pages."""
-    return shipped_yaml("dpsynth.report.page", name)
+    return shipped_yaml("dpsynth.report.templates", name)
 
 
 def divided(section: Section | None) -> tuple[Section | None, Section | None]:

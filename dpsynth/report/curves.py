@@ -24,7 +24,7 @@ from dpsynth.evaluation.results import (
     any_internal,
 )
 from dpsynth.privacy.profile import Profile
-from dpsynth.report import plots as style
+from dpsynth.report import plots
 from dpsynth.report.plots import Plot
 from dpsynth.report.words import (
     bound,
@@ -61,16 +61,16 @@ def plot_intervals(
     tables = list(dict.fromkeys(table for _, table, _ in known))
     paired = len(tables) > 1
     said = [
-        label + (f", {style.NAMES[table]}: " if paired else " ") + shown_with_interval(m)
+        label + (f", {plots.NAMES[table]}: " if paired else " ") + shown_with_interval(m)
         for label, table, m in known
     ]
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=0.75 + (0.36 if paired else 0.28) * max(len(labels), 1))
+        figure, (axis,) = plots.panels(height=0.75 + (0.36 if paired else 0.28) * max(len(labels), 1))
         axis.axvline(reference, color="black", linewidth=1, linestyle=":")
         for label, table, m in known:
             place = labels.index(label) + ((tables.index(table) - 0.5) * 0.36 if paired else 0.0)
-            look = style.TABLES[table]
+            look = plots.TABLES[table]
             if m.lower is not None and m.upper is not None:
                 axis.plot([m.lower, m.upper], [place, place], linewidth=2, **look)
             real = table == "train"
@@ -82,13 +82,13 @@ def plot_intervals(
                 markerfacecolor=look["color"] if real else "white",
                 color=look["color"],
                 linestyle=look["linestyle"],
-                label=None if label != labels[-1] else f"trained on {style.NAMES[table]}",
+                label=None if label != labels[-1] else f"trained on {plots.NAMES[table]}",
             )
-        axis.set_yticks(range(len(labels)), [style.clipped(label, 26) for label in labels])
+        axis.set_yticks(range(len(labels)), [plots.clipped(label, 26) for label in labels])
         axis.set_ylim(len(labels) - 0.5, -0.5)
         axis.grid(axis="y", visible=False)
         axis.set_xlabel(axis_label)
-        style.legend_of_curves(figure, axis, len(tables), columns=1)
+        plots.legend_of_curves(figure, axis, len(tables), columns=1)
         return figure
 
     alt = f"{what}. {'. '.join(said)}. The line stands at {shown(reference)}."
@@ -104,7 +104,7 @@ def plot_roc(details: Sequence[Detail[Roc]]) -> Plot:
         return _unit_square(curves, [(c.fpr, c.tpr) for c in curves], axes, marker="")
 
     model = _words(curves[0])
-    said = ", ".join(f"{shown(c.auc)} trained on {style.NAMES[c.trained_on]}" for c in curves)
+    said = ", ".join(f"{shown(c.auc)} trained on {plots.NAMES[c.trained_on]}" for c in curves)
     alt = f"ROC of the {model} on held-out real records. AUC {said}."
     return Plot(draw, alt, f"{model}: AUC {said}", internal=any_internal(details))
 
@@ -119,7 +119,7 @@ def plot_calibration(details: Sequence[Detail[Calibration]]) -> Plot:
 
     model = _words(curves[0])
     alt = f"Calibration of the {model}: observed share of the outcome over the predicted risk. " + " ".join(
-        f"Trained on {style.NAMES[c.trained_on]}: "
+        f"Trained on {plots.NAMES[c.trained_on]}: "
         + ", ".join(f"{shown(p)} to {shown(o)}" for p, o in zip(c.predicted, c.observed, strict=False))
         + "."
         for c in curves
@@ -134,15 +134,15 @@ def _unit_square(
     marker: str,
 ) -> Figure:
     """Draw the points of each curve beside the diagonal."""
-    figure, (axis,) = style.panels(height=3.0)
+    figure, (axis,) = plots.panels(height=3.0)
     axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
     for curve, (across, up) in zip(curves, points, strict=True):
         table = curve.trained_on
-        label = f"trained on {style.NAMES[table]}"
-        axis.plot(across, up, label=label, marker=marker, markersize=4, **style.TABLES[table])
+        label = f"trained on {plots.NAMES[table]}"
+        axis.plot(across, up, label=label, marker=marker, markersize=4, **plots.TABLES[table])
     axis.set(xlabel=axes[0], ylabel=axes[1], aspect="equal")
     axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    style.legend_of_curves(figure, axis, 2, columns=1)
+    plots.legend_of_curves(figure, axis, 2, columns=1)
     return figure
 
 
@@ -162,11 +162,11 @@ def plot_survival(curve: SurvivalCurve, study: str, *, internal: bool) -> Plot:
 
 def draw_survival(curve: SurvivalCurve) -> Figure:
     """Draw a survival curve: all are alive at 0, and each value holds until the next time."""
-    figure, (axis,) = style.panels(width=4.5, height=2.8)
+    figure, (axis,) = plots.panels(width=4.5, height=2.8)
     # the last is seen a little longer than its time
     times = np.r_[0.0, curve.times, 1.03 * curve.times[-1]]
     survival, lower, upper = (np.r_[1.0, v, v[-1]] for v in (curve.survival, curve.lower, curve.upper))
-    colour = style.COLOURS[6]
+    colour = plots.COLOURS[6]
     axis.fill_between(times, lower, upper, step="post", color=colour, alpha=0.15, linewidth=0)
     for end in (lower, upper):
         axis.step(times, end, where="post", color=colour, linewidth=0.7, linestyle="--")
@@ -218,37 +218,37 @@ def plot_curves(profile: Profile, delta: float) -> tuple[Plot, ...]:
 
 
 def _rates(fpr: np.ndarray, rate: np.ndarray, label: str, blind: tuple[float, float]) -> Figure:
-    figure, (axis,) = style.panels(height=3.0)
+    figure, (axis,) = plots.panels(height=3.0)
     axis.fill_between(fpr, rate, blind if len(fpr) == 2 else np.interp(fpr, [0, 1], blind), alpha=0.15)
-    axis.plot(fpr, rate, label="any test, at best", **style.line(0))
+    axis.plot(fpr, rate, label="any test, at best", **plots.line(0))
     axis.plot([0, 1], blind, color="black", linewidth=0.8, linestyle=":", label="blind guessing")
     axis.set(xlabel="false positive rate", ylabel=label, aspect="equal")
     axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    style.legend_below(figure, axis, columns=2)
+    plots.legend_below(figure, axis, columns=2)
     return figure
 
 
 def _advantage(fpr: np.ndarray, fnr: np.ndarray, tv: float) -> Figure:
-    figure, (axis,) = style.panels(height=2.6)
-    axis.plot(fpr, np.maximum(1 - fpr - fnr, 0), label="advantage, at best", **style.line(0))
-    axis.axhline(tv, label="total variation", **style.line(1))
+    figure, (axis,) = plots.panels(height=2.6)
+    axis.plot(fpr, np.maximum(1 - fpr - fnr, 0), label="advantage, at best", **plots.line(0))
+    axis.axhline(tv, label="total variation", **plots.line(1))
     axis.set(xlabel="false positive rate", ylabel="TPR − FPR", xlim=(0, 1))
     axis.set_ylim(0, max(1.15 * tv, 1e-9))
-    style.legend_below(figure, axis, columns=2)
+    plots.legend_below(figure, axis, columns=2)
     return figure
 
 
 def _deltas(profile: Profile, delta: float, epsilon: float) -> Figure:
-    figure, (axis,) = style.panels(height=2.6)
+    figure, (axis,) = plots.panels(height=2.6)
     grid = np.linspace(0.0, max(1.3 * epsilon, 0.1), 121)
     values = np.array([profile.delta(float(e)) for e in grid])
     positive = values > 0
-    axis.plot(grid[positive], values[positive], **style.line(0))
+    axis.plot(grid[positive], values[positive], **plots.line(0))
     if delta > 0:
-        axis.plot([epsilon], [delta], "o", color=style.COLOURS[1])
+        axis.plot([epsilon], [delta], "o", color=plots.COLOURS[1])
         axis.set_ylim(bottom=delta / 30, top=1.5)
     axis.set_yscale("log")
-    style.plain_ticks(axis.yaxis)
+    plots.plain_ticks(axis.yaxis)
     axis.set(xlabel="ε", ylabel="δ", xlim=(0, grid[-1]))
     return figure
 
@@ -298,7 +298,7 @@ def _bars(
     from matplotlib.transforms import blended_transform_factory
 
     step = 0.42 if named else 0.2
-    figure, (axis,) = style.panels(height=0.75 + step * len(rows))
+    figure, (axis,) = plots.panels(height=0.75 + step * len(rows))
     unbounded = any(math.isinf(before[place + 1]) for place in rows)
     end = reach * (1.3 if unbounded else 1.16)
     beside = blended_transform_factory(axis.transAxes, axis.transData)
@@ -306,7 +306,7 @@ def _bars(
         low, high = min(before[place], reach * 1.02), before[place + 1]
         endless = math.isinf(high)
         top = end if endless else high
-        fill, edge = ("white", style.COLOURS[1]) if endless else (style.COLOURS[0], style.COLOURS[0])
+        fill, edge = ("white", plots.COLOURS[1]) if endless else (plots.COLOURS[0], plots.COLOURS[0])
         hatch = "////" if endless else None
         # with an edge, so that the thinnest bar is seen
         axis.barh(row, top - low, left=low, height=0.55, color=fill, edgecolor=edge, hatch=hatch)
@@ -315,7 +315,7 @@ def _bars(
         if math.isfinite(alone):
             axis.plot([alone], [row], "o", color="white", markeredgecolor="black", markersize=4)
         if named:
-            name = style.clipped(entries[place]["name"], 44)
+            name = plots.clipped(entries[place]["name"], 44)
             axis.text(0.01, row - 0.32, name, transform=beside, va="bottom", fontsize=8)
     axis.set_yticks(range(len(rows)), [str(place + 1) for place in rows])
     axis.set_ylim(len(rows) - 0.5, -0.8 if named else -0.6)
@@ -366,15 +366,15 @@ def plot_paths(details: Sequence[Detail[Paths]]) -> Plot:
     first = tables[0]
 
     def draw() -> Figure:
-        figure, axes = style.panels(columns=len(tables), height=2.6)
+        figure, axes = plots.panels(columns=len(tables), height=2.6)
         for axis, data in zip(axes, tables, strict=True):
             axis.sharex(axes[0])
             axis.sharey(axes[0])
             for place, path in enumerate(data.paths):
-                axis.plot(path.times, path.values, marker="o", markersize=2, lw=0.9, **style.line(place))
+                axis.plot(path.times, path.values, marker="o", markersize=2, lw=0.9, **plots.line(place))
             axis.set_title(_patients(data))
-            axis.set_xlabel(style.clipped(f"{first.clock}, since the first row", 44))
-        axes[0].set_ylabel(style.clipped(f"{first.column}, {first.unit}" if first.unit else first.column, 30))
+            axis.set_xlabel(plots.clipped(f"{first.clock}, since the first row", 44))
+        axes[0].set_ylabel(plots.clipped(f"{first.column}, {first.unit}" if first.unit else first.column, 30))
         return figure
 
     said = []
@@ -398,13 +398,13 @@ def plot_rows(details: Sequence[Detail[OverTime]]) -> Plot:
     tables = [detail.data for detail in details]
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=2.1)
+        figure, (axis,) = plots.panels(height=2.1)
         for data in tables:
             edges = np.arange(len(data.rows) + 1) + 0.5
-            axis.stairs(data.rows, edges, label=_name(data), linewidth=1.6, **style.TABLES[data.table])
+            axis.stairs(data.rows, edges, label=_name(data), linewidth=1.6, **plots.TABLES[data.table])
         axis.set_ylim(bottom=0)
         axis.set(xlabel="rows a patient", ylabel="share of patients")
-        style.legend_of_curves(figure, axis, len(tables))
+        plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
     said = [
@@ -421,18 +421,18 @@ def plot_gaps(details: Sequence[Detail[OverTime]]) -> Plot:
     ends = [data.gaps[-1] for data in tables]
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=2.1)
+        figure, (axis,) = plots.panels(height=2.1)
         for data in tables:
             shares = np.linspace(0.0, 1.0, len(data.gaps))
-            axis.plot(data.gaps, shares, label=_name(data), **style.TABLES[data.table])
+            axis.plot(data.gaps, shares, label=_name(data), **plots.TABLES[data.table])
         axis.set_ylim(-0.02, 1.02)
         # Most gaps are short, and a few are very long.
         longest = max(*ends, 1e-9)
         axis.set_xscale("symlog", linthresh=longest / 100)
         axis.set_xlim(0.0, longest)
-        style.plain_ticks(axis.xaxis)
-        axis.set(xlabel=style.clipped(f"time between rows ({tables[0].clock})", 44), ylabel="share of gaps")
-        style.legend_of_curves(figure, axis, len(tables))
+        plots.plain_ticks(axis.xaxis)
+        axis.set(xlabel=plots.clipped(f"time between rows ({tables[0].clock})", 44), ylabel="share of gaps")
+        plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
     said = [f"{_name(data)} {plain(data.gaps[len(data.gaps) // 2], 4)}" for data in tables]
@@ -445,15 +445,15 @@ def plot_lags(details: Sequence[Detail[OverTime]], column: str) -> Plot:
     tables = [(detail.data, detail.data.lags[column]) for detail in details]
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=2.1)
+        figure, (axis,) = plots.panels(height=2.1)
         for data, lags in tables:
             values = [np.nan if value is None else value for value in lags]
             places = range(1, len(values) + 1)
             label = _name(data)
-            axis.plot(places, values, marker="o", markersize=3, label=label, **style.TABLES[data.table])
+            axis.plot(places, values, marker="o", markersize=3, label=label, **plots.TABLES[data.table])
         axis.set_ylim(min(-0.02, *axis.get_ylim()), 1.02)
         axis.set(xlabel="values later", ylabel="correlation")
-        style.legend_of_curves(figure, axis, len(tables))
+        plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
     said = [
@@ -469,14 +469,14 @@ def plot_event(details: Sequence[Detail[OverTime]], column: str) -> Plot:
     tables = [(detail.data, detail.data.events[column]) for detail in details]
 
     def draw() -> Figure:
-        figure, (axis,) = style.panels(height=2.1)
+        figure, (axis,) = plots.panels(height=2.1)
         for data, curve in tables:
             times, values = [0.0, *curve.times], [1.0, *curve.values]
-            axis.step(times, values, where="post", label=_name(data), **style.TABLES[data.table])
+            axis.step(times, values, where="post", label=_name(data), **plots.TABLES[data.table])
         axis.set_ylim(-0.02, 1.02)
-        axis.set_xlabel(style.clipped(f"{tables[0][0].clock}, since the first row", 44))
+        axis.set_xlabel(plots.clipped(f"{tables[0][0].clock}, since the first row", 44))
         axis.set_ylabel("share, no event")
-        style.legend_of_curves(figure, axis, len(tables))
+        plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
     said = [f"{_name(data)} {in_percent(curve.values[-1])}" for data, curve in tables]

@@ -15,11 +15,7 @@ from dpsynth.evaluation.results import Evaluation
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import code_block, inert
 from dpsynth.privacy.guarantee import NOT_PRIVATE
-from dpsynth.report import blocks, checklist, similarity
-from dpsynth.report import checklist as risks
-from dpsynth.report import quality as utility
-from dpsynth.report import sections as card
-from dpsynth.report import sections as guarantee
+from dpsynth.report import blocks, checklist, quality, sections, similarity
 from dpsynth.report.blocks import Section, bars, column_tables, divided, home, measure_tables, reworded
 from dpsynth.report.run_report import RunReport
 from dpsynth.report.sections import over_time_section, subgroup_section
@@ -87,7 +83,7 @@ def _breakable(text: str) -> Markup:
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    folder = resources.files("dpsynth.report.page")
+    folder = resources.files("dpsynth.report").joinpath("templates")
     environment = Environment(
         loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
         autoescape=True,
@@ -167,10 +163,10 @@ def write_page(report: RunReport, path: str | Path, mode: Mode) -> None:
 
 #: the page before the folds, by anchor, and what makes each part
 PARTS: dict[str, Callable[[RunReport], Section | None]] = {
-    "guarantee": guarantee.guarantee_section,
-    "attempts": risks.attempts_section,
+    "guarantee": sections.guarantee_section,
+    "attempts": checklist.attempts_section,
     "table-one": lambda report: divided(table_one_section(report))[0],
-    "utility": utility.section,
+    "utility": quality.section,
     "over-time": lambda report: divided(over_time_section(report))[0],
     "subgroups": lambda report: divided(subgroup_section(report))[0],
     "limits": checklist.limits_section,
@@ -191,20 +187,20 @@ def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
     """Return the folded parts. Those that the report lacks are left out."""
     measured = report.measured
     folds = (
-        guarantee.ledger_section(report),
-        risks.bounds_section(report),
-        risks.risks_section(report),
+        sections.ledger_section(report),
+        checklist.bounds_section(report),
+        checklist.risks_section(report),
         divided(table_one_section(report))[1],
-        utility.findings_section(report),
-        utility.prediction_section(measured),
+        quality.findings_section(report),
+        quality.prediction_section(measured),
         divided(over_time_section(report))[1],
         divided(subgroup_section(report))[1],
-        utility.replication_section(report),
+        quality.replication_section(report),
         similarity.section(measured),
         similarity.closeness_section(measured),
         _others(measured),
-        card.card_section(report),
-        card.glossary_section(internal=internal, studies=bool(report.studies), levels=report.of_patients),
+        sections.card_section(report),
+        sections.glossary_section(internal=internal, studies=bool(report.studies), levels=report.of_patients),
     )
     return worded(report, [fold for fold in folds if fold is not None and fold.blocks])
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from dpsynth.errors import SchemaError
-from dpsynth.table import identity as identifiers
+from dpsynth.table import identity
 from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes, stand_apart
 from dpsynth.table.column import EXACT_INTEGERS, Column, moment_text, series_moments, text_moments
 from dpsynth.table.values import CategoryMatcher
@@ -141,7 +141,7 @@ def draft_column(
         distinct = values.nunique()
     except TypeError:  # which no file but Parquet can hold
         raise LeftOut("holds lists or records. Give each of their entries a column of its own") from None
-    if not kept and identifiers.named_identifier(name, distinct, n):
+    if not kept and identity.named_identifier(name, distinct, n):
         raise LeftOut("says whose row or which row it is (keep or --keep takes it)")
     if pd.api.types.is_timedelta64_dtype(values.dtype):
         raise LeftOut("holds durations. Give them as numbers of days or hours instead")
@@ -285,13 +285,13 @@ def _number_fields(
                 f"such as {distinct[0]:.0f}",
             )
             return {**_date_fields(said, moments * 86_400.0, counts), "format": "%Y%m%d"}
-    if whole and written_whole and not kept and identifiers.numbers_identify(said.column, distinct, n):
+    if whole and written_whole and not kept and identity.numbers_identify(said.column, distinct, n):
         raise LeftOut(
             "has a different whole number in nearly every row: identifiers? (keep or --keep takes it)",
             f"{n_distinct:,} in {n:,} rows",
         )
     few = n_distinct <= 2 and (whole or n_distinct == 1)
-    coded = whole and identifiers.looks_coded(said.column, n_distinct, n)
+    coded = whole and identity.looks_coded(said.column, n_distinct, n)
     is_outcome = said.column == outcome and whole and n_distinct <= _MOST_CATEGORIES
     if few or coded or is_outcome:
         if n_distinct == 1:
@@ -442,7 +442,7 @@ def _are_dates(distinct: np.ndarray) -> bool:
 
 
 def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: bool) -> dict[str, Any]:
-    if not kept and kind == "categorical" and identifiers.words_identify(len(words), n):
+    if not kept and kind == "categorical" and identity.words_identify(len(words), n):
         raise LeftOut(
             "has many different words: identifiers or free text? (keep or --keep takes it)",
             f"{len(words):,} in {n:,} rows",

@@ -24,7 +24,7 @@ from dpsynth.files.storage import write_text
 from dpsynth.files.text import html_lines, load_yaml
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.progress import column_bar, shown
-from dpsynth.table import identity as identifiers
+from dpsynth.table import identity
 from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.draft import LeftOut, Remark, Remarks, _said, draft_column, find_leaks, is_text
@@ -391,5 +391,5 @@ def _persons(frame: pd.DataFrame) -> list[Remark]:
             "these are persons, only one row of a person is protected, not the person. Describe several rows "
             "(--unit, dpsynth.table.infer_patient_schema), or make one row a person first",
         )
-        for found in identifiers.repeated_persons(frame)
+        for found in identity.repeated_persons(frame)
     ]

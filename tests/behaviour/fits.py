@@ -48,7 +48,7 @@ def in_parts(case: Case) -> Iterator[Any]:
     with TemporaryDirectory() as folder, Client(**workers, set_as_default=False) as client:
         for k in range(3):
             case.frame.iloc[k::3].to_parquet(Path(folder) / f"{k}.parquet", index=False)
-        yield dpsynth.releases.PartitionedRecords(dpsynth.table.ParquetTable(folder), case.schema, client)
+        yield dpsynth.privacy.PartitionedRecords(dpsynth.table.ParquetTable(folder), case.schema, client)
 
 
 @contextmanager
