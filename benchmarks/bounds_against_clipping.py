@@ -30,12 +30,11 @@ from sklearn.metrics import roc_auc_score
 import dpsynth
 from benchmarks.peers.tables import split
 from dpsynth.evaluation.models import CLASSIFIERS, known_outcomes, learn_and_predict
-from dpsynth.privacy import EpsilonTarget, calibrate_training
+from dpsynth.privacy import EpsilonTarget, Plan, calibrate_training
 from dpsynth.report.plots import COLOURS, DASHES, line, panels, plain_ticks, save, styled
 from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.synthesis.model import independent_points
-from dpsynth.wgan import Domain, Plan, gradient_bounds, training
-from dpsynth.wgan import algorithm as sensitivity
+from dpsynth.wgan import Domain, algorithm, gradient_bounds, training
 from dpsynth.wgan.algorithm import State, Step, critic_pass, squared_gradient_norms, weighted_gradient
 from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
 from dpsynth.wgan.settings import TrainingSettings
@@ -59,7 +58,7 @@ OTHER = {"activation": "leaky_relu", "critic_constraint": "none", "penalty": "pu
 CRITICS: dict[str, Any] = {"spectral": {}, "unconstrained": OTHER | {"critic_learning_rate": 1e-3}}
 
 
-class BoxesAlone(sensitivity.Proved):
+class BoxesAlone(algorithm.Proved):
     """Noise scales from the bounds of the gradient's components alone."""
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
@@ -68,7 +67,7 @@ class BoxesAlone(sensitivity.Proved):
         return allocate(bounds, self.noise_shape)
 
 
-class ConstantsAlone(sensitivity.Proved):
+class ConstantsAlone(algorithm.Proved):
     """Noise scales from Lipschitz constants alone (Béthune et al. 2024), optimally split between layers."""
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
@@ -114,7 +113,7 @@ class Arm(NamedTuple):
     short: str
     shape: str = "spherical"
     clips: tuple[float | None, ...] = (None,)
-    bounds: type[sensitivity.Proved] = sensitivity.Proved
+    bounds: type[algorithm.Proved] = algorithm.Proved
     step: type[Step] = Step
 
 
@@ -138,9 +137,9 @@ VARIANTS = {k if c is None else f"{k} {c:g}": (ARMS[k], c) for k in COMPARED for
 
 
 @contextmanager
-def parts_of(bounds: type[sensitivity.Proved], step: type[Step]) -> Iterator[None]:
+def parts_of(bounds: type[algorithm.Proved], step: type[Step]) -> Iterator[None]:
     """Have training runs take these bounds and this step in place of the package's own."""
-    with mock.patch.object(training, "Step", step), mock.patch.object(sensitivity, "Proved", bounds):
+    with mock.patch.object(training, "Step", step), mock.patch.object(algorithm, "Proved", bounds):
         yield
 
 

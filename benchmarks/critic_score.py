@@ -49,7 +49,8 @@ class CriticScore:
         load_tensorflow_quietly()
         import tensorflow as tf
 
-        from dpsynth.wgan.algorithm import Activation, critic_pass
+        from dpsynth.wgan.algorithm import critic_pass
+        from dpsynth.wgan.theorems import Activation
 
         records = self.model.encoder.schema.conform_modelled(frame)
         # where a value lies in its cell is drawn; the same for every call

@@ -32,10 +32,10 @@ from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import categories_at
-from dpsynth.wgan.algorithm import Activation, Proved, adam, adam_start, critic_pass, weighted_gradient
+from dpsynth.wgan.algorithm import Proved, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import Weights, flatten, glorot, unflatten
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.theorems import project
+from dpsynth.wgan.theorems import Activation, project
 
 Floats = NDArray[np.float64]
 SETTINGS = TrainingSettings(activation="leaky_relu", bjorck_steps=0)

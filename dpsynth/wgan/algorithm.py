@@ -15,6 +15,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.networks import Weights, flatten, generator_pass, unflatten
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.theorems import (
+    Activation,
     Domain,
     allocate,
     gradient_bounds,
@@ -29,36 +30,6 @@ from dpsynth.wgan.theorems import (
 #
 # The last layer has one output and no bias. The gradient with respect to an output bias would be 1 for every
 # record and carry no information. Every function can stand inside ``tf.function(jit_compile=True)``.
-
-
-@dataclass(frozen=True)
-class Activation:
-    """A critic activation and its transposed derivative.
-
-    ``maxmin`` sorts neighbouring pairs and returns ``[maxima, minima]``, which keeps norms. ``slope`` is the
-    negative slope of ``leaky_relu``.
-    """
-
-    kind: str
-    slope: float = 0.2
-
-    def forward(self, s: Any) -> tuple[Any, Any]:
-        """Outputs and the mask that `backward` needs, for ``s`` of shape (n, width)."""
-        if self.kind == "maxmin":
-            a, b = s[:, 0::2], s[:, 1::2]
-            return tf.concat([tf.maximum(a, b), tf.minimum(a, b)], axis=1), a > b
-        slope = 0.0 if self.kind == "relu" else self.slope
-        mask = tf.where(s > 0, tf.ones_like(s), tf.fill(tf.shape(s), np.float32(slope)))
-        return s * mask, mask
-
-    def backward(self, upstream: Any, mask: Any) -> Any:
-        """Gradient with respect to ``s`` from the gradient with respect to the outputs, both (n, width)."""
-        if self.kind == "maxmin":
-            half = mask.shape[1]
-            high, low = upstream[:, :half], upstream[:, half:]
-            pair = tf.stack([tf.where(mask, high, low), tf.where(mask, low, high)], axis=2)
-            return tf.reshape(pair, [-1, 2 * half])
-        return upstream * mask
 
 
 def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, list[Any], list[Any]]:

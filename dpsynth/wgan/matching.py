@@ -31,10 +31,10 @@ from dpsynth.errors import RunError
 from dpsynth.privacy.noise import STEP, check_exact, with_noise
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
-from dpsynth.wgan.algorithm import Activation, TensorOps, adam, adam_start, critic_pass, weighted_gradient
+from dpsynth.wgan.algorithm import TensorOps, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import MatchedPoints, Weights, reflected, unit_cube
 from dpsynth.wgan.settings import MatchingSettings
-from dpsynth.wgan.theorems import Domain, allocate, gradient_bounds, spectral_norm_bound
+from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds, spectral_norm_bound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

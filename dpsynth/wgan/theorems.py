@@ -186,39 +186,68 @@ def product(y: Interval, z: Interval) -> Interval:
 
 
 @dataclass(frozen=True)
-class LeakyReLU:
-    """``s`` for s > 0, ``slope * s`` elsewhere (3.5), with ``slope`` in [0, 1]. Slope 0 is ReLU."""
+class Activation:
+    """A critic's activation and its transposed derivative, of points and of intervals.
 
+    ``relu``, ``leaky_relu``: ``s`` for s > 0, ``slope * s`` elsewhere (3.5), with ``slope`` in [0, 1].
+    ``maxmin``: the maxima of neighbouring pairs, then their minima. It keeps norms. The width must be even.
+
+    Raises
+    ------
+    InputError
+        If there is no activation of this name, or the slope is outside its range.
+    """
+
+    kind: str
     slope: float = 0.2
 
     def __post_init__(self) -> None:
+        if self.kind not in ("relu", "leaky_relu", "maxmin"):
+            raise InputError(f"activation must be 'relu', 'leaky_relu' or 'maxmin', got {self.kind!r}")
         in_range("slope", self.slope, 0.0, 1.0)
 
-    def forward(self, s: Interval) -> Interval:
-        """Bounds of the outputs (3.11): the function is nondecreasing."""
-        return Interval(*(tf.where(end > 0, end, self.slope * end) for end in s))
+    @property
+    def below(self) -> float:
+        """Slope below 0."""
+        return 0.0 if self.kind == "relu" else self.slope
 
-    def backward(self, s: Interval, upstream: Interval) -> Interval:
-        """Bounds of the gradient with respect to ``s``, (3.19) and (3.20)."""
-        derivative = Interval(*(tf.where(end > 0, tf.ones_like(end), self.slope) for end in s))
-        return product(derivative, upstream)
+    def forward(self, s: Any) -> tuple[Any, Any]:
+        """Outputs and the mask that `backward` needs, for ``s`` of shape (n, width)."""
+        if self.kind == "maxmin":
+            a, b = s[:, 0::2], s[:, 1::2]
+            return tf.concat([tf.maximum(a, b), tf.minimum(a, b)], axis=1), a > b
+        mask = tf.where(s > 0, tf.ones_like(s), tf.fill(tf.shape(s), np.float32(self.below)))
+        return s * mask, mask
 
+    def backward(self, upstream: Any, mask: Any) -> Any:
+        """Gradient with respect to ``s`` from the gradient with respect to the outputs, both (n, width)."""
+        if self.kind == "maxmin":
+            half = mask.shape[1]
+            high, low = upstream[:, :half], upstream[:, half:]
+            pair = tf.stack([tf.where(mask, high, low), tf.where(mask, low, high)], axis=2)
+            return tf.reshape(pair, [-1, 2 * half])
+        return upstream * mask
 
-@dataclass(frozen=True)
-class MaxMin:
-    """Maxima of neighbouring pairs, then their minima. The width must be even."""
-
-    def forward(self, s: Interval) -> Interval:
-        """Bounds of the outputs, ``[max(s_0, s_1), max(s_2, s_3), ..., min(s_0, s_1), ...]``."""
-        return Interval(
-            *(
-                tf.concat([tf.maximum(end[0::2], end[1::2]), tf.minimum(end[0::2], end[1::2])], axis=0)
-                for end in s
+    def interval_forward(self, s: Interval) -> Interval:
+        """Bounds of the outputs (3.11), for sums between ``s``: the function is nondecreasing."""
+        if self.kind == "maxmin":
+            return Interval(
+                *(
+                    tf.concat([tf.maximum(end[0::2], end[1::2]), tf.minimum(end[0::2], end[1::2])], axis=0)
+                    for end in s
+                )
             )
-        )
+        return Interval(*(tf.where(end > 0, end, self.below * end) for end in s))
 
-    def backward(self, s: Interval, upstream: Interval) -> Interval:
-        """Swap the gradients back if the order of a pair is certain, else take the hull of both."""
+    def interval_backward(self, s: Interval, upstream: Interval) -> Interval:
+        """Bounds of the gradient with respect to ``s``, (3.19) and (3.20).
+
+        ``maxmin`` swaps the gradients back if the order of a pair is certain, else takes the hull of both.
+        """
+        if self.kind != "maxmin":
+            return product(
+                Interval(*(tf.where(end > 0, tf.ones_like(end), self.below) for end in s)), upstream
+            )
         half = s.lo.shape[0] // 2
         first_above = s.lo[0::2] > s.hi[1::2]
         second_above = s.lo[1::2] > s.hi[0::2]
@@ -230,17 +259,6 @@ class MaxMin:
             second = tf.where(first_above, low, tf.where(second_above, high, hull))
             ends.append(tf.reshape(tf.stack([first, second], axis=1), [2 * half]))
         return Interval(*ends)
-
-
-def interval_activation(kind: str, slope: float = 0.2) -> LeakyReLU | MaxMin:
-    """The interval form of the activation called ``kind``."""
-    if kind == "relu":
-        return LeakyReLU(0.0)
-    if kind == "leaky_relu":
-        return LeakyReLU(slope)
-    if kind == "maxmin":
-        return MaxMin()
-    raise InputError(f"activation must be 'relu', 'leaky_relu' or 'maxmin', got {kind!r}")
 
 
 class GradientBox(NamedTuple):
@@ -341,7 +359,7 @@ def gradient_box(
     ``tf.function(jit_compile=True)``.
     """
     check_weights(weights, domain.dim)
-    phi = interval_activation(activation, slope)
+    phi = Activation(activation, slope)
     x = Interval(tf.constant(domain.lo), tf.constant(domain.hi))
     inputs: list[Interval] = [x]
     sums: list[Interval] = []
@@ -350,12 +368,12 @@ def gradient_box(
             raise InputError(f"layer {layer} has {matrix.shape[1]} outputs, but maxmin needs an even number")
         s = _affine(inputs[-1], matrix, bias) if layer else _first_affine(domain, matrix, bias)
         sums.append(s)
-        inputs.append(phi.forward(s))
+        inputs.append(phi.interval_forward(s))
     one = tf.ones([1])
     deltas = [Interval(one, one)]
     for layer in range(len(weights) - 1, 0, -1):
         upstream = _transposed(weights[layer][0], deltas[0])
-        deltas.insert(0, phi.backward(sums[layer - 1], upstream))  # (3.19), (3.20)
+        deltas.insert(0, phi.interval_backward(sums[layer - 1], upstream))  # (3.19), (3.20)
     matrices, biases = [], []
     for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
         column, row = Interval(x.lo[:, None], x.hi[:, None]), Interval(delta.lo[None], delta.hi[None])

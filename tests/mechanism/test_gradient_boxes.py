@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
 from dpsynth.table.encoder import Layout
-from dpsynth.wgan.theorems import Domain, Interval, LeakyReLU, gradient_box, interval_activation, product
+from dpsynth.wgan.theorems import Activation, Domain, Interval, gradient_box, product
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -42,8 +42,8 @@ def test_encloses_values_and_derivatives(kind, seed):
     rng = np.random.default_rng(seed)
     s, ends = some_interval(rng, 8)
     upstream, up = some_interval(rng, 8)
-    phi = interval_activation(kind, 0.2)
-    out, back = phi.forward(s), phi.backward(s, upstream)
+    phi = Activation(kind, 0.2)
+    out, back = phi.interval_forward(s), phi.interval_backward(s, upstream)
     mix = rng.random((50, 8)).round(rng.integers(0, 2)).astype(np.float32)
     x = tf.constant((1 - mix) * ends[0] + mix * ends[1])
     u = (1 - mix[::-1]) * up[0] + mix[::-1] * up[1]
@@ -58,20 +58,20 @@ def test_encloses_values_and_derivatives(kind, seed):
 
 def test_maxmin_is_exact_where_the_order_is_certain():
     """Catches a hull taken although one input of the pair is always above the other."""
-    phi = interval_activation("maxmin")
+    phi = Activation("maxmin")
     s = Interval(tf.constant([2.0, 0.0, 0.0, 2.0]), tf.constant([3.0, 1.0, 1.0, 3.0]))
     up = tf.constant([1.0, 2.0, 3.0, 4.0])  # of max, max, min, min
-    back = phi.backward(s, Interval(up, up))
+    back = phi.interval_backward(s, Interval(up, up))
     assert back.lo.numpy().tolist() == back.hi.numpy().tolist() == [1.0, 3.0, 4.0, 2.0]
 
 
 def test_refuses_unknown_names_and_slopes():
     """Catches a slope above 1, for which the activation is not 1-Lipschitz."""
     with pytest.raises(InputError, match="'tanh'"):
-        interval_activation("tanh")
+        Activation("tanh")
     for slope in (-0.1, 1.5, float("nan")):
         with pytest.raises(InputError, match="slope"):
-            LeakyReLU(slope)
+            Activation("leaky_relu", slope)
 
 
 def ends(box):

@@ -8,8 +8,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.wgan.algorithm import Activation, critic_pass, squared_gradient_norms, weighted_gradient
+from dpsynth.wgan.algorithm import critic_pass, squared_gradient_norms, weighted_gradient
 from dpsynth.wgan.networks import flatten, glorot, unflatten
+from dpsynth.wgan.theorems import Activation
 
 ACTIVATIONS = ("relu", "leaky_relu", "maxmin")
 
