@@ -216,7 +216,7 @@ def test_details_speak_of_patients():
 def test_nafld_has_the_numbers_of_the_literature_table():
     """Catches numbers that differ from those found by other code, on 3,820 patients with up to 20 visits."""
     named = os.environ.get("DPSYNTH_DATA_DIR")
-    folder = Path(named) if named else Path(__file__).resolve().parents[4] / "shared" / "data"
+    folder = Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
     if not (folder / "nafld_visits_odd.csv.gz").is_file():
         pytest.skip("needs nafld_visits_odd.csv.gz: set DPSYNTH_DATA_DIR")
     rows = pd.read_csv(folder / "nafld_visits_odd.csv.gz").merge(
@@ -247,7 +247,7 @@ def test_nafld_has_the_numbers_of_the_literature_table():
 
 def test_every_measure_is_documented():
     """Catches a measure that the reference does not describe."""
-    text = (Path(__file__).parents[3] / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
     part = text.split("## Patients over time")[1].split("\n## ")[0]
     known = {re.sub(r"\[.*", "", name) for name in re.findall(r"`([^`]+)`", part)}
     ends = (

@@ -3,7 +3,7 @@
 riskcal wants a newer dp_accounting than this package's environment has, so it runs in one of its own:
 
     python -m venv riskcal && riskcal/bin/pip install riskcal==1.5.1 dp-accounting==0.6.0
-    riskcal/bin/python tests/accounting/make_riskcal_values.py
+    riskcal/bin/python tests/privacy/make_riskcal_values.py
 
 Adjacency is add/remove one record. riskcal calls the false positive rate alpha and the false negative rate
 beta. Its advantage is delta at epsilon 0 of a privacy-loss distribution that covers both directions. Its beta

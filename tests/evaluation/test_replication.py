@@ -283,7 +283,7 @@ def test_a_model_of_another_table() -> None:
 def flchain() -> tuple[pd.DataFrame, Schema]:
     """Free light chain study with its follow-up time, which the data card leaves out."""
     named = os.environ.get("DPSYNTH_DATA_DIR")
-    folder = Path(named) if named else Path(__file__).resolve().parents[4] / "shared" / "data"
+    folder = Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
     path = folder / "flchain.csv"
     if not path.is_file():
         pytest.skip("needs flchain.csv: set DPSYNTH_DATA_DIR")

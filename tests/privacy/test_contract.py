@@ -2,7 +2,7 @@
 neighbour, and nothing is read that is not posted before.
 
 The noise and the sensitivity of the critic's steps, which need TensorFlow, are tested in the same way in
-``tests/model/wgan/test_step.py``.
+``tests/wgan/test_step.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 OpenDP is large and slow for whole tables (17 microseconds a number). It runs in an environment of its own:
 
     python -m venv opendp && opendp/bin/pip install opendp==0.16.0
-    opendp/bin/python tests/mechanism/make_opendp_values.py
+    opendp/bin/python tests/privacy/make_opendp_values.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Run it in an environment of its own with ``pip install dp-accounting==0.6.0``, which this package's own
 dependencies do not allow beside TensorFlow Privacy:
 
-    python tests/accounting/make_replace_one_values.py > tests/accounting/replace_one_values.json
+    python tests/privacy/make_replace_one_values.py > tests/privacy/replace_one_values.json
 """
 
 import importlib.metadata
