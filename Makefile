@@ -1,7 +1,7 @@
 # make demo   sets everything up and makes a private synthetic table with its ledger and report
 # make test   sets everything up and runs formatter, linter, type checker and the whole test suite
 # make search   runs the whole test suite with fresh randomness and more examples; a find becomes a fixed case
-# make test-numpy2   the quick tests in an environment without TensorFlow Privacy, as Python 3.12 and later have it
+# make test-numpy2   the quick tests of what computes, without TensorFlow Privacy, as Python 3.12 and later have it
 # make docs   builds the site, site/index.html; a warning is an error
 # make wheel   builds sdist and wheel in dist/ and tries the wheel in a clean environment
 # make audit   asks PyPI about known vulnerabilities of what is installed (pip-audit)
@@ -47,8 +47,12 @@ $(VENV)-numpy2/.installed: tests/constraints-numpy2.txt
 
 numpy2: $(VENV)-numpy2/.installed
 
+# What computes. Pages, runs, commands and documents are the same with either version.
+COMPUTING := dpsynth $(addprefix tests/,table patients privacy studies marginals wgan synthesis datasets evaluation attacks \
+  audits files behaviour)
+
 test-numpy2: numpy2
-	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(VENV)-numpy2/bin/python -m pytest $(COMPUTING) -n 2 --dist worksteal
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
