@@ -688,8 +688,7 @@ def epsilon_lower(canaries: int, guesses: int, right: int, delta: float, level: 
 # disproving it. Attacks that fit many times (shadow models, the audit of tables) can disprove it.
 #
 # * membership: TPR - FPR is at most the total variation (Jia 2023). The accuracy from even odds is at most
-#   half
-#   of one plus that, TPR at an FPR at most the trade-off curve.
+#   half of one plus that, TPR at an FPR at most the trade-off curve.
 # * linkability and inference: a success on a record is a test of its membership. The *excess* over held-out
 #   records is therefore at most the total variation as well. The rate itself has no bound.
 # * singling out: if a description fits exactly one record depends on all of them, and nothing is claimed.

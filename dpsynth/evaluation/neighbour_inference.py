@@ -65,12 +65,9 @@ from dpsynth.table.schema import Schema
 # ``TrResembLoss`` (2.12) and ``TeResembLoss`` (2.13) are the accuracy of the training and of test records
 # against synthetic ones. ``PrivacyLoss`` (2.14) is the second minus the first. The source defines them as
 # expectations over generated tables, with the biased accuracy (2.11). Here they are estimates from one
-#   table,
-# with the unbiased accuracy of section 4.1. The privacy loss is then 0 in expectation if all tables come
-#   from
-# one distribution, also if train and test differ in size. If distributions differ, the accuracy depends on
-#   the
-# sizes, and a privacy loss needs equal ones.
+# table, with the unbiased accuracy of section 4.1. The privacy loss is then 0 in expectation if all tables
+# come from one distribution, also if train and test differ in size. If distributions differ, the accuracy
+# depends on the sizes, and a privacy loss needs equal ones.
 #
 # The permutation test assumes that both tables are samples of one distribution. Then the labels "real" and
 # "synthetic" of the pooled records are exchangeable: every assignment is equally probable. The accuracy

@@ -49,11 +49,10 @@ from dpsynth.table.values import category_codes, stored_numbers
 #
 # Error of the expansion: points are shifted to the centre of the set and scaled by a power of two. A sum of
 # p = d + 2 products, in any order, errs by at most ``p u / (1 - p u)`` times the sum of |terms| (Higham
-#   2002,
-# section 3.1). Here u is the unit roundoff. For half a squared distance that sum is at most
-# ``|x| |y| + |x|**2/2 + |y|**2/2`` =: s. Rounding the factors adds less than ``4 u s``. The differences that
-# the result is compared with add less than ``(p + 2) u s``. The error of a squared distance is thus at most
-# ``4 (p + 4) u s``. A last term covers underflow.
+# 2002, section 3.1). Here u is the unit roundoff. For half a squared distance that sum is at most ``|x| |y|
+# + |x|**2/2 + |y|**2/2`` =: s. Rounding the factors adds less than ``4 u s``. The differences that the
+# result is compared with add less than ``(p + 2) u s``. The error of a squared distance is thus at most ``4
+# (p + 4) u s``. A last term covers underflow.
 
 Floats = NDArray[np.float64]
 

@@ -36,9 +36,8 @@ from dpsynth.table.values import NotAllowed, category_codes, numeric_values
 # Two encodings of a conformed frame, both fixed by the public schema:
 #
 # * :func:`distance_features`: numeric columns are min-max scaled by their *public* bounds and ordinal
-#   columns
-#   by rank, to [0, 1]. Categories are one-hot divided by sqrt(2): two different ones lie at distance 1. A
-#   missing number is placed at 1/2. A (present, missing) pair, one-hot as well, marks it.
+#   columns by rank, to [0, 1]. Categories are one-hot divided by sqrt(2): two different ones lie at distance
+#   1. A missing number is placed at 1/2. A (present, missing) pair, one-hot as well, marks it.
 # * :class:`ClassifierEncoding`: the same coordinates without the outcome. Missing numbers stay NaN if the
 #   classifier takes them. Otherwise they become the median of the *training* frame, beside an indicator.
 #

@@ -108,10 +108,9 @@ def _habit(grid: Grid, numbers: Array, factors: Mapping[str, Array]) -> Array | 
 # values in their blocks.
 #
 # - A value that is frequent makes one block stand out of its neighbours, and one residue of all residues.
-#   The
-#   residue is its place in the block. It keeps a cell of its own.
-# - An interval of which few blocks are full, such as some years in thousands, is estimated block by block.
-# - All other records follow the density of the intervals, with the habit that the residues show.
+# The residue is its place in the block. It keeps a cell of its own. - An interval of which few blocks are
+# full, such as some years in thousands, is estimated block by block. - All other records follow the density
+# of the intervals, with the habit that the residues show.
 #
 # A false pair of block and residue moves records within their block only.
 

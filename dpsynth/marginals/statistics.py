@@ -48,15 +48,13 @@ if TYPE_CHECKING:
 # Noisy counts of every column's values: the first statistic of a run, used by all others.
 #
 # Every column is counted on its public grid (`dpsynth.table.grid`), and one of many values also value by
-#   value.
-# With more than a million values, blocks of neighbouring values are counted instead, and residues: the
-#   places
-# of values in their blocks. Residues are also last digits and times of day.
-# A column of dates is also counted by weekday, month and hour, where its schema asks for that.
-# If three columns or more may be missing, the number of missing values a record is one more histogram.
-# Adjacency is add/remove one record throughout. A record lies in exactly one cell of each histogram, so all
-# counts together have L2 sensitivity ``sqrt(histograms)``. One Gaussian mechanism covers them.
-# `dpsynth.marginals.columns` makes distributions of the counts.
+# value. With more than a million values, blocks of neighbouring values are counted instead, and residues:
+# the places of values in their blocks. Residues are also last digits and times of day. A column of dates is
+# also counted by weekday, month and hour, where its schema asks for that. If three columns or more may be
+# missing, the number of missing values a record is one more histogram. Adjacency is add/remove one record
+# throughout. A record lies in exactly one cell of each histogram, so all counts together have L2 sensitivity
+# ``sqrt(histograms)``. One Gaussian mechanism covers them. `dpsynth.marginals.columns` makes distributions
+# of the counts.
 
 #: With fewer columns that may be missing there is no panel.
 _FEWEST_COLUMNS = 3
@@ -233,10 +231,9 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 #
 # The exponential mechanism (McSherry and Talwar 2007) picks a candidate with probability proportional to
 # ``exp(epsilon * score / 2)``. With such scores it is (epsilon, 0)-differentially private. Its losses lie in
-#   an
-# interval of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way. It
-# moves that of their sum equally for all candidates. Candidates are drawn evenly, and kept with probability
-# ``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers (`dpsynth.privacy.noise`).
+# an interval of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way.
+# It moves that of their sum equally for all candidates. Candidates are drawn evenly, and kept with
+# probability ``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers (`dpsynth.privacy.noise`).
 # Each choice uses fresh randomness and is posted on its own, so later choices may depend on earlier ones.
 
 #: Step of scores.

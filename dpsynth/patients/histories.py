@@ -417,22 +417,17 @@ def _variable(column: Column, values: Floats, times: Floats) -> dict[str, Any]:
 # fixed for the patient.
 #
 # - *measured*: whether a variable has a value, or a file has a row. Given are the rows since it last was so
-#   and
-#   the class of its share of rows. So is which of those before it are there in this row: none, some, or the
-#   last one. For a variable of a file that gives several, the file's rows alone count.
-# - *gap*: the time since the last row over the patient's mean gap. Given is the last such ratio.
-# - *kinds*: the same, given the kinds of the row before and of this one, see `kind_groups`. Rows of several
-#   files have the time itself here, and no table *gap*.
-# - *rise*: the same as a gap for the values of an increasing column.
-# - *residual*: a number's distance from the patient's own line over time, in units of what is left around
-#   the
-#   line. Given is the last one.
-# - *category*: a category. Given are the last one and the patient's most frequent one.
-# - *end*: a category. Given is whether the row is the patient's last.
-# - *beside*: a category. Given is an earlier category of the same row.
-# - *digit*: the last digit of a number that is recorded in many whole steps.
-# - *pairs*: for each pair of ordered variables, whether both rise or fall, or one rises and the other falls.
-#   This is from one row that has both to the next.
+# and the class of its share of rows. So is which of those before it are there in this row: none, some, or
+# the last one. For a variable of a file that gives several, the file's rows alone count. - *gap*: the time
+# since the last row over the patient's mean gap. Given is the last such ratio. - *kinds*: the same, given
+# the kinds of the row before and of this one, see `kind_groups`. Rows of several files have the time itself
+# here, and no table *gap*. - *rise*: the same as a gap for the values of an increasing column. - *residual*:
+# a number's distance from the patient's own line over time, in units of what is left around the line. Given
+# is the last one. - *category*: a category. Given are the last one and the patient's most frequent one. -
+# *end*: a category. Given is whether the row is the patient's last. - *beside*: a category. Given is an
+# earlier category of the same row. - *digit*: the last digit of a number that is recorded in many whole
+# steps. - *pairs*: for each pair of ordered variables, whether both rise or fall, or one rises and the other
+# falls. This is from one row that has both to the next.
 
 Ints = NDArray[np.int64]
 #: Ends of the intervals of gap ratios and of residuals.

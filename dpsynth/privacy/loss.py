@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 #
 # ``delta`` is a convex function of ``y = e^epsilon``, so it lies below the lower convex hull of any upper
 # bounds of it. A curve built from that hull is never above the true one. It errs on the private side, even
-#   with
-# few points.
+# with few points.
 
 #: More than the sums and products below move a vertex off its line, each of terms of at most 1.
 _ROUNDING = 2e-15
@@ -141,14 +140,11 @@ def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # distribution fixed beforehand. Its epsilon, delta and total variation were fixed, and stages add up.
 #
 # - Epsilon and delta: by basic composition, even if a stage is chosen after seeing earlier outputs (Dwork
-#   and
-#   Roth 2014, Theorem B.1). The parameters may be chosen so too, if their sum is kept below a bound. See
-#   Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters", section 3.
-# - Total variation: run both tables side by side. Draw each stage's output from a maximal coupling, as long
-#   as
-#   all outputs so far were equal. At stage s the runs first differ with a probability of at most tv_s,
-#     whatever
-#   came before. So all outputs together differ with a probability of at most the sum.
+# and Roth 2014, Theorem B.1). The parameters may be chosen so too, if their sum is kept below a bound. See
+# Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters", section 3. - Total variation: run
+# both tables side by side. Draw each stage's output from a maximal coupling, as long as all outputs so far
+# were equal. At stage s the runs first differ with a probability of at most tv_s, whatever came before. So
+# all outputs together differ with a probability of at most the sum.
 #
 # With y = e^epsilon, delta is a convex, non-increasing function h of y (Dong, Roth and Su 2019, Proposition
 # 2.12). From h(1) <= tv and h(e^epsilon) <= delta it lies below the chord between them, and below delta
@@ -240,18 +236,15 @@ def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | Non
 # Events hold numbers under add/remove one record. Under replace-one, one record is removed and another
 # added. Events then mean the following.
 #
-# - Gaussian and Laplace noise on all records: twice the sensitivity, so half the noise multiplier.
-# - Gaussian noise on a Poisson sample: the pair of mixtures of
-#   :class:`~dpsynth.privacy.atoms.ReplacedGaussianAtom`, the worst case. The switch REPLACE_ONE of
-#   dp_accounting 0.4.3 is not used: it returns the add/remove figure without a warning.
-# - Exponential mechanisms: a range of twice the length. On a Poisson sample only their epsilon and total
-#   variation are used, under either adjacency.
-# - Mechanisms with known (epsilon, delta), and perhaps total variation, and Laplace noise on a Poisson
-#   sample.
-#   The two tables are neighbours of one that lacks both records. So the sampled mechanism is (2 epsilon,
-#   (1 + e^epsilon) delta)-DP with twice the total variation (Dwork and Roth 2014, Theorem 2.2 with delta).
-#     This
-#   is valid, though not the smallest.
+# - Gaussian and Laplace noise on all records: twice the sensitivity, so half the noise multiplier. -
+# Gaussian noise on a Poisson sample: the pair of mixtures of
+# :class:`~dpsynth.privacy.atoms.ReplacedGaussianAtom`, the worst case. The switch REPLACE_ONE of
+# dp_accounting 0.4.3 is not used: it returns the add/remove figure without a warning. - Exponential
+# mechanisms: a range of twice the length. On a Poisson sample only their epsilon and total variation are
+# used, under either adjacency. - Mechanisms with known (epsilon, delta), and perhaps total variation, and
+# Laplace noise on a Poisson sample. The two tables are neighbours of one that lacks both records. So the
+# sampled mechanism is (2 epsilon, (1 + e^epsilon) delta)-DP with twice the total variation (Dwork and Roth
+# 2014, Theorem 2.2 with delta). This is valid, though not the smallest.
 
 ADD_REMOVE = "add/remove"
 """Neighbouring datasets differ in one record that one of them lacks."""

@@ -433,11 +433,9 @@ def count_frame(frame: pd.DataFrame, tables: Sequence[Axes]) -> list[NDArray[np.
 #
 # Sums are whole numbers, which add over parts. `PartitionedRecords` therefore give the same numbers as
 # `FrameRecords` for the same records, bit by bit. Parts of patients with several rows are whole files, and
-#   no
-# patient may stand in two of them. A release draws its noise once, at the driver, and posts the same event
-#   as
-# for a frame. Workers hold exact counts of private records, as they hold the records. The cluster belongs to
-# the table's owner.
+# no patient may stand in two of them. A release draws its noise once, at the driver, and posts the same
+# event as for a frame. Workers hold exact counts of private records, as they hold the records. The cluster
+# belongs to the table's owner.
 
 
 class PartitionedRecords(Records):

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 # The Gaussian mechanism on counts: the one place where a table's noise is drawn.
 #
 # Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy": noise of standard
-#   deviation
-# ``noise_multiplier * sensitivity`` on every number of a query. The event names the multiplier, the noise is
-# the multiplier times the sensitivity. Both come from this object and cannot disagree. Exact sums are whole
-# numbers of a public step, in any order of the records. So is their noise (`dpsynth.privacy.noise`).
+# deviation ``noise_multiplier * sensitivity`` on every number of a query. The event names the multiplier,
+# the noise is the multiplier times the sensitivity. Both come from this object and cannot disagree. Exact
+# sums are whole numbers of a public step, in any order of the records. So is their noise
+# (`dpsynth.privacy.noise`).
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

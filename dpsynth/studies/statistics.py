@@ -21,12 +21,10 @@ from dpsynth.table.schema import Schema
 # Private statistics of a pre-specified regression: bounded scores, and their information.
 #
 # The gradient of a log likelihood is a sum over records, and so is its information. This is our own
-#   technique
-# with a critic of one neuron. Adjacency is add/remove one record. At a point beta a record's gradient is
-# ``g = sum_j r_j x_j`` (`dpsynth.studies.estimation`). It is whitened by a matrix A made from synthetic
-#   samples.
-# Spherical noise is then in every direction in proportion to the records' information there. It is weighted
-#   by
+# technique with a critic of one neuron. Adjacency is add/remove one record. At a point beta a record's
+# gradient is ``g = sum_j r_j x_j`` (`dpsynth.studies.estimation`). It is whitened by a matrix A made from
+# synthetic samples. Spherical noise is then in every direction in proportion to the records' information
+# there. It is weighted by
 #
 #     w(x) = min(1, C / reach(x)),   reach(x) = max over every outcome of |A g|.
 #

@@ -149,11 +149,9 @@ def _placed_apart(pairs: Ints, n: int) -> NDArray[np.bool_]:
 # Make generated records agree with the released single-column counts: post-processing, free of cost.
 #
 # `calibrate` takes points. Numbers are replaced by their ranks, spread uniformly and read through the
-#   private
-# distribution. Category probabilities are re-weighted until their means are the released ones, and
-#   categories
-# are then drawn in exact numbers. The *dependence* of the columns is kept. Their own distributions are
-# replaced.
+# private distribution. Category probabilities are re-weighted until their means are the released ones, and
+# categories are then drawn in exact numbers. The *dependence* of the columns is kept. Their own
+# distributions are replaced.
 #
 # `matched_draws` does the same for samples of a base model, from their bins. A bin of an ordered column is a
 # range of cells, in which a record's place was drawn at random. So its rank is that of its bin, and random

@@ -647,8 +647,7 @@ def gradient_bounds(
 # * ``spherical``: ``sigma_k = ||r||_2``.
 # * ``proportional`` (Theorem 3.1.2): ``sigma_k = sqrt(d) r_k``, the same total variance ``d ||r||^2``.
 # * ``optimal`` (by Lagrange, not in Pedersen): ``sigma_k^2 = r_k sum_j r_j``, total ``(sum r)^2``, which is
-#   at
-#   most ``d ||r||^2``.
+#   at most ``d ||r||^2``.
 # * ``layerwise``: the optimal split between layers, spherical within a layer.
 #
 # Let a ball of radius s bound a layer of n entries. ``optimal`` and ``layerwise`` treat it as n components
