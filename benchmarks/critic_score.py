@@ -23,6 +23,7 @@ from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import record_provenance, records_of
 from dpsynth.synthesis.parts.critic import Critic
+from dpsynth.synthesis.parts.part import Reading
 from dpsynth.synthesis.training import Training, trained_state
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 from dpsynth.table.schema import Schema
@@ -98,7 +99,7 @@ class CriticTrainer:
         rng = np.random.Generator(np.random.PCG64DXSM([seed, 0]))
         record_provenance(ledger, schema, options, rng, {})
         plan = plan_fit(records, schema, options, rng, ledger)
-        released = read_parts(plan, records, rng, ledger).made
+        released = read_parts(plan, Reading(ledger, records, rng, plan.n))
         part = plan.parts.of(Critic)
         assert part is not None and isinstance(part.settings, TrainingSettings)  # others are refused above
         settings = part.settings

@@ -424,7 +424,7 @@ def _readers(bench: Bench) -> Iterator[Reader]:
 
     def model() -> object:
         found = load(run.model)
-        record, arrays = apart(found._saved(found.model_, found.history_))
+        record, arrays = apart(found._saved(found._parts, found.model_, found.history_))
         return json.dumps(record), {key: value.tobytes() for key, value in arrays.items()}
 
     yield "model", [run.model / "model.json", run.model / "model.npz"], model

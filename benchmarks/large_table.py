@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -269,7 +269,7 @@ def _is_part(key: object) -> bool:
 def fit_in_memory(folder: Path, schema: TableSchema, model: Path) -> tuple[float, Used]:
     """Fit and save the same model without workers. Gives seconds, and what it used."""
     start = time.perf_counter()
-    fitted = estimator(schema).fit(pd.read_parquet(folder), schema=schema)
+    fitted = fit(pd.read_parquet(folder), schema)
     took = time.perf_counter() - start, Used.by(os.getpid())
     fitted.save(model, replace=True)
     return took
@@ -283,9 +283,10 @@ def draw_again(model: Path, parts: list[PartFile], folder: Path) -> None:
         draw_part(part, fitted.model_, folder, None)
 
 
-def estimator(schema: TableSchema) -> dpsynth.DPMarginals:
-    studies = PATIENT_STUDIES if isinstance(schema, PatientSchema) else STUDIES
-    return dpsynth.DPMarginals(1.0, studies=studies, random_state=SEED)
+def fit(records: Any, schema: TableSchema, ledger: Ledger | None = None) -> dpsynth.DPMarginals:
+    studies = dpsynth.Studies(PATIENT_STUDIES if isinstance(schema, PatientSchema) else STUDIES)
+    model = dpsynth.DPMarginals(1.0, random_state=SEED)
+    return model.fit(records, schema=schema, ledger=ledger, also=[studies])
 
 
 def equal_models(one: Path, other: Path) -> str:
@@ -334,7 +335,7 @@ def main() -> None:
             workers.end_one, parts, lambda: any(entry.name == KILLED for entry in ledger.entries)
         )
         in_memory = process.submit(fit_in_memory, source, schema, alone)
-        fitted = estimator(schema).fit(records, schema=schema, ledger=ledger)
+        fitted = fit(records, schema, ledger)
         lines.append(workers.lap("fit"))
         ended.append(f"In the fit, during the {KILLED}, {told.result()[0]}.")
         fitted.save(model, replace=True)

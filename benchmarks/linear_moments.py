@@ -20,7 +20,7 @@ from study_trials import Trial, seed
 from dpsynth.studies.estimation import RESIDUAL_BOUND, mode
 from dpsynth.studies.statistics import symmetric, triangle
 from dpsynth.synthesis.fit import planned_parts
-from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.parts.studies import Studies
 from dpsynth.synthesis.studies import DRAWS
 
 NAMES = ("flchain linear", "support2 linear")
@@ -39,8 +39,8 @@ class PairwiseStatistics:
         values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
         self.whitening = (vectors * np.maximum(values, 0.01 * values.mean()) ** -0.5) @ vectors.T
         options = trial.declared.validate()
-        parts = planned_parts(trial.schema.modelled, trial.case.n, options)
-        self.multiplier = parts.of(Regressions).multiplier
+        parts = planned_parts(trial.schema, trial.case.n, options, also=[Studies([trial.study])])
+        self.multiplier = parts.of(Studies).multiplier
         bounds, scale = np.quantile(self.reach(x), TRIED), trial.case.n / DRAWS
         expected = [self.told(self.sums(x, y, c) * scale, c)[1] for c in bounds]
         errors = np.sqrt([np.diag(covariance) for covariance in expected])

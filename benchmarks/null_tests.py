@@ -213,8 +213,8 @@ def declared(epsilon: float, repetition: int) -> dict:
     real = made.conform(simulate(rng)).frame
     own = zlib.crc32(f"declared|{epsilon}|{repetition}".encode())
     studies = [{"model": f"linear: lab ~ {group}", "name": group} for group in GROUPS]
-    model = dpsynth.DPMarginals(epsilon=epsilon, studies=studies, random_state=own)
-    told = model.fit(real, schema=made).estimates_
+    model = dpsynth.DPMarginals(epsilon=epsilon, random_state=own)
+    told = model.fit(real, schema=made, also=[dpsynth.Studies(studies)]).estimates_
     found = {one.study: 2 * stats.norm.sf(abs(one.coefficients[0] / one.std_errors[0])) for one in told}
     return {"outcome": DECLARED, "epsilon": epsilon, "repetition": repetition, "p": found}
 

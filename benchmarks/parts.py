@@ -38,7 +38,7 @@ from dpsynth.privacy.gaussian import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.fit import build, plan_fit, total_delta
+from dpsynth.synthesis.fit import plan_fit, total_delta
 from dpsynth.synthesis.marginals import MarginalsOptions, Statistics
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
@@ -126,7 +126,7 @@ def carried_out(task: Round, *, public: bool = True) -> dict[str, Any]:
     reading = Reading(ledger, records, rng, plan.n)
     for part in plan.parts.own:
         reading.read(part)
-    model = build(plan, reading, refine=False)
+    model = options.build(plan.schema, reading, refine=False)
     pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
     base_model, marginals = model.base_model, model.encoder.marginals
     if base_model is None or marginals is None or histogram is None:

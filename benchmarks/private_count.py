@@ -21,6 +21,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.marginals import MarginalsOptions
+from dpsynth.synthesis.parts.part import Reading
 
 #: of a fit that releases all, of its base model alone, and of a fit that chooses
 ALL, UNUSED, CHOSEN = "all", "unused", "chosen"
@@ -37,7 +38,7 @@ def carried_out(task: Round) -> dict[str, Any]:
     plan = plan_fit(
         records, schema.with_n_public(None), MarginalsOptions.of(epsilon=task.epsilon), rng, ledger
     )
-    made = read_parts(plan, records, rng, ledger).made.sample(DRAWN, rng)
+    made = read_parts(plan, Reading(ledger, records, rng, plan.n)).sample(DRAWN, rng)
     return {
         **vars(task),
         ALL: found[BOTH],

@@ -204,7 +204,7 @@ def judged(
 
 def arms(schema: Schema, pairs: list[tuple[str, str]]) -> dict[str, Callable[..., list[float]]]:
     def refused(*given: object) -> list[float]:
-        with mock.patch("dpsynth.synthesis.fit.with_rules", lambda base_model, *_: base_model):
+        with mock.patch("dpsynth.synthesis.marginals.with_rules", lambda base_model, *_: base_model):
             return judged(*given)
 
     def as_differences(train, test, _, __, epsilon, seed):  # type: ignore[no-untyped-def]

@@ -25,7 +25,7 @@ from dpsynth.studies import estimation as families
 from dpsynth.studies import estimation as newton
 from dpsynth.studies.private import StudyReleases
 from dpsynth.synthesis.fit import planned_parts
-from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.parts.studies import Studies
 from dpsynth.synthesis.studies import DRAWS, study_draws
 
 NONE = 80.0
@@ -71,7 +71,8 @@ def main() -> None:
         for repetition in range(args.repetitions):
             trial = Trial(case, epsilon, repetition)
             options = trial.declared.validate()
-            planned = planned_parts(trial.schema, float(case.n), options).of(Regressions)
+            also = [Studies([trial.study])]
+            planned = planned_parts(trial.schema, float(case.n), options, also=also).of(Studies)
             samples = study_draws(trial.declared.model_, np.random.default_rng(repetition))
             records = trial.frame.sample(DRAWS, replace=True, random_state=repetition)
             usual = fitted(trial.frame, trial.schema, trial.study, None)

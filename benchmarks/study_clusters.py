@@ -103,8 +103,8 @@ def told(task: tuple[int, float | None, int]) -> dict[str, Any]:
         return {"values": values.tolist(), "clusters": clusters.tolist(), "independent": naive.tolist()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = dpsynth.DPMarginals(epsilon, 1e-6, studies=STUDIES, random_state=repetition)
-        found = model.fit(frame, schema=schema(n)).estimates_
+        model = dpsynth.DPMarginals(epsilon, 1e-6, random_state=repetition)
+        found = model.fit(frame, schema=schema(n), also=[dpsynth.Studies(STUDIES)]).estimates_
     return {
         "values": np.concatenate([each.coefficients for each in found]).tolist(),
         "errors": np.concatenate([each.std_errors for each in found]).tolist(),

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 
-from dpsynth import Column, Schema
+from dpsynth import Column, Schema, Studies
 from dpsynth.synthesis.marginals import DPMarginals, MarginalsOptions, Statistics
 
 N = 5000
@@ -93,12 +93,11 @@ def private(frame: pd.DataFrame, epsilon: float, seed: int) -> tuple[np.ndarray,
     options = MarginalsOptions.of(
         epsilon=epsilon,
         delta=1e-6,
-        studies=studies,
         random_state=seed,
         statistics=Statistics("tree", pairwise_statistics=False, neighbour_histogram=False),
     )
     model = DPMarginals.of(options)
-    told = model.fit(frame, schema=SCHEMA).estimates_
+    told = model.fit(frame, schema=SCHEMA, also=[Studies(studies)]).estimates_
     return np.concatenate([e.coefficients for e in told]), np.concatenate([e.std_errors for e in told])
 
 

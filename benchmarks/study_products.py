@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dpsynth import Column, DPMarginals, Schema
+from dpsynth import Column, DPMarginals, Schema, Studies
 
 TRUTH = np.array([0.4, 0.6, 0.5, -1.0])
 INTERCEPT = -1.0
@@ -85,13 +85,9 @@ def told(kind: str, epsilon: float, repetition: int, n: int) -> np.ndarray:
     frame = cohort(n, kind, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = DPMarginals(
-            epsilon=epsilon,
-            delta=1e-6,
-            studies=["died ~ age + tested + grouped + both"],
-            random_state=repetition,
-        )
-        found = model.fit(frame, schema=schema(n)).study("died")
+        model = DPMarginals(epsilon=epsilon, delta=1e-6, random_state=repetition)
+        also = [Studies(["died ~ age + tested + grouped + both"])]
+        found = model.fit(frame, schema=schema(n), also=also).study("died")
     return np.array([(found.coefficients - TRUTH) / found.std_errors, found.std_errors])
 
 

@@ -33,16 +33,16 @@ PARTS = {"records": 2000}
 def one_run(name: str, epsilon: float, seed: int, *, declared: bool) -> dict[str, object]:
     """Measures of one table; with a study, how many times as wide its intervals are as without noise."""
     train, test = dpsynth.datasets.train_test(dpsynth.datasets.load(name), test_fraction=0.5, seed=0)
-    studies = [CASES[name].study()] if declared else []
-    model = dpsynth.DPMarginals(epsilon=epsilon, random_state=seed, studies=studies)
-    model.fit(train.frame, schema=train.schema)
+    also = [dpsynth.Studies([CASES[name].study()])] if declared else []
+    model = dpsynth.DPMarginals(epsilon=epsilon, random_state=seed)
+    model.fit(train.frame, schema=train.schema, also=also)
     made = model.sample(len(train.frame), random_state=seed)
     real = {"train": train.frame, "test": test.frame, "schema": train.schema}
     found = dpsynth.evaluate(made, **real, seed=0, reference=False, effects=(), **PARTS)
     row: dict[str, object] = {"table": name, "ε": epsilon, "study": "yes" if declared else "no", "seed": seed}
     row |= {short: abs(found[measure].value) for short, measure in MEASURES.items()}
     if declared:
-        expected = model.expected_widening(train.schema)
+        expected = also[0].expected_widening(train.schema, model)
         row |= {"expected": expected["study"], "told": model.study("study").widening}
     return row
 

@@ -24,7 +24,7 @@ from dpsynth.studies.estimation import StudyDesign, mode
 from dpsynth.studies.model import model_terms
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.fit import planned_parts
-from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.parts.studies import Studies
 from dpsynth.table.schema import Schema
 
 #: of a normal 95 % interval
@@ -118,10 +118,10 @@ def truth(name: str) -> Truth:
         priors = slope_priors(data)
     elif told.remark:
         raise RuntimeError(f"{name}: {told.remark}")
-    whole = dpsynth.DPMarginals(epsilon=None, studies=[study], random_state=0)
+    whole = dpsynth.DPMarginals(epsilon=None, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        whole.fit(frame, schema=schema.with_n_public(len(frame)))
+        whole.fit(frame, schema=schema.with_n_public(len(frame)), also=[Studies([study])])
     terms = [term.name for term in model_terms(schema, model)]
     nothing = np.zeros(0)
     if case.nulls:
@@ -154,8 +154,8 @@ class Trial:
 
     def _model(self, what: str, studies: list[Study]) -> dpsynth.DPMarginals:
         own = seed(self.case.name, self.epsilon, self.repetition, what)
-        model = dpsynth.DPMarginals(epsilon=self.epsilon, studies=studies, random_state=own)
-        return model.fit(self.frame, schema=self.schema)
+        model = dpsynth.DPMarginals(epsilon=self.epsilon, random_state=own)
+        return model.fit(self.frame, schema=self.schema, also=[Studies(studies)] if studies else [])
 
     @cached_property
     def plain(self) -> dpsynth.DPMarginals:
@@ -223,8 +223,10 @@ def expected(case: Case, epsilon: float) -> float:
     """The widening that is told beforehand, from public values alone."""
     _, schema = case.resample(np.random.default_rng(0))
     study = case.study()
-    options = dpsynth.DPMarginals(epsilon=epsilon, studies=[study]).validate()
-    planned = planned_parts(schema.with_n_public(case.n), case.n, options).of(Regressions)
+    options = dpsynth.DPMarginals(epsilon=epsilon).validate()
+    planned = planned_parts(schema.with_n_public(case.n), case.n, options, also=[Studies([study])]).of(
+        Studies
+    )
     assert planned is not None
     return planned.widenings[study.label]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpsynth.synthesis.generators import load
     from dpsynth.synthesis.marginals import DPMarginals
     from dpsynth.synthesis.matching import DPCriticMatching
-    from dpsynth.synthesis.options import Shares
+    from dpsynth.synthesis.parts.studies import Studies
     from dpsynth.synthesis.wgan_gp import DPWGANGP
     from dpsynth.table.inference import infer_schema
     from dpsynth.table.schema import Column, Schema
@@ -39,7 +39,7 @@ _HOMES = {
     "Column": "dpsynth.table.schema",
     "PatientSchema": "dpsynth.patients.schema",
     "TrainingSettings": "dpsynth.wgan.settings",
-    "Shares": "dpsynth.synthesis.options",
+    "Studies": "dpsynth.synthesis.parts.studies",
     "Study": "dpsynth.studies.study",
     "datasets": "dpsynth.datasets",
     "errors": "dpsynth.errors",
@@ -56,7 +56,7 @@ __all__ = [
     "DPMarginals",
     "PatientSchema",
     "Schema",
-    "Shares",
+    "Studies",
     "Study",
     "TrainingSettings",
     "__version__",

@@ -82,6 +82,8 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
         pytest.skip("needs a data set: set DPSYNTH_DATA_DIR")
     if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
         pytest.skip("tensorflow_privacy is not installed")
+    if "import mbi" in text and find_spec("mbi") is None:
+        pytest.skip("mbi (private-pgm) is not installed")
     monkeypatch.chdir(tmp_path)
     if "--tables mimic-iii-1.4" in text:
         demo = Path(os.environ.get("DPSYNTH_DATA_DIR", "")) / "mimic3-demo"

@@ -75,11 +75,14 @@ def test_the_reference_shows_every_room():
 
 
 def test_guides_import_public_names_alone():
-    """A guide that teaches a module which may move tomorrow."""
+    """A guide that teaches a module which may move tomorrow, and does not say so."""
     public = {f"{room}.{name}" for room in rooms() for name in importlib.import_module(room).__all__}
     public |= {"dpsynth", "dpsynth.parallel.connected", *rooms()}
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         text = page.read_text(encoding="utf-8")
+        if "they may move in any version of dpsynth" in text:  # a page for those who extend it
+            assert page.name == "own-generator.md"
+            continue
         for home, names in re.findall(r"^\s*from (dpsynth[\w.]*) import (.+)$", text, flags=re.MULTILINE):
             for name in re.findall(r"\w+", names.split("#")[0]):
                 assert f"{home}.{name}" in public, f"{page.name}: {home}.{name}"

@@ -128,7 +128,7 @@ def test_public_names():
         "DPWGANGP",
         "PatientSchema",
         "Schema",
-        "Shares",
+        "Studies",
         "Study",
         "TrainingSettings",
         "__version__",

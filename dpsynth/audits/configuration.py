@@ -30,6 +30,7 @@ from dpsynth.audits.releases import (
 )
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
+from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import OnRound, carry_out, silent
 from dpsynth.patients.schema import TableSchema, schema_of
 from dpsynth.privacy.profile import Profile
@@ -38,7 +39,7 @@ from dpsynth.privacy.release import GaussianRelease, Plan
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.parts.part import Part
+from dpsynth.synthesis.parts.part import Part, Reading
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 from dpsynth.wgan.networks import coordinate_scale
@@ -97,8 +98,8 @@ def releases_of(
     ledger, records = WatchingLedger(), FrameRecords(typical)
     # a fit chooses by its noisy count: everything that it could read
     plan = plan_fit(records, schema, options, rng, ledger, also=also, every=schema.n_public is None)
-    # without studies nothing more is read, and reweighting takes time
-    model = read_parts(plan, records, rng, ledger, refine=bool(options.declared or also)).made
+    # without further parts nothing more is read, and reweighting takes time
+    model = read_parts(plan, Reading(ledger, records, rng, plan.n), refine=bool(also))
     critic = plan.parts.of(Critic)
     training = None if critic is None else critic.settings
     factor = training.outcome_scale if isinstance(training, MatchingSettings) else 1.0
@@ -152,11 +153,13 @@ def audit_one(
     return replace(audited, name=name)
 
 
-def _work(task: tuple[dict[str, Any], FitOptions, int, int, int, int]) -> Mapping[str, Any]:
+def _work(
+    task: tuple[dict[str, Any], FitOptions, tuple[Part[Any], ...], int, int, int, int],
+) -> Mapping[str, Any]:
     """Carry out a round of one release. All else is made again from the schema, in any process."""
-    schema, options, place, trials, steps, seed = task
+    schema, options, also, place, trials, steps, seed = task
     rng = np.random.default_rng(seed)
-    found = releases_of(schema_of(schema), options, rng)
+    found = releases_of(schema_of(schema), options, rng, also=also)
     return audit_one(found, place, trials=trials, steps=steps, rng=rng).to_record()
 
 
@@ -164,6 +167,7 @@ def audit_fit(
     schema: TableSchema,
     options: FitOptions,
     *,
+    also: Sequence[Part[Any]] = (),
     trials: int = 10_000,
     steps: int = 8,
     jobs: int = 1,
@@ -179,6 +183,8 @@ def audit_fit(
         Columns of the fit's table. No record of the table is read.
     options : FitOptions
         Options of the fit, with a privacy budget.
+    also : sequence of Part
+        Further statistics of the fit, such as :class:`dpsynth.Studies`.
     trials : int
         Number for each release, on either of two neighbouring tables by a coin.
     steps : int
@@ -208,21 +214,31 @@ def audit_fit(
     whole("trials", trials, 100)
     whole("steps", steps)
     first = secrets.randbits(64) if seed is None else seed
-    names = releases_of(schema, options, np.random.default_rng(first)).names
+    parts = tuple(also)
+    names = releases_of(schema, options, np.random.default_rng(first), also=parts).names
     record = schema.to_dict()
     tasks = {
-        f"{place + 1:02d}_{name.replace(' ', '_')}": (record, options, place, trials, steps, first + place)
+        f"{place + 1:02d}_{name.replace(' ', '_')}": (
+            record,
+            options,
+            parts,
+            place,
+            trials,
+            steps,
+            first + place,
+        )
         for place, name in enumerate(names)
     }
     chosen = options.model_dump(mode="json")
-    settings = {"schema": record, "options": chosen, "trials": trials, "steps": steps}
+    further = [{"class": type(part).__name__, **to_plain(part)} for part in parts]
+    settings = {"schema": record, "options": chosen, "also": further, "trials": trials, "steps": steps}
     done = carry_out(_work, tasks, folder=folder, settings=settings, jobs=jobs, on_round=on_round)
     return tuple(Audited.from_record(entry) for entry in done.values())
 
 
-def declared_of(schema: TableSchema, options: FitOptions) -> Declared:
+def declared_of(schema: TableSchema, options: FitOptions, also: Sequence[Part[Any]] = ()) -> Declared:
     """Declared guarantee of a whole fit, by the events of its releases, without reading records."""
-    found = releases_of(schema, options, np.random.default_rng(0))
+    found = releases_of(schema, options, np.random.default_rng(0), also=also)
     events = [release.event for release in found.releases]
     events += [] if found.plan is None else [found.plan.event]
     return Declared(Profile(events), found.delta)

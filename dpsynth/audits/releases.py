@@ -34,6 +34,7 @@ from dpsynth.privacy.records import Binning, Bins, FrameRecords
 from dpsynth.privacy.release import GaussianRelease
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.part import Reading
 from dpsynth.table.encoder import Layout
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema
@@ -422,11 +423,10 @@ class ScoringLedger(Ledger):
 
 
 def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np.random.Generator) -> Audited:
-    """Audit the releases before studies and the critic as one mechanism: so many fits of the base model."""
+    """Audit the generator's releases before the critic as one mechanism: so many fits of the base model."""
     if schema.n_public is None:
         raise InputError("schema has no n_public, on which the plan of a path depends: declare it")
     start = time.perf_counter()
-    options = options.model_copy(update={"studies": ()})
     made_up = uniform_records(schema, OTHERS + 1, rng)
     without = made_up.iloc[:OTHERS]
     plan = plan_fit(FrameRecords(without), schema, options, rng, Ledger())
@@ -435,7 +435,7 @@ def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np
     for trial, coin in enumerate(coins):
         ledger = ScoringLedger(without, made_up)
         records = FrameRecords(made_up if coin else without)
-        read_parts(plan, records, rng, ledger, refine=False)
+        read_parts(plan, Reading(ledger, records, rng, plan.n), refine=False)
         scores[trial] = ledger.score
     return judge(
         "base model's path",

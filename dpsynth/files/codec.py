@@ -150,8 +150,9 @@ _MAPPINGS = (dict, collections.abc.Mapping)
 
 def record(made: Class) -> Class:
     """Allow a dataclass, a pydantic model, or a class with hinted attributes of its arguments' names."""
-    if _CLASSES.setdefault(made.__name__, made).__module__ != made.__module__:
+    if _CLASSES.get(made.__name__, made).__module__ != made.__module__:
         raise TypeError(f"two classes of records are called {made.__name__}")
+    _CLASSES[made.__name__] = made  # of a class that a notebook makes anew, the last counts
     return made
 
 
@@ -243,12 +244,19 @@ def _known(made: type) -> type:
 
 
 def _member(hint: Any, value: object) -> Any:
-    """The member of a union for a value that is not None, or the hint itself."""
-    if get_origin(hint) not in (Union, types.UnionType):
-        return hint
+    """The member of a union for a value that is not None, or the hint itself without a record's parameters.
+
+    A file names the class of a record that is not of the first member.
+    """
+    origin = get_origin(hint)
+    if origin not in (Union, types.UnionType):
+        return origin if isinstance(origin, type) and _CLASSES.get(origin.__name__) is origin else hint
     members = [member for member in get_args(hint) if member is not types.NoneType]
+    if type(value) in _PLAIN and type(value) in members:
+        return type(value)
     takes = (member for member in members if isinstance(value, _PLAIN.get(member, ())))
-    return type(value) if type(value) in members else next(takes, members[0])
+    named = value.get("class") if isinstance(value, dict) else None
+    return next(takes, next((each for each in members if named == getattr(each, "__name__", "")), members[0]))
 
 
 def _each(value: Any, hint: Any, place: str, converted: Callable[[Any, Any, str], Any]) -> Any:

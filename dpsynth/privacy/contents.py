@@ -23,6 +23,7 @@ import numpy as np
 
 from dpsynth.checks import in_range, text
 from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.files.codec import record
 from dpsynth.privacy.events import approx_tv_event, describe_event, event_from_dict, event_to_dict
 from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, is_of_patients
 from dpsynth.privacy.loss import ADD_REMOVE, normalised
@@ -125,6 +126,7 @@ class Entry:
         return replace(self, event=event, keys=keys)
 
 
+@record
 @dataclass(frozen=True)
 class Stage:
     """Entries whose noise was fixed together, and what was fixed about all of them before the first.

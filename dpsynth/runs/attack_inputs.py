@@ -52,8 +52,9 @@ class Generator:
         model = dict(self.config["model"]) | {"random_state": seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OwnerWarning)  # the run has told its owner
-            fitted = build_model(RunConfig.from_dict({**self.config, "model": model}))
-            fitted.fit(frame, schema=self.schema, budget=None, accept_n_public=True)
+            config = RunConfig.from_dict({**self.config, "model": model})
+            fitted = build_model(config)
+            fitted.fit(frame, schema=self.schema, budget=None, accept_n_public=True, also=config.also)
         return fitted.sample(self.n, random_state=seed)
 
 
@@ -115,7 +116,7 @@ class ToAudit:
         from dpsynth.audits.configuration import declared_of
 
         train, _ = split_table(self.config, load_table(self.config))
-        declared = declared_of(self.schema, self.options)
+        declared = declared_of(self.schema, self.options, self.config.also)
         return audit_table(
             Generator(self.config.to_dict(), self.schema, train.records),
             train.frame,

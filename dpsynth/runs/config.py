@@ -30,6 +30,7 @@ from dpsynth.files.text import dump_yaml, one_sentence, read_yaml, shipped_folde
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.generators import DEFAULT, estimator
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.studies import Studies
 from dpsynth.table.csv import CsvFormat
 
 #: arguments of an estimator that are other keys of a configuration
@@ -207,6 +208,14 @@ class RunConfig(Section):
             raise ValueError(f"one of dataset and data is required, and {said} given")
         return self
 
+    @model_validator(mode="after")
+    def _studies_have_a_model(self) -> RunConfig:
+        if self.studies and not self.model.associates:
+            raise ValueError(
+                f"studies need generator marginals, and model.generator is {self.model.generator}"
+            )
+        return self
+
     @property
     def accept_unreviewed(self) -> bool:
         """Whether the run goes on with fields that were read off the data. Cards of data sets have none."""
@@ -214,8 +223,12 @@ class RunConfig(Section):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the generator's estimator, some of which are keys beside ``model``."""
-        studies = {"studies": self.studies} if self.studies else {}  # which not every generator takes
-        return {**self.model.arguments(), "accept_unreviewed": self.accept_unreviewed, **studies}
+        return {**self.model.arguments(), "accept_unreviewed": self.accept_unreviewed}
+
+    @property
+    def also(self) -> tuple[Studies, ...]:
+        """The parts that the fit reads beside those of the generator."""
+        return (Studies(self.studies),) if self.studies else ()
 
     def published(self) -> dict[str, str]:
         """Return what ``ledger.json``, and so the page to share, say of the owner."""

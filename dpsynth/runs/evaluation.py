@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.folder import RunFolder, open_run
 from dpsynth.runs.forecast import check_run, compared, size_of
+from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.synthesizer import Synthesizer
 
 #: receives the name of a stage and the part of it that is done
@@ -161,7 +163,7 @@ def attempts_on(
     if proved.profile is not None:
         tell("audit of the noisy statistics", 0.0)
         found += attempts_on_releases(
-            tables, model, on_releases, lambda done: tell("audit of the noisy statistics", done)
+            tables, model, config.also, on_releases, lambda done: tell("audit of the noisy statistics", done)
         )
         tell("audit of the noisy statistics", 1.0)
     if tables.schema.unreviewed:
@@ -170,7 +172,11 @@ def attempts_on(
 
 
 def attempts_on_releases(
-    tables: Tables, model: Synthesizer, seeds: np.random.SeedSequence, progress: Callable[[float], None]
+    tables: Tables,
+    model: Synthesizer,
+    also: Sequence[Part[Any]],
+    seeds: np.random.SeedSequence,
+    progress: Callable[[float], None],
 ) -> Iterator[Attempt]:
     """Audit each release of a fit, and set the adversary on the critic's steps.
 
@@ -183,7 +189,7 @@ def attempts_on_releases(
     options = model.validate()
     if options.epsilon is None:
         return
-    found = releases_of(tables.patients or tables.schema, options, rng)
+    found = releases_of(tables.patients or tables.schema, options, rng, also=also)
     played = found.plan is not None and tables.schema.n_public is not None
     steps = len(found.names) + played
     for place in range(len(found.names)):

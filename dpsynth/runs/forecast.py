@@ -29,7 +29,7 @@ from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions, check_options
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts
-from dpsynth.synthesis.studies import cautions, check_studies
+from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.grid import default_cells
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import Schema, require_reviewed
@@ -416,7 +416,7 @@ def plan(
     """Plan a fit from public numbers: noise, smallest groups and interval widths.
 
     No data file is opened and no privacy budget is used. Raises InputError if a number is out of range, or a
-    study or an option is wrong, PrivacyError if the schema has unreviewed fields.
+    part or an option is wrong, PrivacyError if the schema has unreviewed fields.
 
     Parameters
     ----------
@@ -429,9 +429,9 @@ def plan(
     generator : {"marginals", "wgan-gp", "matching"}
         Generator of the fit.
     epsilon, delta, **options
-        Arguments of its estimator, such as ``studies``.
+        Arguments of its estimator.
     also : sequence of Part
-        Further statistics of the fit, as in :meth:`dpsynth.DPMarginals.fit`.
+        Further statistics of the fit, such as :class:`dpsynth.Studies`.
 
     Examples
     --------
@@ -451,7 +451,7 @@ def plan(
     # The default delta is that of the fit, which has no public number where the schema has none.
     given = given.model_copy(update={"delta": total_delta(schema.levels, given)})
     schema = schema.with_n_public(n)
-    check_options(schema, given)
+    check_options(schema, given, also)
     levels = schema.levels
     if given.epsilon is None:
         raise InputError("epsilon is null. A fit without noise needs no plan: give a number")
@@ -469,13 +469,13 @@ def plan(
         () if isinstance(at, str) else tuple(_advice(levels.modelled, n, at)),
         tuple(unreviewed),
         schema.unconfirmed,
-        tuple(
-            f"Study {study.label}: {caution}"
-            for study in given.declared
-            for caution in cautions(study, schema)
-        ),
+        tuple(_capital(caution) for part in also for caution in part.at(schema, float(n)).cautions),
         schema.counted,
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def smallest_group(noise_std: float) -> int:

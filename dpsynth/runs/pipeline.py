@@ -32,7 +32,7 @@ from dpsynth.runs.evaluation import Finished, judge
 from dpsynth.runs.folder import RunFolder, read_ledger
 from dpsynth.runs.forecast import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.studies.study import Estimates
-from dpsynth.synthesis.fit import cost_of, widening_lines
+from dpsynth.synthesis.fit import cost_of, outlook
 from dpsynth.synthesis.generators import estimator
 from dpsynth.synthesis.options import check_options, outcome_in_noise
 from dpsynth.synthesis.sampling import Acceptance
@@ -247,8 +247,8 @@ def run(
 
         part = training_schema(schema, config.split.test_fraction)
         if not resume:  # where the studies have been released
-            check_options(schema, model.validate())
-            for line in widening_lines(model.validate(), part):
+            check_options(schema, model.validate(), config.also)
+            for line in outlook(part, model.validate(), config.also):
                 say(line)
         if resume:
             named = _continued(checkpoint, named, ledger, forget_earlier)
@@ -286,6 +286,7 @@ def run(
                         accept_n_public=accept_n_public,
                         checkpoint=checkpoint,
                         progress=progress,
+                        also=config.also,
                     )
             model.ledger_.published = config.published()
             seconds = {"load": loaded - start, "fit": time.perf_counter() - loaded}
@@ -359,9 +360,7 @@ def build_model(config: RunConfig) -> Synthesizer:
         model = estimator(config.model.generator, given)(**given)
         model.validate()
     except InputError as problem:
-        # studies that contradict the model are a key of their own
-        where = "" if str(problem).startswith("studies ") else "model: "
-        raise ConfigError(f"{where}{problem}") from None
+        raise ConfigError(f"model: {problem}") from None
     return model
 
 

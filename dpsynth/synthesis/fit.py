@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import InputError
-from dpsynth.marginals.network import BayesianNetwork, with_rules
-from dpsynth.marginals.reweighting import reweighted, weighted
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.budget_file import Cost
 from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.gaussian import analytic_sigma
@@ -27,19 +25,10 @@ from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CountRelease
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
-from dpsynth.synthesis.parts.base_model import BaseModel
-from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.parts.histogram import Histogram
-from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
-from dpsynth.synthesis.parts.regressions import Regressions
-from dpsynth.synthesis.row_rules import rules_of_model
-from dpsynth.synthesis.studies import MOST_WIDENING, check_studies, may_lack
 from dpsynth.synthesis.training import Settings, Training
-from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Schema
-from dpsynth.wgan.settings import TrainingSettings
 
 # ------------------------------------------------------------------------------------------------
 # Plan a fit's parts and their noise from the schema, the options and the number of records alone.
@@ -49,6 +38,8 @@ from dpsynth.wgan.settings import TrainingSettings
 # Delta where the schema has no public number of records, and the range of n_public^-1.5: above it a
 # guarantee says little, below it the accounting resolves nothing.
 _DELTA, _LEAST_DELTA, _MOST_DELTA = 1e-6, 1e-11, 1e-3
+#: records of a fit that will count them, to look at shares, which do not depend on the number
+_SOME = 1000.0
 
 
 def total_delta(schema: Schema, options: FitOptions) -> float:
@@ -88,73 +79,50 @@ def planned_parts(
     gives. ``every`` has each part that some number of records would bring.
     """
     delta = total_delta(described.levels.modelled, options)
-    parts = options.parts(described, n, delta, n_std, every=every).beside(also)
+    own = options.parts(described, n, delta, n_std, every=every)
+    parts = own.beside([part.at(described, n) for part in also])
     if options.epsilon is None:
         return parts.without_noise(delta - spent[1])
     counted = described.levels.n_public is None
     return parts.with_noise(options.epsilon - spent[0], delta - spent[1], counted=counted)
 
 
-def planned_widening(options: FitOptions, schema: TableSchema) -> dict[str, float]:
-    """Expected widening of each study, before a record is read.
-
-    Raises InputError if a study does not fit the schema or the number of records is not public. Raises
-    PrivacyError if the budget is too small for a study.
-    """
-    regressions = _regressions(options, schema)
-    return {} if regressions is None else regressions.widenings
-
-
-def _regressions(options: FitOptions, schema: TableSchema) -> Regressions | None:
-    """The studies of a fit with their noise, with the same errors."""
-    check_studies(options.declared, schema)
-    if not options.declared:
-        return None
-    if schema.n_public is None:
-        raise InputError(
-            "schema has no n_public. The width of intervals depends on the number of records, which a fit "
-            "then counts privately, before anything else"
-        )
-    found = planned_parts(schema, float(schema.n_public), options).of(Regressions)
-    if found is not None:
-        found.check()
-    return found
-
-
-def widening_lines(options: FitOptions, schema: TableSchema) -> list[str]:
-    """One sentence a study about `planned_widening`, or why it is unknown, with the same errors."""
-    check_studies(options.declared, schema)
-    if options.declared and schema.n_public is None:
-        return [
-            "studies: the width of their intervals depends on the number of records, which is private. The "
-            "fit counts them first. A study that the budget cannot bear is refused after that count"
-        ]
-    regressions = _regressions(options, schema)
-    if regressions is None:
-        return []
-    said = []
-    for study, statistic in zip(options.declared, regressions.statistics, strict=True):
-        text = f"intervals about {statistic.widening:.1f} times as wide as without noise"
-        if statistic.subgroups is not None:
-            twice, most = statistic.subgroups
-            text = (
-                f"intervals about 2 times as wide as without noise if its subgroup has {twice:,} "
-                f"{schema.counted}, and {MOST_WIDENING:g} times if it has {most:,}"
+def check_also(schema: TableSchema, options: FitOptions, also: Sequence[Part[Any]]) -> None:
+    """Raise InputError for a caller's parts that do not fit the schema or the generator, or leave nothing."""
+    if not also:
+        return
+    for part in also:
+        if part.needs_associations and not options.associates:
+            raise InputError(
+                f"{type(part).__name__} needs a model with the columns' associations, and generator "
+                f"{options.generator} has none when further parts are read. Use generator marginals "
+                "(DPMarginals)"
             )
-        lack = ", and wider where records lack a value" if may_lack(study, schema) else ""
-        said.append(f"study {study.label}: {text}{lack}")
-    return said
+    n = None if schema.n_public is None else float(schema.n_public)
+    own = options.parts(schema, n or _SOME, total_delta(schema.levels.modelled, options))
+    own.beside([part.at(schema, n) for part in also])
+
+
+def outlook(schema: TableSchema, options: FitOptions, also: Sequence[Part[Any]]) -> list[str]:
+    """What the noise of further parts will do, before a record is read: a sentence each.
+
+    Raises InputError as `check_also`, and PrivacyError if the budget is too small for a part.
+    """
+    check_also(schema, options, also)
+    if not also:
+        return []
+    if schema.n_public is None:
+        return [line for part in also for line in part.at(schema, None).outlook]
+    parts = planned_parts(schema, float(schema.n_public), options, also=also)
+    parts.check()
+    return [line for part in parts for line in part.outlook]
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """All parts of a fit with their noise, made by `plan_fit`. ``n`` may be a noisy count.
+    """All parts of a fit with their noise, made by `plan_fit`. ``n`` may be a noisy count."""
 
-    ``schema`` is of one row a record: of the levels, where patients have several.
-    """
-
-    schema: Schema
-    patients: PatientSchema | None
+    schema: TableSchema
     options: FitOptions
     n: float
     parts: Parts
@@ -178,30 +146,21 @@ def plan_fit(
     n, n_std, spent = _count(records, schema.levels, options, rng, ledger)
     parts = planned_parts(schema, n, options, n_std, spent, also=also, every=every)
     parts.check()
-    patients = schema if isinstance(schema, PatientSchema) else None
-    return FitPlan(schema.levels, patients, options, n, parts)
+    return FitPlan(schema, options, n, parts)
 
 
-def read_parts(
-    plan: FitPlan,
-    records: Records,
-    rng: np.random.Generator,
-    ledger: Ledger,
-    *,
-    refine: bool = True,
-) -> Reading:
-    """Read all parts but a training run, and make the model. ``rng`` is secret.
+def read_parts(plan: FitPlan, reading: Reading, *, refine: bool = True) -> GeneratorModel:
+    """Read all parts but a training run, and make the model.
 
     ``refine=False`` leaves out post-processing that no later part needs, for an audit of the readings.
     """
-    reading, rest = Reading(ledger, records, rng, plan.n), plan.parts.rest
     for part in plan.parts.own:
-        if part is not rest:
+        if part is not plan.parts.rest:
             reading.read(part)
-    reading.model = build(plan, reading, refine=refine)
+    reading.model = plan.options.build(plan.schema, reading, refine=refine)
     for part in plan.parts.also:
         reading.model = part.extend(reading.made, reading.read(part))
-    return reading
+    return reading.made
 
 
 def train(
@@ -212,34 +171,6 @@ def train(
     if critic is None:
         return reading.made, []
     return dataclasses.replace(critic, training=training).read(reading)
-
-
-def build(plan: FitPlan, reading: Reading, *, refine: bool = True) -> GeneratorModel:
-    """The generator's model, of what its own parts found: post-processing."""
-    critic, base_model, marginals = plan.parts.of(Critic), reading.of(BaseModel), reading.of(Columns)
-    encoder = Encoder(plan.schema.modelled, marginals)
-    latent, law = 0, "normal"
-    if critic is not None and isinstance(critic.settings, TrainingSettings):
-        latent, law = critic.settings.latent, critic.settings.latent_law
-    model = GeneratorModel(plan.schema.modelled, encoder, base_model, None, latent, law)
-    if not refine:
-        return model
-    if base_model is not None and marginals is not None:
-        base_model = _refined(base_model, plan, reading, encoder)
-        base_model = base_model.coupled(marginals.grids, marginals.n, reading.rng)
-    return dataclasses.replace(model, schema=plan.schema, base_model=base_model)
-
-
-def _refined(
-    base_model: BayesianNetwork, plan: FitPlan, reading: Reading, encoder: Encoder
-) -> BayesianNetwork:
-    """The base model with rules, reweighted and weighted by the statistics beside it."""
-    pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
-    rules = rules_of_model(plan.schema, plan.patients)
-    base_model = with_rules(base_model, plan.schema, encoder.grids, rules)
-    if pairs is not None or base_model.rules:
-        base_model = reweighted(base_model, pairs, reading.rng)
-    return base_model if histogram is None else weighted(base_model, histogram, reading.rng)
 
 
 def _count(

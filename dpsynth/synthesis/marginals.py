@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, field_validator
 
 from dpsynth.files.codec import record
+from dpsynth.marginals.network import with_rules
+from dpsynth.marginals.reweighting import reweighted, weighted
 from dpsynth.marginals.statistics import Kind
 from dpsynth.patients.schema import PatientSchema, TableSchema
-from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.fit import planned_widening
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
-from dpsynth.synthesis.parts.part import Part, Parts
-from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.parts.rows import Rows
+from dpsynth.synthesis.row_rules import rules_of_model
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.schema import Schema
 
@@ -56,19 +57,16 @@ class MarginalsOptions(FitOptions):
     takes_rows: ClassVar[bool] = True
     holds_points: ClassVar[bool] = False
 
-    shares: Shares | None = None
-    studies: tuple[Study, ...] = ()
+    shares: dict[str, float] | None = None
     statistics: Statistics = Field(default=Statistics(), exclude=True)
 
     @field_validator("shares", mode="before")
     @classmethod
     def _shares(cls, given: Any) -> Any:
-        return Shares(**given) if isinstance(given, dict) else given
-
-    @field_validator("studies", mode="before")
-    @classmethod
-    def _studies(cls, given: Any) -> Any:
-        return read_studies(given)
+        if not isinstance(given, Mapping):
+            return given
+        checked = Shares(**given)
+        return {name: getattr(checked, name) for name in given}
 
     @field_validator("statistics", mode="before")
     @classmethod
@@ -76,19 +74,14 @@ class MarginalsOptions(FitOptions):
         return Statistics(**given) if isinstance(given, dict) else given
 
     @property
-    def declared(self) -> tuple[Study, ...]:
-        """The pre-specified regressions."""
-        return self.studies
-
-    @property
     def division(self) -> Shares:
         """The shares that were given, or the default ones."""
-        return self.shares or Shares()
+        return Shares(**(self.shares or {}))
 
     def parts(
         self, described: TableSchema, n: float, delta: float, n_std: float = 0.0, *, every: bool = False
     ) -> Parts:
-        """Counts, base model, what rules add to them, rows and regressions."""
+        """Counts, base model, what rules add to them, and rows of patients."""
         schema, share = described.levels.modelled, self.division
         usual: Kind = "tan" if schema.outcome is not None else "tree"
         base = share.selection + share.tables
@@ -104,9 +97,24 @@ class MarginalsOptions(FitOptions):
         also: list[Part[Any]] = []
         if isinstance(described, PatientSchema):
             also.append(Rows(described, share=share.visits))
-        if self.studies:
-            also.append(Regressions(described, self.studies, n, share=share.studies))
         return Parts(tuple(own), tuple(also), delta)
+
+    def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
+        """The base model with rules, reweighted and weighted by the statistics beside it."""
+        model = super().build(described, reading, refine=refine)
+        network, marginals, rng = reading.of(BaseModel), reading.of(Columns), reading.rng
+        if refine and network is not None and marginals is not None:
+            if not network.rules:
+                patients = described if isinstance(described, PatientSchema) else None
+                rules = rules_of_model(model.schema, patients)
+                network = with_rules(network, model.schema, model.encoder.grids, rules)
+            pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
+            if pairs is not None or network.rules:
+                network = reweighted(network, pairs, rng)
+            if histogram is not None:
+                network = weighted(network, histogram, rng)
+            network = network.coupled(marginals.grids, marginals.n, rng)
+        return replace(model, base_model=network)
 
     def _beside(self, schema: Schema, n: float, delta: float) -> tuple[bool, bool]:
         """Whether there are pairwise statistics and a histogram: as chosen, or by rule if noise is small."""
@@ -138,13 +146,12 @@ class DPMarginals(Synthesizer):
         Total budget of ``fit``. None fits without noise and marks every output NOT PRIVATE.
     delta : float, optional
         Default: n_public^-1.5 (at most 1e-3), or 1e-6 if the schema has no public number of records.
-    shares : Shares
-        Division of the budget.
+    shares : dict of str to float, optional
+        Division of the budget: fractions of mu^2 (of epsilon and delta for ``count``). The default is
+        ``{"count": 0.02, "marginals": 0.2, "selection": 0.05, "tables": 0.6, "pairwise_statistics": 0.1,
+        "neighbour_histogram": 0.1, "visits": 0.3}``, and only what differs need be given.
     accept_unreviewed : bool
         Fit although the schema holds fields read from the data. The ledger then excludes them.
-    studies : sequence of Study, str or dict
-        Pre-specified regressions, such as ``"logistic: death ~ age + sex"``. Part of the budget
-        (``shares.studies``) estimates their effects with valid intervals, see ``estimates_``.
     random_state : int, optional
         Seed of everything, the noise and later samples too. Each call of `sample` gives other records. The
         same calls after the same fit give the same ones. A fit with a seed is not private, and its ledger
@@ -172,16 +179,14 @@ class DPMarginals(Synthesizer):
         epsilon: float | None = 3.0,
         delta: float | None = None,
         *,
-        shares: Shares | None = None,
+        shares: Mapping[str, float] | None = None,
         accept_unreviewed: bool = False,
-        studies: Sequence[Study | str | dict[str, Any]] = (),
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.shares = shares
         self.accept_unreviewed = accept_unreviewed
-        self.studies = studies
         self.random_state = random_state
 
     @classmethod
@@ -195,38 +200,3 @@ class DPMarginals(Synthesizer):
     def validate(self) -> MarginalsOptions:
         """Check the constructor's arguments, as ``fit`` does first. An error names the wrong one."""
         return MarginalsOptions.of(**self.get_params(deep=False), statistics=self._statistics)
-
-    def expected_widening(self, schema: TableSchema) -> dict[str, float]:
-        """Return the expected width of the studies' intervals, from public numbers and without budget.
-
-        Parameters
-        ----------
-        schema : Schema or PatientSchema
-            With ``n_public`` of the records for ``fit``: for a training part, its own number.
-
-        Returns
-        -------
-        dict of str to float
-            For each study, the width of its intervals over their width without noise, as in a benchmark. Rare
-            outcomes and correlated or heavy-tailed predictors increase it. So does a subgroup, which is taken
-            to have all records here. :func:`dpsynth.plan` says how many it needs.
-
-        Raises
-        ------
-        InputError
-            If an argument of the constructor is wrong, a study does not fit the schema, or the schema has no
-            ``n_public``.
-        PrivacyError
-            If the budget is too small for a study, as in ``fit``.
-
-        Examples
-        --------
-        >>> from dpsynth import Column, Schema
-        >>> schema = Schema(columns=(Column(name="age", kind="integer", lower=18, upper=90),
-        ...                          Column(name="died", kind="binary", categories=("no", "yes"))),
-        ...                 n_public=300)
-        >>> model = DPMarginals(epsilon=1.0, studies=["died ~ age"])
-        >>> {name: round(wide, 1) for name, wide in model.expected_widening(schema).items()}
-        {'died': 2.0}
-        """
-        return planned_widening(self.validate(), schema)

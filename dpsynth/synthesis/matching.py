@@ -23,6 +23,7 @@ class MatchingOptions(FitOptions):
     """The options of `DPCriticMatching`."""
 
     generator: ClassVar[str] = "matching"
+    associates: ClassVar[bool] = False
 
     critics: int = Field(default=default_rules.CRITICS, ge=1, le=default_rules.MOST_CRITICS)
     noise_shape: NoiseShape = "optimal"

@@ -6,7 +6,7 @@ import math
 import shutil
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import gettempdir
 from typing import Any, ClassVar, Self
@@ -24,10 +24,10 @@ from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.noise import describe_generator, secure_generator
 from dpsynth.privacy.records import IN_MEMORY, FrameRecords, PartitionedRecords, Records
-from dpsynth.studies.study import Study
+from dpsynth.synthesis.fit import check_also
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.part import Parts
-from dpsynth.synthesis.studies import cautions, check_studies
+from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.grid import Marginals
 from dpsynth.table.identity import near, warn_of_near_identities, warn_of_repeated_persons
@@ -36,7 +36,7 @@ from dpsynth.table.schema import Schema
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 # ------------------------------------------------------------------------------------------------
-# Shares of a run's budget that a user may set.
+# Shares of a fit's budget that a user may set, as a mapping.
 #
 # Shares are fractions of the target's squared Gaussian-DP parameter mu^2
 # (:mod:`dpsynth.synthesis.parts.part`).
@@ -53,15 +53,13 @@ class Shares:
     marginals, selection, tables, pairwise_statistics, neighbour_histogram : float
         For single-column counts, the choice of the base model's edges, its tables, the pairwise statistics,
         and the nearest-neighbour histogram.
-    studies : float
-        For all pre-specified regressions together, in equal parts. The others and training share the rest.
     visits : float
         For the tables of rows, where patients have several rows. The others share the rest.
 
     Raises
     ------
     InputError
-        If one lies outside (0, 1), or all but ``studies`` and ``neighbour_histogram`` leave nothing for
+        If one lies outside (0, 1), or all but ``visits`` and ``neighbour_histogram`` leave nothing for
         training.
     """
 
@@ -71,7 +69,6 @@ class Shares:
     tables: float = 0.6
     pairwise_statistics: float = 0.1
     neighbour_histogram: float = 0.1
-    studies: float = 0.3
     visits: float = 0.3
 
     @model_validator(mode="after")
@@ -85,7 +82,7 @@ class Shares:
 
     @property
     def total(self) -> float:
-        """Sum of all but studies and the nearest-neighbour histogram."""
+        """Sum of all but rows and the nearest-neighbour histogram."""
         return self.count + self.marginals + self.selection + self.tables + self.pairwise_statistics
 
 
@@ -99,16 +96,13 @@ class FitOptions(Section):
     takes_rows: ClassVar[bool] = False
     #: whether a fit holds a private point of each record
     holds_points: ClassVar[bool] = True
+    #: whether `build` gives a model with the columns' associations, with which further parts may read
+    associates: ClassVar[bool] = True
 
     epsilon: float | None = Field(default=3.0, gt=0)
     delta: float | None = Field(default=None, gt=0, lt=1)
     accept_unreviewed: bool = False
     random_state: int | None = Field(default=None, ge=0)
-
-    @property
-    def declared(self) -> tuple[Study, ...]:
-        """Regressions that part of the budget estimates."""
-        return ()
 
     @property
     def division(self) -> Shares:
@@ -134,6 +128,15 @@ class FitOptions(Section):
         ``every`` has each part that some number of records would bring.
         """
         raise NotImplementedError
+
+    def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
+        """The generator's model, of what its own parts found: post-processing. Here columns are independent.
+
+        ``refine=False`` leaves out what later parts need and an audit of readings does not.
+        """
+        schema = described.levels
+        encoder = Encoder(schema.modelled, reading.of(Columns))
+        return GeneratorModel(schema if refine else schema.modelled, encoder, None, None, 0, "normal")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -220,24 +223,16 @@ def _check_room(rows: int, schema: TableSchema, options: FitOptions) -> None:
         )
 
 
-def check_options(schema: TableSchema, options: FitOptions) -> None:
-    """Raise InputError for studies and constraints that cannot be met.
-
-    Also for what patients with several rows cannot have.
-    """
-    check_studies(options.declared, schema)
+def check_options(schema: TableSchema, options: FitOptions, also: Sequence[Part[Any]] = ()) -> None:
+    """Raise InputError for constraints and parts that cannot be met, and for rows without a model of them."""
     levels = schema.levels
     if levels.rules:
         check_possible(levels, levels.rules)
-    if not isinstance(schema, PatientSchema):
-        return
-    if not options.takes_rows:
+    if isinstance(schema, PatientSchema) and not options.takes_rows:
         raise InputError(
             f"generator {options.generator} takes one row per patient. Use generator marginals (DPMarginals)"
         )
-    shares = options.division
-    if options.declared and shares.studies + shares.visits >= 1:
-        raise InputError("shares.studies and shares.visits must add to less than 1")
+    check_also(schema, options, also)
 
 
 def tell_not_private(options: FitOptions) -> None:
@@ -251,12 +246,12 @@ def tell_not_private(options: FitOptions) -> None:
         )
 
 
-def tell_cautions(options: FitOptions, schema: TableSchema) -> None:
-    """Warn of what bounded influence makes of the studies' estimates, by public facts alone."""
+def tell_cautions(schema: TableSchema, also: Sequence[Part[Any]]) -> None:
+    """Warn of what parts say by public facts alone, such as what bounded influence makes of estimates."""
     in_words = about_patients if isinstance(schema, PatientSchema) else str
-    for study in options.declared:
-        for caution in cautions(study, schema):
-            warnings.warn(in_words(f"study {study.label!r}: {caution}"), OwnerWarning, stacklevel=3)
+    for part in also:
+        for caution in part.at(schema, schema.n_public).cautions:
+            warnings.warn(in_words(caution), OwnerWarning, stacklevel=3)
 
 
 def tell_few_records(rows: int, columns: Columns | None, epsilon: float | None, of: str = "rows") -> None:

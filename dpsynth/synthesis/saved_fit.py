@@ -9,15 +9,17 @@ from dpsynth.files.codec import record
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.part import Parts
 from dpsynth.wgan.checkpoint import Interrupted
 
 
 @record
 @dataclass(frozen=True, eq=False)
 class SavedFit:
-    """A fit of `DPWGANGP`, with its unfinished training in a private checkpoint and without it in a model.
+    """A fit, with its unfinished training in a private checkpoint and without it in a model.
 
     ``n``, ``delta``: as the estimator's attributes.
+    ``parts``: what was read, with its noise, for tables to combine.
     ``guarantee``: in words, for readers of the file.
     """
 
@@ -28,6 +30,7 @@ class SavedFit:
     ledger: Ledger
     history: list[dict[str, float | int]]
     model: GeneratorModel
+    parts: Parts
     interrupted: Interrupted | None = None
 
     def __post_init__(self) -> None:
@@ -41,6 +44,8 @@ class SavedFit:
             shapes = [(len(grid),) for grid in network.cells]
             fits &= [(grid.size,) for grid in encoder.grids] == shapes
             fits &= [binning.labels.shape for binning in network.binnings] == shapes
+        schemas = (part.schema.levels.modelled for part in self.parts if hasattr(part, "schema"))
+        fits &= all(schema == encoder.schema for schema in schemas)
         for study in model.studies:
             design, declared = study.design, study.declared
             fits &= design.schema == declared.table(told) and design.model == declared.effects(told)

@@ -26,7 +26,7 @@ from dpsynth.privacy.noise import secure_generator
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.progress import shown, training_bar
 from dpsynth.studies.study import Estimates
-from dpsynth.synthesis.fit import cost_of, plan_fit, read_parts, train
+from dpsynth.synthesis.fit import FitPlan, cost_of, plan_fit, read_parts, train
 from dpsynth.synthesis.many_tables import part_files, redrawn_tables, sample_parts
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import (
@@ -42,7 +42,7 @@ from dpsynth.synthesis.options import (
     warn_of_outcome,
 )
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.part import Part
+from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.training import Progress, Settings, Training
@@ -149,8 +149,9 @@ class Synthesizer(BaseEstimator, ABC):
             Called with a `Progress` after every chunk of critic steps. By default a bar is shown in a
             notebook or at a prompt, and nothing in a script.
         also : sequence of Part
-            Further statistics to read under the same budget (:class:`dpsynth.synthesis.parts.part.Part`).
-            ``results_`` holds what each found.
+            Further statistics to read under the same budget, such as :class:`dpsynth.Studies`.
+            ``results_`` holds what each found. A part of one's own is a
+            :class:`dpsynth.synthesis.parts.part.Part`.
 
         Returns
         -------
@@ -175,7 +176,7 @@ class Synthesizer(BaseEstimator, ABC):
         options = self.validate()
         check_described(schema)
         unreviewed, budget = require_reviewed(schema, options.accept_unreviewed), Budget.of_fit(budget)
-        check_options(schema, options)
+        check_options(schema, options, also)
         tell_not_private(options)
         with alone(self):
             # A second fit reads the same records again, so it adds to the ledger that is there.
@@ -194,7 +195,7 @@ class Synthesizer(BaseEstimator, ABC):
                         progress=progress,
                         also=also,
                     )
-            tell_cautions(options, schema)
+            tell_cautions(schema, also)
             rng = self._generator(len(ledger.entries))
             records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
             if checkpoint is not None and options.holds_points:
@@ -211,12 +212,14 @@ class Synthesizer(BaseEstimator, ABC):
                 of = "patients" if isinstance(schema, PatientSchema) else "rows"
                 tell_few_records(rows, plan.parts.of(Columns), options.epsilon, of)
                 with shown(progress, training_bar) as tell:
-                    reading = read_parts(plan, records, rng, ledger)
+                    reading = Reading(ledger, records, rng, plan.n)
+                    read_parts(plan, reading)
                     self.results_ = {type(part): reading.of(type(part)) for part in also}
 
                     def training(model: GeneratorModel, settings: Settings) -> Training:
                         public = self._public_generator()
-                        return Training(model, settings, public, self._saved, checkpoint, tell)
+                        saved = partial(self._saved, plan.parts)
+                        return Training(model, settings, public, saved, checkpoint, tell)
 
                     model, history = train(plan, reading, training)
             except BaseException:
@@ -224,7 +227,7 @@ class Synthesizer(BaseEstimator, ABC):
                 raise
             warn_of_flattened(model.encoder.marginals)
             warn_of_outcome(model.schema, model.encoder.marginals)
-            return self._finish(model, history)
+            return self._finish(model, history, plan.parts)
 
     def sample(
         self, n_samples: int, *, where: Where | None = None, random_state: int | None = None
@@ -304,8 +307,7 @@ class Synthesizer(BaseEstimator, ABC):
         Raises
         ------
         InputError
-            If a condition cannot be read, or the study was not declared before the fit. If the version that
-            saved the model did not save the noise of its tables.
+            If a condition cannot be read, or the study was not declared before the fit.
         RejectionError
             If a constraint or condition is nearly impossible under the model, naming it.
         """
@@ -368,7 +370,8 @@ class Synthesizer(BaseEstimator, ABC):
             warnings.warn(said, stacklevel=3)
         conditions = self._conditions(n, where)
         record = self.acceptance_ = Acceptance()
-        return redrawn_tables(self.model_, m, n, seed, study=declared, where=conditions, record=record)
+        fit = self._plan, self.model_
+        return redrawn_tables(*fit, m, n, seed, study=declared, where=conditions, record=record)
 
     def sample_to(
         self,
@@ -507,7 +510,7 @@ class Synthesizer(BaseEstimator, ABC):
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the released model (JSON and arrays, no private state) to a folder, atomically."""
         self._check_fitted()
-        saved = self._saved(self.model_, self.history_)
+        saved = self._saved(self._parts, self.model_, self.history_)
         # The seed would give the noise away.
         saved = replaced(saved, params=saved.params.model_copy(update={"random_state": None}))
 
@@ -599,22 +602,30 @@ class Synthesizer(BaseEstimator, ABC):
         """Generator of the initial weights, which a released model may disclose."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state])
 
-    def _finish(self, model: GeneratorModel, history: list[dict[str, float]]) -> Self:
-        self.model_, self.history_, self._calls = model, history, 0
+    def _finish(self, model: GeneratorModel, history: list[dict[str, float]], parts: Parts) -> Self:
+        self.model_, self.history_, self._parts, self._calls = model, history, parts, 0
         self.ledger_.end_stage()  # what somebody posts now is not covered by what the fit set aside
         return self
+
+    @property
+    def _plan(self) -> FitPlan:
+        return FitPlan(self.model_.declared_schema, self.validate(), self.n_, self._parts)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted. Call fit first")
 
     def _saved(
-        self, model: GeneratorModel, history: list[dict[str, float]], left: Interrupted | None = None
+        self,
+        parts: Parts,
+        model: GeneratorModel,
+        history: list[dict[str, float]],
+        left: Interrupted | None = None,
     ) -> SavedFit:
         """The content of this fit's file. ``left``: its training, where that was interrupted."""
         ledger = self.ledger_
         told = str(ledger.guarantee())
-        return SavedFit(self.validate(), self.n_, self.delta_, told, ledger, history, model, left)
+        return SavedFit(self.validate(), self.n_, self.delta_, told, ledger, history, model, parts, left)
 
     @classmethod
     def _of(cls, saved: SavedFit) -> Self:
@@ -636,4 +647,4 @@ def read_model(path: str | Path, kinds: Mapping[str, type[Kind]]) -> Kind:
     generator = saved.params.generator
     if generator not in kinds:
         raise InputError(f"the model in {path} is of generator {generator}. Read it with dpsynth.load")
-    return kinds[generator]._of(saved)._finish(saved.model, saved.history)
+    return kinds[generator]._of(saved)._finish(saved.model, saved.history, saved.parts)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,10 +20,11 @@ from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.progress import shown, training_bar
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.fit import cost_of
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, conformed
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.parts.part import Parts
+from dpsynth.synthesis.parts.part import Parts, Reading
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training
@@ -35,6 +38,7 @@ class WganOptions(FitOptions):
     """The options of `DPWGANGP`."""
 
     generator: ClassVar[str] = "wgan-gp"
+    associates: ClassVar[bool] = False
 
     steps: int = Field(default=default_rules.STEPS, ge=1)
     batch_size: int | None = Field(default=None, ge=1)
@@ -82,6 +86,11 @@ class WganOptions(FitOptions):
         )
         columns = Columns(described.levels.modelled, n, n_std, share=self.division.marginals)
         return Parts((columns, Critic(plan, self.settings(n), share=None)), (), delta)
+
+    def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
+        """Independent columns, and the input of a generator that is trained later."""
+        model, settings = super().build(described, reading, refine=refine), self.settings(reading.n)
+        return replace(model, latent=settings.latent, latent_law=settings.latent_law)
 
 
 class DPWGANGP(Synthesizer):
@@ -205,8 +214,13 @@ class DPWGANGP(Synthesizer):
         rng = self._generator(len(self.ledger_.entries), left.step + 1)
         with shown(progress, training_bar) as tell:
             training = Training(
-                saved.model, left.settings, self._public_generator(), self._saved, checkpoint, tell
+                saved.model,
+                left.settings,
+                self._public_generator(),
+                partial(self._saved, saved.parts),
+                checkpoint,
+                tell,
             )
             steps = training.release(left.plan, state=state)
-            trained = self.ledger_.resume(steps, records, rng)
-        return self._finish(*trained)
+            model, history = self.ledger_.resume(steps, records, rng)
+        return self._finish(model, history, saved.parts)

@@ -92,6 +92,7 @@ class TrainingSettings:
         return self
 
 
+@record
 @options_record
 class MatchingSettings:
     """Random critics, and the points that match their noisy mean gradients.

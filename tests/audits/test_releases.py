@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import marginals_options
+from chosen_statistics import beside, marginals_options
 from visits import VISITS, histories_of, visits
 
 from dpsynth import DPMarginals
@@ -73,13 +73,12 @@ def found() -> Releases:
         delta=DELTA,
         pairwise_statistics=True,
         neighbour_histogram=True,
-        studies=STUDIES,
     )
     with pytest.MonkeyPatch.context() as patch:  # reweighting reads nothing and takes seconds
         for fitted in ("reweighted", "weighted"):
-            patch.setattr(f"dpsynth.synthesis.fit.{fitted}", lambda base_model, *given: base_model)
+            patch.setattr(f"dpsynth.synthesis.marginals.{fitted}", lambda base_model, *given: base_model)
         patch.setattr("dpsynth.synthesis.studies.DRAWS", 2000)
-        return releases_of(SCHEMA, options, np.random.default_rng(0))
+        return releases_of(SCHEMA, options, np.random.default_rng(0), also=beside(STUDIES))
 
 
 def audited(release: GaussianRelease, made_up: pd.DataFrame, *, trials: int = TRIALS, seed: int = 1):

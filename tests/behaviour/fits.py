@@ -72,7 +72,7 @@ def fitted(name: str, seed: int = 0) -> tuple[dict[str, Any], pd.DataFrame, dict
         in_parts(case) if case.parts else nullcontext(case.frame) as records,
         step_by_step() if case.generator == "wgan" else nullcontext(),
     ):
-        model.fit(records, schema=case.schema)
+        model.fit(records, schema=case.schema, also=case.also)
         samples = [model.sample(500), *([model.sample(100, where=case.where)] if case.where else [])]
     estimates = {found.study: to_plain(found) for found in model.estimates_}
     return model.ledger_.to_dict(), pd.concat(samples, ignore_index=True), estimates
@@ -149,6 +149,7 @@ class Case:
     schema: Any
     generator: str = "marginals"
     options: dict[str, Any] = field(default_factory=dict)
+    also: tuple[Any, ...] = ()
     where: str | None = None
     parts: bool = False
 
@@ -166,7 +167,7 @@ OUTCOME = "outcome: died"
 RULES = "constraints: [stage = I implies dose = 0, died = yes implies days <= 10 or days = 999]"
 WITH_RULES = "stage weight height bmi dose days died"
 COX = {"model": "cox: (days, died) ~ age", "name": "survival"}
-STUDIES = {"studies": ["logistic: died ~ age + sex where age >= 40", COX]}
+STUDIES = ["logistic: died ~ age + sex where age >= 40", COX]
 
 CASES = {
     # from about 2,000 records on, the default reads everything that it can read
@@ -174,7 +175,7 @@ CASES = {
     "plain": case(1000, "sex stage ward weight days", PUBLIC),
     "rules": case(1000, WITH_RULES, PUBLIC, OUTCOME, RULES, where="dose > 20"),
     "patients": Case(visits(), dpsynth.PatientSchema.from_yaml(VISITS)),
-    "study": case(1000, "age sex weight days died", PUBLIC, OUTCOME, options=STUDIES),
+    "study": case(1000, "age sex weight days died", PUBLIC, OUTCOME, also=(dpsynth.Studies(STUDIES),)),
     "parts": case(1000, WITH_RULES, RULES, parts=True),
     "wgan": case(1000, "age ward creatinine died", PUBLIC, generator="wgan"),
     "matching": case(300, "age ward died", "n_public: 300", OUTCOME, generator="matching"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dpsynth.marginals.statistics import Kind
 from dpsynth.synthesis.marginals import DPMarginals, MarginalsOptions, Statistics
+from dpsynth.synthesis.parts.studies import Studies
 
 
 def marginals_options(
@@ -33,3 +35,8 @@ def dp_marginals(
     model = DPMarginals(epsilon, delta, **options)
     model._statistics = Statistics(base_model, pairwise_statistics, neighbour_histogram)
     return model
+
+
+def beside(studies: Sequence[Any] = (), share: float = 0.3) -> tuple[Studies, ...]:
+    """The parts beside a generator's own: the studies, if there are any."""
+    return (Studies(studies, share=share),) if studies else ()

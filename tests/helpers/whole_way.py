@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 from table_strategies import Case
 
 import dpsynth
@@ -44,11 +44,13 @@ def go(case: Case, *, evaluated: bool = True, page: Mode | None = "internal") ->
 
 
 def _go(case: Case, folder: Path, evaluated: bool, page: Mode | None) -> str:
-    model = (dpsynth.DPWGANGP if "steps" in case.options else dp_marginals)(**case.options)
+    options = dict(case.options)
+    also = beside(options.pop("studies", ()))
+    model = (dpsynth.DPWGANGP if "steps" in options else dp_marginals)(**options)
     judged = Settings.of(**_QUICK)
     try:
         judged.check(case.schema)
-        model.fit(case.frame, schema=case.schema)
+        model.fit(case.frame, schema=case.schema, also=also)
     except (InputError, PrivacyError) as problem:
         spent = [entry.name for entry in getattr(model, "ledger_", Ledger()).entries]
         # what a study costs depends on the number of records

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import marginals_options
+from chosen_statistics import beside, marginals_options
 
 import dpsynth
 from dpsynth.cli import main
@@ -21,12 +21,12 @@ from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.runs.commands.run import _write as write_plan
 from dpsynth.runs.forecast import CERTAINTY, EPSILONS, RELATIVE_ERROR, smallest_group
-from dpsynth.synthesis.fit import plan_fit, planned_parts, widening_lines
+from dpsynth.synthesis.fit import outlook, plan_fit, planned_parts
 from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.parts.studies import Studies
 from dpsynth.synthesis.studies import expected_widening
 from dpsynth.table.schema import Column, Schema
 
@@ -60,12 +60,12 @@ def plan_of(options: FitOptions):
 
 def test_noise_is_that_of_the_releases_of_a_fit():
     """Catches a plan whose noise or cost is not what a fit with the same arguments then uses."""
-    studies = ["died ~ age"]
+    also = beside(["died ~ age"])
     schema = schema_of(n_public=N)
-    found = dpsynth.plan(schema, epsilon=2.0, studies=studies)
+    found = dpsynth.plan(schema, epsilon=2.0, also=also)
     frame = schema.conform(frame_of(N)).frame
-    options = marginals_options(epsilon=2.0, studies=studies)
-    fit = plan_fit(FrameRecords(frame), schema, options, np.random.default_rng(0), Ledger())
+    options = marginals_options(epsilon=2.0)
+    fit = plan_fit(FrameRecords(frame), schema, options, np.random.default_rng(0), Ledger(), also=also)
     parts = fit.parts
     noise = {each.name: each.noise_std for each in found.statistics if each.noise_std is not None}
     assert noise["single-column counts"] == pytest.approx(parts.of(Columns).release.noise_std)
@@ -95,16 +95,15 @@ def test_a_subgroups_width_is_told_by_its_size():
         {"model": "died ~ age where ward == 'a'", "name": "a"},
         {"model": "died ~ 1 where ward == 'a'", "name": "b"},
     ]
-    found = dpsynth.plan(schema_of(), 5000, epsilon=1.0, studies=studies)
+    found = dpsynth.plan(schema_of(), 5000, epsilon=1.0, also=beside(studies))
     needed = [each.subgroups for each in found.forecasts]
     assert all(each["a"] > each["b"] for each in needed) and needed[0]["b"] > needed[1]["b"] > needed[3]["b"]
     assert "subgroup a  subgroup b" in str(found) and f"{needed[1]['a']:,}" in str(found)
-    options = marginals_options(epsilon=1.0, delta=found.delta, studies=studies)
-    (line, _) = widening_lines(options, schema_of(n_public=5000))
+    options, schema = marginals_options(epsilon=1.0, delta=found.delta), schema_of(n_public=5000)
+    (line, _) = outlook(schema, options, beside(studies))
     assert f"2 times as wide as without noise if its subgroup has {needed[1]['a']:,} records" in line
-    whole = expected_widening(
-        options.studies[0], schema_of(), needed[1]["a"], plan_of(options).of(Regressions).multiplier
-    )
+    planned = planned_parts(schema, 5000.0, options, also=beside(studies)).of(Studies)
+    whole = expected_widening(planned.studies[0], schema_of(), needed[1]["a"], planned.multiplier)
     assert whole == pytest.approx(2.0, rel=0.01)
 
 
@@ -113,10 +112,10 @@ def test_a_plan_says_where_bounded_influence_matters():
     nodes = Column(name="nodes", kind="integer", lower=0, upper=50)
     models = ["died ~ nodes + age", "linear: nodes ~ age", "died ~ log1p(nodes) + age"]
     studies = [{"model": model, "name": f"study {k}"} for k, model in enumerate(models)]
-    found = dpsynth.plan(schema_of(nodes), 5000, epsilon=1.0, studies=studies)
+    found = dpsynth.plan(schema_of(nodes), 5000, epsilon=1.0, also=beside(studies))
     first, second = found.cautions
-    assert first.startswith("Study study 0: A record far out in nodes counts less.") and first in str(found)
-    assert second.startswith("Study study 1: A residual counts for 3 standard deviations")
+    assert first.startswith("Study 'study 0': A record far out in nodes counts less.") and first in str(found)
+    assert second.startswith("Study 'study 1': A residual counts for 3 standard deviations")
     assert found.to_dict()["cautions"] == found.cautions
 
 
@@ -183,7 +182,7 @@ def test_no_data_file_is_opened(tmp_path):
         ({"n": 29}, InputError, "n must be at least 30 records, got 29"),
         ({"n": None}, InputError, "the schema has no n_public"),
         ({"n": 100.5}, InputError, "whole number"),
-        ({"n": 100, "studies": ["died ~ weight"]}, InputError, "'weight' is not a column"),
+        ({"n": 100, "also": beside(["died ~ weight"])}, InputError, "'weight' is not a column"),
         ({"n": 100, "epsilon": None}, InputError, "epsilon is null"),
         ({"n": 100, "epsilon": -1.0}, InputError, "epsilon must be greater than 0"),
         ({"n": 100, "bins": 3}, InputError, "bins"),
@@ -251,7 +250,7 @@ def test_more_budget_or_records_keep_smaller_groups():
 
 def test_a_refused_study_is_said():
     """Catches a plan that promises what a fit refuses."""
-    found = dpsynth.plan(schema_of(), 60, epsilon=0.5, studies=["died ~ age + ward"])
+    found = dpsynth.plan(schema_of(), 60, epsilon=0.5, also=beside(["died ~ age + ward"]))
     assert "terms than the budget can bear" in found.forecast.refused
     assert found.large_enough.startswith("No: a fit of 60 records at epsilon 0.5 would be refused")
     assert "would be refused" in str(found)
@@ -275,10 +274,9 @@ def test_answers():
 def test_wide_intervals_are_not_enough():
     """Catches a width that is not that of the fit, or one that decides nothing."""
     study = "died ~ age + ward"
-    found = dpsynth.plan(schema_of(), 3000, epsilon=0.5, studies=[study])
-    expected = dpsynth.DPMarginals(0.5, found.delta, studies=[study]).expected_widening(
-        schema_of(n_public=3000)
-    )
+    studies = dpsynth.Studies([study])
+    found = dpsynth.plan(schema_of(), 3000, epsilon=0.5, also=[studies])
+    expected = studies.expected_widening(schema_of(n_public=3000), dpsynth.DPMarginals(0.5, found.delta))
     assert found.forecast.widening == expected and expected["died"] > 2.0
     assert f"{expected['died']:.1f}" in str(found) and "width died" in str(found)
     assert found.large_enough.startswith("No:") and found.which_epsilon.startswith("1 is the smallest")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 from visits import VISITS, visits
 
 from dpsynth import DPMarginals
@@ -181,8 +181,9 @@ def test_a_plan_is_that_of_the_fit() -> None:
 def test_a_regression_of_patients_is_planned() -> None:
     """Catches a width of another fit, and a refusal of what a fit takes."""
     schema, studies = VISITS.with_n_public(400), ["linear: weight ~ day"]
-    found = plan(schema, epsilon=3.0, delta=1e-5, studies=studies)
-    expected = DPMarginals(epsilon=3.0, delta=1e-5, studies=studies).expected_widening(schema)
+    (part,) = also = beside(studies)
+    found = plan(schema, epsilon=3.0, delta=1e-5, also=also)
+    expected = part.expected_widening(schema, DPMarginals(epsilon=3.0, delta=1e-5))
     assert found.forecast.widening == expected and expected["weight"] > 1.0
 
 

@@ -11,7 +11,7 @@ from dpsynth.privacy.records import FrameRecords
 def unrefined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits whose base model is not reweighted, which reads nothing and takes a second."""
     for fitted in ("reweighted", "weighted"):
-        monkeypatch.setattr(f"dpsynth.synthesis.fit.{fitted}", lambda base_model, *given: base_model)
+        monkeypatch.setattr(f"dpsynth.synthesis.marginals.{fitted}", lambda base_model, *given: base_model)
 
 
 @pytest.fixture

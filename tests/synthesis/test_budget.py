@@ -68,9 +68,9 @@ def test_shares_that_do_not_add_up_are_refused(shares):
 
 @pytest.mark.parametrize(("share", "said"), [(0, "0"), (1, "1"), (-0.5, "-0.5")])
 def test_a_share_is_named_as_users_write_it(share, said):
-    """Catches 'studies must be greater than 0', which reads as if studies were missing."""
-    with pytest.raises(InputError, match=rf"^shares\.studies must be .* got {said}$"):
-        Shares(studies=share)
+    """Catches 'tables must be greater than 0', which reads as if tables were missing."""
+    with pytest.raises(InputError, match=rf"^shares\.tables must be .* got {said}$"):
+        Shares(tables=share)
 
 
 def plan(**changes):

@@ -1,4 +1,4 @@
-"""Studies declared at an estimator: what is refused before a record is read, and what is kept afterwards."""
+"""Studies declared before a fit: what is refused before a record is read, and what is kept afterwards."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 from sklearn.base import clone
 
 import dpsynth
-from dpsynth import Column, Schema, Shares, Study, TrainingSettings
+from dpsynth import Column, Schema, Studies, TrainingSettings
 from dpsynth.errors import InputError, OwnerWarning, PrivacyError
 from dpsynth.files.codec import to_plain
 from dpsynth.privacy import Ledger
 from dpsynth.studies.study import Estimates
-from dpsynth.synthesis.fit import planned_parts, widening_lines
-from dpsynth.synthesis.parts.regressions import Regressions
+from dpsynth.synthesis.fit import outlook, planned_parts
 
 pytestmark = pytest.mark.usefixtures("few_draws", "projected")
 SMALL = TrainingSettings(
@@ -51,15 +50,12 @@ def table(n=600, seed=0):
 
 
 def estimator(**options):
-    return dp_marginals(
-        **{
-            "epsilon": 2.0,
-            "delta": 1e-5,
-            "pairwise_statistics": False,
-            "studies": STUDIES,
-            **options,
-        }
-    )
+    return dp_marginals(**{"epsilon": 2.0, "delta": 1e-5, "pairwise_statistics": False, **options})
+
+
+def fitted(studies=STUDIES, frame=None, schema=SCHEMA, **options):
+    frame = table() if frame is None else frame
+    return estimator(**options).fit(frame, schema=schema, also=beside(studies))
 
 
 def same(a: tuple[Estimates, ...], b: tuple[Estimates, ...]) -> bool:
@@ -86,50 +82,70 @@ WIDE_SCHEMA = Schema(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("studies", "message"),
     [
-        ({"studies": ["died ~ dose"]}, "study 'died': 'dose' is not a column"),
+        (["died ~ dose"], "study 'died': 'dose' is not a column"),
+        (["logistic: age ~ sex"], "study 'age': the outcome 'age' of a logistic model must have"),
+        (["died ~ age", "died ~ sex"], "studies: two studies are called 'died'. Give one"),
+        (["died ~ age + sex + age"], "study 'died': the predictor 'age' is given twice"),
+        (["months ~ sex"], "study 'months': 'months' is a derived column, which can only be a"),
         (
-            {"studies": ["logistic: age ~ sex"]},
-            "study 'age': the outcome 'age' of a logistic model must have",
-        ),
-        ({"studies": ["died ~ age", "died ~ sex"]}, "studies: two studies are called 'died'. Give one"),
-        ({"studies": ["died ~ age + sex + age"]}, "study 'died': the predictor 'age' is given twice"),
-        ({"studies": ["months ~ sex"]}, "study 'months': 'months' is a derived column, which can only be a"),
-        (
-            {"studies": [{"model": "died ~ age", "intervals": [365]}]},
+            [{"model": "died ~ age", "intervals": [365]}],
             "study 'died': intervals are for cox models only, got a logistic model",
         ),
-        ({"studies": "died ~ age"}, "studies must be a list of studies, got 'died ~ age'"),
-        ({"studies": ["died ~ age", 3]}, "studies: study 2: a study must be a text, a mapping of keys"),
+        ("died ~ age", "studies must be a list of studies, got 'died ~ age'"),
+        (["died ~ age", 3], "studies: study 2: a study must be a text, a mapping of keys"),
+        ([], "studies: give at least one study"),
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused_in_a_sentence_before_anything_is_read(options, message, monkeypatch):
+def test_what_cannot_be_is_refused_in_a_sentence_before_anything_is_read(studies, message, monkeypatch):
     """A study that fails in the middle of a fit, or a sentence that does not say which."""
     unread(monkeypatch)
     ledger = Ledger()
     for refused in (
-        lambda model: model.fit(table(), schema=SCHEMA, ledger=ledger),
-        lambda model: model.expected_widening(SCHEMA),
+        lambda part: estimator().fit(table(), schema=SCHEMA, ledger=ledger, also=[part]),
+        lambda part: estimator().fit(table(), schema=SCHEMA.with_n_public(None), ledger=ledger, also=[part]),
+        lambda part: part.expected_widening(SCHEMA, estimator()),
     ):
         with pytest.raises(InputError) as caught:
-            refused(estimator(**options))
+            refused(Studies(studies))
         assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize("generator", [dpsynth.DPWGANGP, dpsynth.DPCriticMatching])
+def test_a_model_without_associations_takes_no_studies(generator, monkeypatch):
+    """Estimates that stand on samples of independent columns."""
+    unread(monkeypatch)
+    model, ledger = generator(epsilon=2.0), Ledger()
+    with pytest.raises(InputError, match="Studies needs a model with the columns' associations"):
+        model.fit(table(), schema=SCHEMA, ledger=ledger, also=beside(STUDIES))
+    with pytest.raises(InputError, match="Use generator marginals"):
+        Studies(STUDIES).expected_widening(SCHEMA, model)
+    assert not ledger.entries
+
+
+def test_parts_that_leave_nothing_are_refused_before_the_records_are_counted(monkeypatch):
+    """Budget for a private count that a fit spends although its parts can never be read."""
+    unread(monkeypatch)
+    ledger, schema = Ledger(), SCHEMA.with_n_public(None)
+    with pytest.raises(InputError, match="leave something for the generator, got 1 in all"):
+        estimator().fit(table(), schema=schema, ledger=ledger, also=beside(STUDIES, 1.0))
     assert not ledger.entries
 
 
 def test_too_many_terms_for_the_budget():
     """A study whose intervals say nothing, found out after the budget was spent."""
-    model = dp_marginals(0.3, 1e-5, pairwise_statistics=False, studies=[WIDE])
+    model, studies = dp_marginals(0.3, 1e-5, pairwise_statistics=False), Studies([WIDE])
     frame = pd.DataFrame({f"x{k}": np.linspace(0, 1, 200) for k in range(40)}).assign(
         died=["no", "yes"] * 100
     )
     ledger = Ledger()
     with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
-        model.expected_widening(WIDE_SCHEMA)
+        studies.expected_widening(WIDE_SCHEMA, model)
     with pytest.raises(PrivacyError, match="study 'died' has more terms than the budget can bear"):
-        model.fit(frame, schema=WIDE_SCHEMA, ledger=ledger)
+        model.fit(frame, schema=WIDE_SCHEMA, ledger=ledger, also=[studies])
     assert not ledger.entries
 
 
@@ -137,45 +153,46 @@ def test_a_private_count_is_the_only_thing_paid_for_when_a_study_is_refused():
     """A refusal that cannot be known beforehand, and that costs more than the count."""
     ledger = Ledger()
     with pytest.raises(PrivacyError, match="more terms than the budget can bear"):
-        estimator(epsilon=0.02, delta=1e-4).fit(table(), schema=SCHEMA.with_n_public(None), ledger=ledger)
+        estimator(epsilon=0.02, delta=1e-4).fit(
+            table(), schema=SCHEMA.with_n_public(None), ledger=ledger, also=beside(STUDIES)
+        )
     assert [entry.name for entry in ledger.entries] == ["number of records"]
 
 
 def test_expected_widening_is_that_of_the_planned_noise():
     """A widening of another budget, share or number of records than the fit's."""
-    model = estimator()
-    found = model.expected_widening(SCHEMA)
+    model, studies = estimator(), Studies(STUDIES)
+    found = studies.expected_widening(SCHEMA, model)
     assert list(found) == ["died", "ages"]
     options = model.validate()
-    planned = planned_parts(SCHEMA.modelled, 600.0, options).of(Regressions)
+    planned = planned_parts(SCHEMA, 600.0, options, also=[studies]).of(Studies)
     multiplier = planned.multiplier
     assert found["died"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 3 / 600))
     assert found["ages"] == pytest.approx(math.sqrt(1 + 16 * multiplier**2 * 2 / 600))
-    fitted = model.fit(table(), schema=SCHEMA)
+    fitted = model.fit(table(), schema=SCHEMA, also=[studies])
     # the event in the ledger is the one that was planned
     scores = [entry for entry in fitted.ledger_.entries if entry.name == "score of study died"]
     assert len(scores) == 2 and all(
         entry.event == planned.release(planned.studies[0]).first.event for entry in scores
     )
-    assert estimator(shares=Shares(studies=0.6)).expected_widening(SCHEMA)["died"] < found["died"]
-    assert estimator().expected_widening(SCHEMA.with_n_public(300))["died"] > found["died"]
-    assert estimator(epsilon=None).expected_widening(SCHEMA) == {"died": 1.0, "ages": 1.0}
-    assert estimator(studies=()).expected_widening(SCHEMA) == {}
+    assert Studies(STUDIES, share=0.6).expected_widening(SCHEMA, model)["died"] < found["died"]
+    assert studies.expected_widening(SCHEMA.with_n_public(300), model)["died"] > found["died"]
+    assert studies.expected_widening(SCHEMA, estimator(epsilon=None)) == {"died": 1.0, "ages": 1.0}
 
 
 def test_widening_is_told_or_it_is_said_why_not():
     """A width that the private count decides, a study passed over, effects taken for least squares."""
     private = SCHEMA.with_n_public(None)
     with pytest.raises(InputError, match="schema has no n_public"):
-        estimator().expected_widening(private)
+        Studies(STUDIES).expected_widening(private, estimator())
     options = estimator().validate()
-    (line,) = widening_lines(options, private)
+    (line,) = outlook(private, options, beside(STUDIES))
     assert "which is private" in line
-    lines = widening_lines(options, SCHEMA)
+    lines = outlook(SCHEMA, options, beside(STUDIES))
     told = r"study \w+: intervals about \d\.\d times as wide as without noise"
     assert re.fullmatch(told + ", and wider where records lack a value", lines[0])
     assert re.fullmatch(told, lines[1])
-    assert len(lines) == 2 and widening_lines(estimator(studies=()).validate(), private) == []
+    assert len(lines) == 2 and outlook(private, options, ()) == []
 
 
 @pytest.mark.parametrize("n_public", [None, 600])
@@ -190,7 +207,7 @@ def test_long_tails_are_told_before_a_record_is_read(monkeypatch, n_public) -> N
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with pytest.raises(InterruptedError):
-                estimator(studies=[model]).fit(table(), schema=schema)
+                estimator().fit(table(), schema=schema, also=beside([model]))
         return [str(warning.message) for warning in caught if warning.category is OwnerWarning]
 
     assert told("died ~ nodes + age + sex") == [
@@ -210,12 +227,12 @@ def test_long_tails_are_told_before_a_record_is_read(monkeypatch, n_public) -> N
 def test_a_saved_model_keeps_its_studies(tmp_path):
     """Estimates, declarations or parameters that a file loses or changes."""
     survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}
-    model = estimator(studies=[*STUDIES, survival]).fit(table(), schema=SCHEMA)
+    model = fitted([*STUDIES, survival])
     model.save(tmp_path / "m")
     again = dpsynth.load(tmp_path / "m")
     assert same(again.estimates_, model.estimates_) and len(again.estimates_) == 3
     assert str(again.study("ages")) == str(model.study("ages"))
-    assert again.studies == tuple(Study.read(given) for given in model.studies)
+    assert again._parts.of(Studies) == model._parts.of(Studies)
     for a, b in zip(again.model_.studies, model.model_.studies, strict=True):
         np.testing.assert_array_equal(a.beta, b.beta)
         np.testing.assert_array_equal(a.covariance, b.covariance)
@@ -228,18 +245,18 @@ def test_a_saved_model_keeps_its_studies(tmp_path):
 
 def test_a_study_asked_for_after_the_fit():
     """A study that is read from the records later, unpaid, or a KeyError."""
-    model = estimator(studies=["died ~ age"]).fit(table(), schema=SCHEMA)
+    model = fitted(["died ~ age"])
     with pytest.raises(
         InputError, match=r"study 'sex' was not declared before the fit \(declared were: died\)"
     ):
         model.study("sex")
     with pytest.raises(InputError, match="none was declared"):
-        estimator(studies=()).fit(table(), schema=SCHEMA).study("died")
+        fitted(()).study("died")
 
 
 def test_studies_stand_in_the_ledger():
     """A reading that is not posted, or a budget that studies exceed."""
-    model = estimator().fit(table(), schema=SCHEMA)
+    model = fitted()
     names = [entry.name for entry in model.ledger_.entries if "study" in entry.name]
     assert names == [
         f"{what} of study {name}" for name in ("died", "ages") for what in ("information", "score", "score")
@@ -256,10 +273,7 @@ def test_what_is_remarked_on_a_study_is_said_of_its_tables():
     )
     frame = table().assign(weeks=lambda t: t["age"] * 52)
     studies = ["died ~ age + weeks", {"model": "died ~ age", "name": "age"}]
-    models = [
-        estimator(epsilon=8.0, studies=studies, random_state=seed).fit(frame, schema=twice)
-        for seed in range(4)
-    ]
+    models = [fitted(studies, frame, twice, epsilon=8.0, random_state=seed) for seed in range(4)]
     assert not any(model.study("age").remarks for model in models)
     # of thirty-two seeds two have draws that know too little of it
     told = [model for model in models if model.study("died").remarks]
@@ -278,7 +292,7 @@ def test_a_derived_predictor_is_computed_and_never_read():
     frame = table()
     garbage = frame.assign(months=np.arange(len(frame)))
     tried = (("died ~ months", frame), ("died ~ months", garbage), ("died ~ age", frame))
-    fits = [estimator(studies=[text], random_state=0).fit(given, schema=SCHEMA) for text, given in tried]
+    fits = [fitted([text], given, random_state=0) for text, given in tried]
     computed, read, own = (fit.estimates_[0] for fit in fits)
     assert to_plain(computed) == to_plain(read) and computed.terms == ("months (per 10)",)
     # the same study in another unit: 10 months are 10 / 12 years
@@ -293,5 +307,5 @@ def test_a_derived_predictor_without_a_value_is_no_error():
         name="ratio", kind="continuous", lower=0, upper=900, decimals=1, derived="age / crea", missing=True
     )
     schema = Schema(columns=(*SCHEMA.columns[:3], ratio, SCHEMA.columns[4]), outcome="died", n_public=600)
-    model = estimator(studies=["died ~ ratio"], random_state=0).fit(table(), schema=schema)
+    model = fitted(["died ~ ratio"], schema=schema, random_state=0)
     assert np.isfinite(model.estimates_[0].std_errors).all()

@@ -129,8 +129,9 @@ def test_the_same_noise_gives_the_same_estimates(frame, folder, client, few_draw
         {"name": "blood", "model": "linear: hb ~ age"},
         {"name": "time", "model": "cox: (age, died) ~ hb + log(crea)", "intervals": [60]},
     ]
-    memory = estimator(studies=studies).fit(frame, schema=SCHEMA)
-    parts = estimator(studies=studies).fit(opened(folder, client), schema=SCHEMA)
+    also = [dpsynth.Studies(studies)]
+    memory = estimator().fit(frame, schema=SCHEMA, also=also)
+    parts = estimator().fit(opened(folder, client), schema=SCHEMA, also=also)
     for a, b in zip(memory.estimates_, parts.estimates_, strict=True):
         assert a.terms == b.terms and a.formula == b.formula
         np.testing.assert_array_equal(b.coefficients, a.coefficients)
@@ -219,7 +220,7 @@ def test_the_same_noise_gives_the_same_patients(client, tmp_path):
         frame[frame["id"] % 3 == k].to_parquet(tmp_path / f"{k}.parquet", index=False, row_group_size=90)
     studies = ["linear: weight ~ sex + day", "logistic: sex ~ rows"]
     memory, parts = (
-        estimator(studies=studies).fit(table, schema=schema)
+        estimator().fit(table, schema=schema, also=[dpsynth.Studies(studies)])
         for table in (frame, opened(tmp_path, client, schema))
     )
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]

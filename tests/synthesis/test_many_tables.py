@@ -8,14 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from chosen_statistics import dp_marginals
-from releases import fit_base_model, release_marginals
 
 import dpsynth
 from dpsynth import DPWGANGP, Column, DPMarginals, Schema, TrainingSettings
 from dpsynth.errors import InputError, NotFittedError
 from dpsynth.marginals.factors import fit_factors
-from dpsynth.synthesis.many_tables import redraw, redrawn_tables
+from dpsynth.privacy import Ledger
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.synthesis import many_tables
 from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.parts.base_model import BaseModel
+from dpsynth.synthesis.parts.columns import Columns
+from dpsynth.synthesis.parts.part import Parts, Reading
 from dpsynth.table.encoder import Encoder
 
 N = 1000
@@ -40,19 +44,23 @@ def cohort(n=400, seed=0):
 
 
 def model_of(frame, schema, *, noise, rng, kind="tree"):
-    """A released model whose noise multipliers are chosen, without a budget."""
+    """A fit whose noise multipliers are chosen, without a budget."""
     frame = schema.conform(frame).frame
-    released = release_marginals(frame, schema, noise_multiplier=noise, n=schema.n_public, rng=rng)
-    base_model = fit_base_model(
-        frame,
-        schema,
-        released,
-        kind=kind,
-        noise_multiplier=noise,
-        selection_epsilon=None if noise is None else 1.0,
-        rng=rng,
-    )
-    return GeneratorModel(schema, Encoder(schema, released), base_model, None, latent=1, latent_law="normal")
+    # half of the share is for edges: tables have the other half
+    base = None if noise is None else noise * np.sqrt(0.5)
+    columns = Columns(schema, schema.n_public, share=0.5, noise=noise)
+    parts = Parts((columns, BaseModel(schema, kind, 0.5, share=0.5, noise=base)), (), 1e-5)
+    reading = Reading(Ledger(), FrameRecords(frame), rng, schema.n_public)
+    for part in parts.own:
+        reading.read(part)
+    encoder, model = Encoder(schema, reading.of(Columns)), DPMarginals()
+    made = GeneratorModel(schema, encoder, reading.of(BaseModel), None, latent=1, latent_law="normal")
+    model.n_, model.ledger_ = schema.n_public, reading.ledger
+    return model._finish(made, [], parts)
+
+
+def redraw(fitted, rng):
+    return many_tables.redraw(fitted._plan, fitted.model_, rng)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +75,7 @@ def test_a_share_varies_as_theory_says(noise):
     schema = Schema(columns=(X,), n_public=N)
     frame = pd.DataFrame({"x": np.arange(N) % 10 < 3})
     model = model_of(frame.astype(int), schema, noise=noise, rng=np.random.default_rng(0))
-    p = model.encoder.marginals.probabilities[0][1]
+    p = model.model_.encoder.marginals.probabilities[0][1]
     rng = np.random.default_rng(1)
     shares = [redraw(model, rng).encoder.marginals.probabilities[0][1] for _ in range(300)]
     # two counts with noise, brought to the sum n: the share has half of one count's variance
@@ -82,8 +90,10 @@ def test_an_odds_ratio_varies_as_theory_says(noise):
     """Catches a table redrawn with another noise than its own, which is sqrt(tables) times the multiplier."""
     rng = np.random.default_rng(0)
     model = model_of(pairs(N, rng), PAIR, noise=noise, rng=rng)
-    table = model.base_model.factors[0][2]
-    assert model.base_model.noise_std == (noise or 0.0) and model.base_model.noise_std is not None
+    table = model.model_.base_model.factors[0][2]
+    assert (
+        model.model_.base_model.noise_std == (noise or 0.0) and model.model_.base_model.noise_std is not None
+    )
 
     def log_odds(t):
         return np.log(t[1, 1] * t[0, 0] / (t[1, 0] * t[0, 1]))
@@ -116,7 +126,7 @@ def test_an_association_outside_the_tables_is_shrunk_once():
         return features.mean_and_variance(fitted.sample(40_000, rng))[0][outside].mean()
 
     one, whole = held(base_model), released[outside].mean()
-    many = np.mean([held(redraw(model.model_, rng).base_model) for _ in range(6)])
+    many = np.mean([held(redraw(model, rng).base_model) for _ in range(6)])
     assert one < 0.8 * whole and 0.9 * one < many < 1.1 * whole
 
 
@@ -124,7 +134,7 @@ def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
     """Noise of another scale in the tables of many columns, or tables that are not redrawn."""
     rng = np.random.default_rng(4)
     model = model_of(cohort(), SCHEMA, noise=3.0, rng=rng, kind="tan")
-    std = model.base_model.noise_std
+    std = model.model_.base_model.noise_std
     assert std == pytest.approx(3.0 * np.sqrt(2 + 3 / 3))
     seen = []
 
@@ -136,7 +146,7 @@ def test_tables_with_the_outcome_are_redrawn_with_their_own_noise(monkeypatch):
         arrays = zip(release.query(records), release.weights, strict=True)
         return [np.full(exact.shape, release.noise_std / weight) for exact, weight in arrays]
 
-    monkeypatch.setattr("dpsynth.synthesis.many_tables.fit_factors", watched)
+    monkeypatch.setattr("dpsynth.synthesis.parts.base_model.fit_factors", watched)
     monkeypatch.setattr("dpsynth.marginals.statistics.TablesRelease.measure", measured)
     again = redraw(model, rng)
     ((counts, noise_std),) = seen
@@ -155,7 +165,7 @@ def test_marginals_and_tables_come_from_one_sample():
     table = again.base_model.factors[0][2]
     np.testing.assert_allclose(table, np.round(table), atol=1e-6)
     np.testing.assert_allclose(table.sum(axis=1), N * again.encoder.marginals.probabilities[0])
-    assert not np.array_equal(table, model.base_model.factors[0][2])
+    assert not np.array_equal(table, model.model_.base_model.factors[0][2])
 
 
 @pytest.mark.slow
@@ -184,7 +194,7 @@ def test_redraws_vary_as_new_releases_of_new_samples_do():
 
     rng = np.random.default_rng(3)
     options = {"noise": 4.0, "kind": "tree"}
-    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options)) for _ in range(80)])
+    truth = np.array([told(model_of(sample(rng), schema, rng=rng, **options).model_) for _ in range(80)])
     first = [model_of(sample(rng), schema, rng=rng, **options) for _ in range(6)]
     draws = np.array([[told(redraw(model, rng)) for _ in range(12)] for model in first])
     spread = np.sqrt(draws.var(axis=1, ddof=1).mean(axis=0))
@@ -196,12 +206,13 @@ def test_records_of_a_table_are_as_good_as_independent(monkeypatch):
     """Catches tables whose own sampling is evened out, from which `combine` subtracts what is not there."""
     rng = np.random.default_rng(4)
     model = model_of(pairs(N, rng), PAIR, noise=4.0, rng=rng)
-    monkeypatch.setattr("dpsynth.synthesis.many_tables.redraw", lambda model, rng: model)
-    shares = [frame["y"].astype(float).mean() for frame in redrawn_tables(model, 60, 2000, 0)]
-    p = model.encoder.marginals.probabilities[0][1]
+    monkeypatch.setattr("dpsynth.synthesis.many_tables.redraw", lambda plan, model, rng: model)
+    tables = model.sample_many(60, 2000, random_state=0)
+    shares = [frame["y"].astype(float).mean() for frame in tables]
+    p = model.model_.encoder.marginals.probabilities[0][1]
     own = p * (1 - p) / 2000
     assert np.var(shares) == pytest.approx(own, rel=0.5)
-    even = [frame["y"].astype(float).mean() for frame in (model.sample(2000, rng) for _ in range(20))]
+    even = [frame["y"].astype(float).mean() for frame in (model.sample(2000) for _ in range(20))]
     assert np.var(even) < 0.01 * own
 
 
@@ -217,21 +228,21 @@ def test_each_block_of_a_long_table_is_drawn_from_many():
             asked.append(n)
             return whole(self, n, rng)
 
-    watched = Watched(**{f.name: getattr(model, f.name) for f in dataclasses.fields(model)})
+    watched = Watched(**{f.name: getattr(model.model_, f.name) for f in dataclasses.fields(model.model_)})
     sizes = [len(frame) for frame in watched.blocks(1000, rng, block=8000, among=20)]
     assert sizes == [333, 333, 334] and asked == [20 * size for size in sizes]
 
 
 def test_what_is_kept(fitted):
     """Catches other edges or bins than the released ones, or a sampler left at the first marginals."""
-    model = fitted.model_
+    model = fitted
     again = redraw(model, np.random.default_rng(0))
     assert (
-        again.base_model.edges == model.base_model.edges
-        and again.base_model.noise_std == model.base_model.noise_std
+        again.base_model.edges == model.model_.base_model.edges
+        and again.base_model.noise_std == model.model_.base_model.noise_std
     )
     for before, after, p in zip(
-        model.base_model.binnings,
+        model.model_.base_model.binnings,
         again.base_model.binnings,
         again.encoder.marginals.probabilities,
         strict=True,
@@ -239,13 +250,13 @@ def test_what_is_kept(fitted):
         assert np.array_equal(before.labels, after.labels)
         np.testing.assert_allclose(after.probabilities, np.bincount(after.labels, weights=p))
     for p, q, cells in zip(
-        model.encoder.marginals.probabilities,
+        model.model_.encoder.marginals.probabilities,
         again.encoder.marginals.probabilities,
         again.base_model.cells,
         strict=True,
     ):
         assert not np.array_equal(p, q) and np.array_equal(q, cells) and p.shape == q.shape
-    assert again.schema == model.schema and again.encoder.layout == model.encoder.layout
+    assert again.schema == model.model_.schema and again.encoder.layout == model.model_.encoder.layout
     shares = again.sample(4000, np.random.default_rng(1))["x"].value_counts(normalize=True)
     assert shares[1] == pytest.approx(again.encoder.marginals.probabilities[2][1], abs=1e-3)
 
@@ -262,9 +273,9 @@ def test_values_that_are_missing_together_are_redrawn():
     model = model_of(frame, schema, noise=1.0, rng=rng)
     again = redraw(model, rng)
     marginals = again.encoder.marginals
-    assert marginals.counting == model.encoder.marginals.counting and marginals.counting.twice
+    assert marginals.counting == model.model_.encoder.marginals.counting and marginals.counting.twice
     assert np.array_equal(marginals.missing_law, again.base_model.missing_law)
-    assert not np.array_equal(marginals.missing_law, model.base_model.missing_law)
+    assert not np.array_equal(marginals.missing_law, model.model_.base_model.missing_law)
     assert marginals.missing_law[[0, 3]].sum() > 0.9
 
 
@@ -311,8 +322,7 @@ def test_without_noise():
     model = dp_marginals(None, base_model="tree", pairwise_statistics=False)
     model.fit(cohort(), schema=SCHEMA)
     shares = [
-        redraw(model.model_, np.random.default_rng(k)).encoder.marginals.probabilities[3][1] * 400
-        for k in range(2)
+        redraw(model, np.random.default_rng(k)).encoder.marginals.probabilities[3][1] * 400 for k in range(2)
     ]
     np.testing.assert_allclose(shares, np.round(shares))
     assert len(set(np.round(shares))) > 1
@@ -327,7 +337,7 @@ def test_a_trained_generator_is_kept():
     )
     model = DPWGANGP(2.0, 1e-5, steps=5, training=small)
     model.fit(cohort(), schema=SCHEMA)
-    again = redraw(model.model_, np.random.default_rng(0))
+    again = redraw(model, np.random.default_rng(0))
     assert again.weights is model.model_.weights is not None
     assert len(model.sample_many(2, 50)[0]) == 50
 

@@ -15,7 +15,7 @@ import dpsynth
 from dpsynth import Column, Schema
 from dpsynth.marginals.features import FourierFeatures
 from dpsynth.marginals.gibbs import FourierReweighting
-from dpsynth.synthesis import many_tables
+from dpsynth.synthesis import many_tables, marginals
 
 N = 4000
 NAMES = tuple(f"gene{j}" for j in range(5))
@@ -128,7 +128,8 @@ def redrawn():
     """The weighting of a model with large noise, and ten redrawn histograms of it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpsynth.marginals.reweighting._fourier", lambda *given: None)
-        model = new_fit(epsilon=0.25, pairwise_statistics=False).model_
+        fit = new_fit(epsilon=0.25, pairwise_statistics=False)
+    model = fit.model_
     weighting, seen = model.base_model.weighting, []
     features = FourierFeatures.of(weighting.groups.tables, np.random.default_rng(0))
     flat = FourierReweighting(features, np.zeros(features.size, np.float32), 0.0)
@@ -141,9 +142,10 @@ def redrawn():
         return base_model
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many_tables, "weighted", keep)
+        patch.setattr(marginals, "weighted", keep)
         for seed in range(10):
-            many_tables.redraw(replace(model, base_model=base_model), np.random.default_rng(seed))
+            model = replace(model, base_model=base_model)
+            many_tables.redraw(fit._plan, model, np.random.default_rng(seed))
     return weighting, seen
 
 
@@ -178,5 +180,4 @@ def test_redrawn_tables_keep_the_parity() -> None:
     """Tables of many that have no nearest-neighbour histogram, and fall back on what tables and pairwise
     statistics tell.
     """
-    (table,) = many_tables.redrawn_tables(fitted().model_, 1, N, 0)
-    assert parity(table) > 0.4
+    assert parity(fitted().sample_many(2, N, random_state=0)[0]) > 0.4

@@ -11,7 +11,7 @@ from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
-from dpsynth.synthesis import many_tables
+from dpsynth.synthesis import many_tables, marginals
 
 N = 3000
 SCHEMA = Schema(
@@ -134,11 +134,11 @@ def test_moments_are_redrawn_with_their_noise() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpsynth.marginals.reweighting._STEPS", 8)
-        model = new_fit(epsilon=0.5).model_
-        reweighting = model.base_model.reweighting
-        patch.setattr(many_tables, "reweighted", remember)
+        fit = new_fit(epsilon=0.5)
+        reweighting = fit.model_.base_model.reweighting
+        patch.setattr(marginals, "reweighted", remember)
         for _ in range(6):
-            many_tables.redraw(model, rng)
+            many_tables.redraw(fit._plan, fit.model_, rng)
     means = np.array([pairwise_statistics.mean[reweighting.features.places] for pairwise_statistics in seen])
     # noise and the sampling of N records; the latter alone is several times smaller
     spread = means.std(axis=0, ddof=1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from chosen_statistics import dp_marginals
 
 import dpsynth
 from dpsynth import DPMarginals
@@ -16,6 +18,8 @@ from dpsynth.errors import InputError
 from dpsynth.privacy import Profile
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Array, GaussianRelease, Ints
+from dpsynth.synthesis.many_tables import redraw
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
 from dpsynth.table import Column, Schema
@@ -62,6 +66,10 @@ class Old(Part[float]):
         assert reading.made.sample(3, np.random.default_rng(0)).shape == (3, 3)
         return float(reading.run(self.release))
 
+    def extend(self, model: GeneratorModel, found: float) -> GeneratorModel:
+        """The model with the number, in a place that one without a network does not use."""
+        return replace(model, latent=round(found))
+
 
 def table(n: int = 400) -> pd.DataFrame:
     rng = np.random.default_rng(0)
@@ -85,6 +93,23 @@ def test_a_part_of_ones_own_is_everywhere() -> None:
     audited = releases_of(SCHEMA, options, np.random.default_rng(0), also=also)
     assert audited.names[-1] == OldRelease.name
     assert Profile([each.event for each in audited.releases]).epsilon(1e-5) <= 3.0
+
+
+def test_a_part_of_ones_own_is_redrawn(tmp_path: Path) -> None:
+    """Catches tables to combine, or a saved model's, that all have one noise in a further statistic."""
+    fitted = dp_marginals(epsilon=1.0, delta=1e-5, pairwise_statistics=False)
+    fitted.fit(table(), schema=SCHEMA, also=[Old(share=0.25)]).save(tmp_path / "model")
+    model = dpsynth.load(tmp_path / "model")
+    rng, part = np.random.default_rng(0), model._parts.of(Old)
+    assert part == fitted._parts.of(Old)
+    counts = [redraw(model._plan, model.model_, rng).latent for _ in range(40)]
+    share = (table()["age"] > 65).mean()
+    assert np.std(counts, ddof=1) == pytest.approx(
+        np.hypot(part.noise, 20 * np.sqrt(share - share**2)), rel=0.5
+    )
+    assert abs(np.mean(counts) - 400 * share) < 6 * part.noise
+    assert len(model.sample_many(2, 10)[1]) == 10
+    assert [entry.name for entry in model.ledger_.entries].count(OldRelease.name) == 1
 
 
 @pytest.mark.parametrize(

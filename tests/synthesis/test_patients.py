@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 from dask_workers import threads
 from visits import VISITS, WARDS, visits, wards
 
@@ -29,8 +29,8 @@ FRAME = visits(300, seed=4)
 @pytest.fixture(scope="module")
 def model():
     studies = ["linear: weight ~ sex + day", "logistic: sex ~ rows"]
-    return dpsynth.DPMarginals(epsilon=3.0, delta=1e-5, studies=studies).fit(
-        FRAME, schema=VISITS.model_copy(update={"n_public": 300})
+    return dpsynth.DPMarginals(epsilon=3.0, delta=1e-5).fit(
+        FRAME, schema=VISITS.model_copy(update={"n_public": 300}), also=[dpsynth.Studies(studies)]
     )
 
 
@@ -64,8 +64,9 @@ def test_rows_without_rules_stand_for_those_that_cannot_obey_them(model, monkeyp
 def test_the_expected_width_is_known_for_rows_too(model):
     """Catches a width from a budget without the tables of rows."""
     schema = VISITS.model_copy(update={"n_public": 300})
-    assert model.expected_widening(schema).keys() == {"weight", "sex"}
-    assert 1.0 < model.expected_widening(schema)["weight"] < 3.0
+    studies = dpsynth.Studies(["linear: weight ~ sex + day", "logistic: sex ~ rows"])
+    found = studies.expected_widening(schema, model)
+    assert found.keys() == {"weight", "sex"} and 1.0 < found["weight"] < 3.0
 
 
 def test_the_guarantee_is_of_a_patient_with_all_rows(model):
@@ -118,10 +119,10 @@ def test_an_evaluation_compares_patients(model):
     ("options", "frame", "error", "message"),
     [
         (
-            {"studies": ["sex ~ rows"], "shares": dpsynth.Shares(studies=0.6, visits=0.5)},
+            {"studies": ["sex ~ rows"], "share": 0.6, "shares": {"visits": 0.5}},
             FRAME,
             InputError,
-            "must add to less than 1",
+            "leave something for the generator, got 1.1 in all",
         ),
         ({"studies": ["cox: (day, sex) ~ lab"]}, FRAME, InputError, "a cox model has one row per patient"),
         ({"studies": ["weight ~ lab mean"]}, FRAME, InputError, "'lab mean' is not a column"),
@@ -131,9 +132,10 @@ def test_an_evaluation_compares_patients(model):
 )
 def test_what_cannot_be_fitted_is_refused_before_anything_is_spent(options, frame, error, message):
     """Catches budget that is spent on a fit that must fail."""
+    also = beside(options.pop("studies", ()), options.pop("share", 0.3))
     model = dp_marginals(epsilon=1.0, **options)
     with pytest.raises(error, match=message):
-        model.fit(frame, schema=VISITS.model_copy(update={"n_public": 300}))
+        model.fit(frame, schema=VISITS.model_copy(update={"n_public": 300}), also=also)
     assert not hasattr(model, "ledger_")
 
 
@@ -172,7 +174,7 @@ def test_tables_to_combine_are_of_patients(model):
     assert all(list(table.columns) == ["id", *VISITS.names] for table in tables)
     assert [table["id"].nunique() for table in tables] == [40, 40, 40]
     pd.testing.assert_frame_equal(tables[0], model.sample_many(2, 40, random_state=1)[0])
-    again = redraw(model.model_, np.random.default_rng(0)).trajectories
+    again = redraw(model._plan, model.model_, np.random.default_rng(0)).trajectories
     assert again.noise_std == model.model_.trajectories.noise_std > 0
     pairs = zip(again.tables, model.model_.trajectories.tables, strict=True)
     assert np.mean([np.allclose(new, old) for new, old in pairs]) < 0.5
@@ -220,10 +222,10 @@ def test_a_condition_says_whether_a_study_is_of_rows():
 
 def test_studies_of_patients_are_read_from_levels():
     """Catches a study that takes rows for patients, and samples of rows in place of levels."""
-    model = dpsynth.DPMarginals(epsilon=20.0, delta=1e-5, studies=["sex ~ rows"])
+    model, studies = dpsynth.DPMarginals(epsilon=20.0, delta=1e-5), dpsynth.Studies(["sex ~ rows"])
     schema = VISITS.model_copy(update={"n_public": 300})
-    assert 1 < model.expected_widening(schema)["sex"] < 1.1
-    assert model.fit(FRAME, schema=schema).study("sex").terms == ("rows",)
+    assert 1 < studies.expected_widening(schema, model)["sex"] < 1.1
+    assert model.fit(FRAME, schema=schema, also=[studies]).study("sex").terms == ("rows",)
     assert model.sample_many(2, 30, study="sex", random_state=0)[0]["id"].nunique() == 30
 
 

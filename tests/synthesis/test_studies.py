@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 
 import dpsynth
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.options import Shares
 from dpsynth.synthesis.studies import expected_widening
 
 SCHEMA = Schema(
@@ -43,9 +42,9 @@ def cohort(n: int = 800, seed: int = 0) -> pd.DataFrame:
 
 
 def fitted(**given) -> dpsynth.DPMarginals:
-    options = {"epsilon": 3.0, "delta": 1e-5, "studies": [TEXT]}
-    options |= {"pairwise_statistics": False} | given
-    return dp_marginals(**options).fit(cohort(), schema=SCHEMA)
+    also = beside(given.pop("studies", [TEXT]), given.pop("share", 0.3))
+    options = {"epsilon": 3.0, "delta": 1e-5, "pairwise_statistics": False} | given
+    return dp_marginals(**options).fit(cohort(), schema=SCHEMA, also=also)
 
 
 @pytest.mark.parametrize("studies", [[TEXT], [TEXT, {"model": "linear: age ~ urea + sex", "name": "age"}]])
@@ -83,7 +82,7 @@ def test_a_survival_study_buys_its_curve_within_its_share(few_draws):
 
 def test_studies_leave_the_rest_in_proportion():
     """A share of the studies that is taken from the tables alone."""
-    plain, declared = fitted(studies=[]), fitted(shares=Shares(studies=0.36))
+    plain, declared = fitted(studies=[]), fitted(share=0.36)
     for before, after in zip(plain.ledger_.entries, declared.ledger_.entries[:3], strict=True):
         if "multiplier" in str(before.event):
             ratio = after.event.noise_multiplier / before.event.noise_multiplier
@@ -108,9 +107,9 @@ def test_the_effects_are_found():
 
 def test_more_terms_than_the_budget_can_bear_are_refused_before_anything_is_read():
     """A study whose intervals would say nothing, found out when the budget is spent."""
-    model = dp_marginals(epsilon=0.05, delta=1e-6, pairwise_statistics=False, studies=[TEXT])
+    model = dp_marginals(epsilon=0.05, delta=1e-6, pairwise_statistics=False)
     with pytest.raises(PrivacyError, match=r"study 'died' has more terms .* about [0-9.]+ times as wide"):
-        model.fit(cohort(), schema=SCHEMA)
+        model.fit(cohort(), schema=SCHEMA, also=beside([TEXT]))
     assert not model.ledger_.entries
 
 
@@ -156,17 +155,16 @@ def test_the_expected_widening_is_what_a_benchmark_saw(multiplier, n, terms, see
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"studies": ["died ~ bmi"]}, "'bmi' is not a column"),
-        ({"studies": ["logistic: age ~ sex"]}, "must have two categories"),
-        ({"studies": [TEXT, "died ~ age"]}, "died"),
+        (["died ~ bmi"], "'bmi' is not a column"),
+        (["logistic: age ~ sex"], "must have two categories"),
+        ([TEXT, "died ~ age"], "died"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(given, said):
     """A mistake in a declaration that is found when the budget is spent, or as a traceback."""
-    options = {"epsilon": 3.0, "studies": [TEXT]} | given
-    model = dp_marginals(**options)
+    model = dp_marginals(epsilon=3.0)
     with pytest.raises(InputError, match=said) as problem:
-        model.fit(cohort(), schema=SCHEMA)
+        model.fit(cohort(), schema=SCHEMA, also=beside(given))
     assert "\n" not in str(problem.value) and not getattr(model, "ledger_", dpsynth.privacy.Ledger()).entries
 
 
@@ -219,6 +217,6 @@ def test_constraints_that_the_draws_break_lose_nothing(monkeypatch):
 
     monkeypatch.setattr(GeneratorModel, "sample", sample)
     schema = SCHEMA.model_copy(update={"constraints": ("age < 60",)})
-    model = dp_marginals(1.0, 1e-5, pairwise_statistics=False, studies=["died ~ urea"])
-    model.fit(cohort(), schema=schema)
+    model = dp_marginals(1.0, 1e-5, pairwise_statistics=False)
+    model.fit(cohort(), schema=schema, also=beside(["died ~ urea"]))
     assert len(model.ledger_.entries) == 6 and model.estimates_

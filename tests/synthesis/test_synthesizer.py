@@ -481,14 +481,14 @@ def test_a_seed_is_confessed():
 
 def test_a_notebook_shows_the_guarantee_after_a_fit_alone():
     """Catches a diagram that says Fitted of a fit that failed, no guarantee, or HTML that runs."""
-    model = DPMarginals(epsilon=2.0, studies=["died ~ <script>"])
+    model = DPMarginals(epsilon=2.0, shares={"died ~ <script>": 0.5})
     with pytest.raises(InputError):
         model.fit(table(), schema=SCHEMA)
     model.ledger_ = dpsynth.privacy.Ledger()  # as a fit that fails while it reads leaves it
     before = model._repr_mimebundle_()
     assert "Not fitted" in before["text/html"] and "private" not in before["text/html"]
     assert not re.search("~ <script>", before["text/html"]) and "~ &lt;script" in before["text/html"]
-    model.set_params(studies=()).fit(table(), schema=SCHEMA)
+    model.set_params(shares=None).fit(table(), schema=SCHEMA)
     after, said = model._repr_mimebundle_(), html.escape(str(model.guarantee()))
     assert after["text/html"].startswith(f"<p>{said}</p>") and model._repr_html_().startswith(f"<p>{said}")
     assert after["text/plain"] == f"{model!r}\n{model.guarantee()}"

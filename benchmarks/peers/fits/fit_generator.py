@@ -17,7 +17,7 @@ import dpsynth
 from dpsynth.marginals.features import OUTCOME_WEIGHT
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.privacy import Ledger
-from dpsynth.synthesis.fit import build, plan_fit
+from dpsynth.synthesis.fit import plan_fit
 from dpsynth.synthesis.options import records_of
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.histogram import Histogram
@@ -139,7 +139,7 @@ def statistics(plan, records, rng, ledger):
     reading = Reading(ledger, records, rng, plan.n)
     for part in plan.parts.own:
         reading.read(part)
-    return build(plan, reading, refine=False), reading.of(Pairwise), reading.of(Histogram)
+    return plan.options.build(plan.schema, reading, refine=False), reading.of(Pairwise), reading.of(Histogram)
 
 
 def fit(train, task):

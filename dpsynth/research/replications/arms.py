@@ -18,6 +18,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.studies import Studies
 from dpsynth.synthesis.wgan_gp import WganOptions
 
 #: the records themselves, in place of a synthetic table
@@ -30,7 +31,7 @@ class Arm:
     """One generator, fitted several times to each training part. Its name is unique in a study.
 
     ``options`` are those of each fit, None for the records themselves. ``epsilon`` is that of the whole arm
-    if its restarts share it, of each fit otherwise.
+    if its restarts share it, of each fit otherwise. ``also`` are further parts of each fit.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Arm:
     epsilon: float | None = None
     restarts: int = 1
     shared: bool = False
+    also: tuple[Studies, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -64,15 +66,18 @@ def arms_of(protocol: Protocol, delta: float) -> tuple[Arm, ...]:
         found.append(Arm(HEALTHGAN, thesis, None, protocol.restarts))
 
     def private(epsilon: float) -> FitOptions:
-        changes = {"epsilon": epsilon, "random_state": None, "studies": protocol.studies}
-        return protocol.model.model_copy(update=changes)
+        return protocol.model.model_copy(update={"epsilon": epsilon, "random_state": None})
+
+    also = (Studies(protocol.studies),) if protocol.studies else ()
 
     for epsilon in protocol.epsilons:
         name = f"ε = {epsilon:.12g}"
-        found.append(Arm(name, private(epsilon), epsilon, protocol.restarts))
+        found.append(Arm(name, private(epsilon), epsilon, protocol.restarts, also=also))
         if protocol.restarts > 1:
             each = epsilon_of_each(epsilon, delta, protocol.restarts)
-            found.append(Arm(f"{name} shared", private(each), epsilon, protocol.restarts, shared=True))
+            found.append(
+                Arm(f"{name} shared", private(each), epsilon, protocol.restarts, shared=True, also=also)
+            )
     return tuple(found)
 
 

@@ -252,6 +252,7 @@ def audit_releases(
             audited = audit_fit(
                 target.schema,
                 target.options,
+                also=target.config.also,
                 trials=trials,
                 steps=steps,
                 jobs=jobs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dpsynth.patients.schema import TableSchema
     from dpsynth.privacy.records import PartitionedRecords
     from dpsynth.synthesis.options import FitOptions
+    from dpsynth.synthesis.parts.studies import Studies
     from dpsynth.synthesis.synthesizer import Synthesizer
 
 
@@ -66,18 +67,19 @@ def fit(
     from dpsynth.synthesis.fit import cost_of
     from dpsynth.synthesis.generators import estimator
     from dpsynth.synthesis.options import check_options
+    from dpsynth.synthesis.parts.studies import Studies
 
     chosen = Budget.chosen(budget)
-    optional = {"steps": steps, "studies": study}
-    given = {name: value for name, value in optional.items() if value is not None}
+    given = {} if steps is None else {"steps": steps}
+    also = [Studies(study)] if study else []
     model = estimator(generator, given)(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**given)
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
         earlier = None if ledger is None else read_ledger(ledger)
         known = read_schema(schema)
-        check_options(known, options)
-        _announce(data, options, known)
+        check_options(known, options, also)
+        _announce(data, options, known, also)
         with (
             journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
             spending(chosen, cost_of(known, options), book, str(out.absolute())),
@@ -92,6 +94,7 @@ def fit(
                     budget=None,  # paid above, before the table was opened
                     accept_n_public=accept_n_public,
                     progress=draw,
+                    also=also,
                 )
             except KeyboardInterrupt as problem:
                 said = f". {problem}" if str(problem) else ""
@@ -103,13 +106,13 @@ def fit(
     console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
 
 
-def _announce(data: Path, options: FitOptions, schema: TableSchema) -> None:
+def _announce(data: Path, options: FitOptions, schema: TableSchema, also: Sequence[Studies]) -> None:
     """Say how wide the intervals of studies will be, if the table is there."""
-    from dpsynth.synthesis.fit import widening_lines
+    from dpsynth.synthesis.fit import outlook
 
     if not data.exists():
         raise DataError(f"{data}: there is no such file")
-    for line in widening_lines(options, schema):
+    for line in outlook(schema, options, also):
         console.say(line)
 
 

@@ -72,11 +72,13 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
     from dpsynth.files.text import read_yaml
     from dpsynth.patients.schema import read_schema
     from dpsynth.runs.config import RunConfig, SplitConfig
+    from dpsynth.synthesis.parts.studies import Studies
 
     if read_yaml(file, lambda data: isinstance(data, dict) and "columns" in data, error=InputError):
         schema, tests = read_schema(file), SplitConfig().test_fraction
-        names = {"--epsilon": "epsilon", "--delta": "delta", "--study": "studies"}
-        options = {names[name]: value for name, value in given.items()}
+        study = given.pop("--study", None)
+        options = {name.removeprefix("--"): value for name, value in given.items()}
+        options["also"] = [Studies(study)] if study else []
         return training_schema(schema, tests), options, 1.0 - tests
     from dpsynth import datasets
 
@@ -87,7 +89,7 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
     else:
         schema = read_schema(Path(config.data.schema_path))
     schema = training_schema(schema, config.split.test_fraction)
-    options = {"generator": config.model.generator, **config.arguments()}
+    options = {"generator": config.model.generator, "also": config.also, **config.arguments()}
     return schema, options, 1.0 - config.split.test_fraction
 
 

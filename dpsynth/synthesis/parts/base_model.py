@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
+from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BaseModelReleases, BayesianNetwork
 from dpsynth.marginals.statistics import OUTCOME_SHARE, Kind
-from dpsynth.privacy.records import Bins
+from dpsynth.privacy.records import Binning, Bins
 from dpsynth.synthesis.parts.columns import Columns
-from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.table.schema import Schema
 
 #: Samples for the length of a record's features, and for groups.
@@ -75,6 +76,26 @@ class BaseModel(Part[BayesianNetwork]):
         if marginals is None:
             raise ConfigError("the base model is made of single-column counts: read Columns before it")
         return self.release.run(reading.ledger, reading.records, marginals, reading.rng)
+
+    def redraw(self, reading: Redrawing) -> BayesianNetwork:
+        """The same tables with the same bins: edges stay. Fits to later parts start from the released one."""
+        before, marginals = reading.released.base_model, reading.of(Columns)
+        assert before is not None and marginals is not None  # the part was read
+        binnings = tuple(
+            Binning.from_labels(binning.labels, p)
+            for binning, p in zip(before.binnings, marginals.probabilities, strict=True)
+        )
+        bins = Bins(marginals.grids, binnings, marginals.n)
+        tables = self.release.tables.of(bins, before.families)
+        counts = reading.run(tables) if tables.count else {}
+        return replace(
+            before,
+            binnings=binnings,
+            cells=marginals.probabilities,
+            factors=fit_factors(before.families, counts, bins, before.noise_std),
+            missing_law=marginals.missing_law,
+            weighting=None,
+        )
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpsynth.marginals.columns import estimate_marginals
 from dpsynth.marginals.statistics import MarginalsRelease
-from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.table.grid import Marginals
 from dpsynth.table.schema import Schema
 
@@ -39,3 +39,9 @@ class Columns(Part[Marginals]):
     def read(self, reading: Reading) -> Marginals:
         """Count, and estimate each column's distribution."""
         return estimate_marginals(self.release, reading.run(self.release))
+
+    def redraw(self, reading: Redrawing) -> Marginals:
+        """The same counts on the same cells. A noisy number of records stays."""
+        before = reading.marginals
+        release = replace(self.release, n=before.n, n_std=0.0, counted=before.counting)
+        return estimate_marginals(release, reading.run(release), before.grids)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dpsynth.errors import ConfigError
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.synthesis.training import Settings, Trained, Training
 
 
@@ -42,6 +42,11 @@ class Critic(Part[Trained]):
             self.training(reading.made, self.settings).release(self.plan, stage=self.stage)
         )
         return trained
+
+    def redraw(self, reading: Redrawing) -> Trained:
+        """The released weights or points: a training is not repeated."""
+        released = reading.released
+        return replace(reading.made, weights=released.weights, matched=released.matched), []
 
     def extend(self, model: GeneratorModel, found: Trained) -> GeneratorModel:
         """The trained model."""

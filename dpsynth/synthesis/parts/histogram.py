@@ -12,7 +12,7 @@ from dpsynth.marginals.statistics import (
     group_count,
 )
 from dpsynth.synthesis.parts.base_model import Samples
-from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,13 @@ class Histogram(Part[NeighbourHistogram]):
         groups = Groups.of(bins, samples.draws, group_count(bins.n, release.noise_std), rng)
         features = FourierFeatures.of(groups.tables, rng)
         found: NeighbourHistogram = reading.run(release.at((bins, groups, features)))
+        return found
+
+    def redraw(self, reading: Redrawing) -> NeighbourHistogram:
+        """The same groups and features. Features that were of no use stay away."""
+        before = reading.released.base_model
+        assert before is not None and before.weighting is not None  # the part was read
+        features = None if before.weighting.fourier is None else before.weighting.fourier.features
+        given = Samples.of(reading).bins, before.weighting.groups, features
+        found: NeighbourHistogram = reading.run(self.release.at(given))
         return found

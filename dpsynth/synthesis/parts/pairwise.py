@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.statistics import PairwiseStatistics, PairwiseStatisticsRelease
 from dpsynth.synthesis.parts.base_model import Samples
-from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.table.schema import Schema
 
 
@@ -34,3 +36,21 @@ class Pairwise(Part[PairwiseStatistics]):
         features = PairFeatures.of(samples.bins, samples.draws, outcome)
         found: PairwiseStatistics = reading.run(self.release.at((samples.bins, features)))
         return found
+
+    def redraw(self, reading: Redrawing) -> PairwiseStatistics:
+        """The same features, around the released means of pairs of columns that no table holds.
+
+        Records of the released model lack what its fit has shrunk. Fits to these would shrink it twice.
+        """
+        before = reading.released.base_model
+        assert before is not None and before.reweighting is not None and reading.pool is not None
+        features, bins = before.reweighting.features, Samples.of(reading).bins
+        found: PairwiseStatistics = reading.run(self.release.at((bins, features)))
+        counted = np.zeros((len(features.tables),) * 2, dtype=bool)
+        for family in before.families:
+            counted[np.ix_(family, family)] = True
+        column = np.repeat(np.arange(len(features.tables)), np.diff(features.ends))
+        times = features.products.shape[1] // max(features.size, 1)
+        outside = np.tile(~counted[np.ix_(column, column)], times)
+        shrunk = before.reweighting.mean - features.mean_and_variance(reading.pool)[0]
+        return replace(found, mean=found.mean + np.where(outside, shrunk, 0.0))

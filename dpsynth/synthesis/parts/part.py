@@ -1,4 +1,4 @@
-"""What a part of a fit is, and how the noise of all parts is chosen together.
+"""What a part of a fit is, how it is redrawn, and how the noise of all parts is chosen together.
 
 A part has a share of the budget, a fraction of the squared Gaussian-DP parameter mu^2, which adds up over
 Gaussian mechanisms (Dong, Roth and Su 2022, corollary 3.3). :meth:`Parts.with_noise` gives each part its
@@ -13,11 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError, InputError, PrivacyError
+from dpsynth.files.codec import record
+from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
 from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.events import tv_of_mu
@@ -26,6 +29,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.loss import DELTA_FLOOR
 from dpsynth.privacy.records import Records
 from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.table.grid import Marginals
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -105,13 +109,40 @@ class Reading:
 
     def read(self, part: Part[Any]) -> Any:
         """Read a part, and keep what it found."""
-        self.results[type(part)] = found = part.read(self)
+        self.results[type(part)] = found = self.find(part)
+        return found
+
+    def find(self, part: Part[Any]) -> Any:
+        """What a part finds."""
+        return part.read(self)
+
+
+@dataclass
+class Redrawing(Reading):
+    """Parts read once more, with samples of the released model in the place of records.
+
+    ``pool``: even samples of its base model, in bins, shape (samples, columns).
+    """
+
+    released: GeneratorModel = field(kw_only=True)
+    pool: NDArray[np.int64] | None = field(kw_only=True, default=None)
+
+    def find(self, part: Part[Any]) -> Any:
+        """What a part finds in another sample with other noise."""
+        return part.redraw(self)
+
+    @property
+    def marginals(self) -> Marginals:
+        """The released single-column counts."""
+        found = self.released.encoder.marginals
+        assert found is not None  # every fit releases them
         return found
 
 
+@record
 @dataclass(frozen=True, kw_only=True)
 class Part(ABC, Generic[Result]):
-    """Something that reads records under the budget of a fit.
+    """Something that reads records under the budget of a fit. A saved model keeps its parts.
 
     Parameters
     ----------
@@ -124,9 +155,16 @@ class Part(ABC, Generic[Result]):
         Part of the ledger that the entries belong to.
     """
 
+    #: whether the samples that it reads with must have the columns' associations
+    needs_associations: ClassVar[bool] = False
+
     share: float | None
     noise: float | None = None
     stage: Stage | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        record(cls)
 
     @property
     @abstractmethod
@@ -137,9 +175,34 @@ class Part(ABC, Generic[Result]):
     def read(self, reading: Reading) -> Result:
         """Read the records by ``reading.run``, which posts the cost, and return what was found."""
 
+    def redraw(self, reading: Redrawing) -> Result:
+        """What the part would find in another sample of the population, with other noise.
+
+        By default it is read once more, with samples of the released model in the place of records. A part
+        that chooses what it counts says here that the choice stays.
+        """
+        return self.read(reading)
+
     def extend(self, model: GeneratorModel, found: Result) -> GeneratorModel:
         """The generator's model with what this part found, if it is read beside the generator's own parts."""
         return model
+
+    def at(self, schema: TableSchema, n: float | None) -> Self:
+        """The part of a fit of ``n`` records with this schema. None: a fit will count them privately.
+
+        Raises InputError if the part does not fit the schema. Nothing has been read then.
+        """
+        return self
+
+    @property
+    def cautions(self) -> list[str]:
+        """What the owner should know of it by public facts alone: a sentence or more each."""
+        return []
+
+    @property
+    def outlook(self) -> list[str]:
+        """What its noise will do, or why that is not known beforehand: a sentence each."""
+        return []
 
     def check(self) -> None:
         """Raise PrivacyError if the noise would make the part useless. Nothing has been read then."""
@@ -154,6 +217,7 @@ class Part(ABC, Generic[Result]):
         return replace(self, noise=noise, stage=stage)
 
 
+@record
 @dataclass(frozen=True)
 class Parts:
     """The parts of a fit in the order of reading.

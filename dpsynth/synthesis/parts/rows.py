@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 
@@ -16,7 +16,7 @@ from dpsynth.privacy.noise import STEP, in_steps
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Array, GaussianRelease
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.synthesis.rows import Trajectories, likely_parents
 
 # ------------------------------------------------------------------------------------------------
@@ -121,7 +121,15 @@ class Rows(Part[Trajectories]):
 
     def read(self, reading: Reading) -> Trajectories:
         """Choose links between categories by synthetic patients, and read the tables."""
-        parents = likely_parents(self.schema, reading.made.sample(_PARENTS, reading.rng))
+        return self._read(reading, likely_parents(self.schema, reading.made.sample(_PARENTS, reading.rng)))
+
+    def redraw(self, reading: Redrawing) -> Trajectories:
+        """The same tables: links stay."""
+        before = reading.released.trajectories
+        assert before is not None  # the part was read
+        return self._read(reading, before.parents)
+
+    def _read(self, reading: Reading, parents: Mapping[str, str]) -> Trajectories:
         release = replace(self.release, parents=tuple(parents.items()))
         return Trajectories.of(self.schema, reading.run(release), release.noise_std, parents)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 
 from dpsynth import DPMarginals
 from dpsynth.cli import main
@@ -94,8 +94,9 @@ def test_fit_and_run_buy_studies(
     assert main(["run", "run.yaml", "--out", "r"]) == 0
     printed, said = capsys.readouterr()
     half = Schema.from_yaml(SCHEMA).with_n_public(250)
-    expected = DPMarginals(1.0, studies=[STUDY]).expected_widening(half)["died"]
-    whole = DPMarginals(1.0, studies=[STUDY]).expected_widening(Schema.from_yaml(SCHEMA))["died"]
+    (studies,) = beside([STUDY])
+    expected = studies.expected_widening(half, DPMarginals(1.0))["died"]
+    whole = studies.expected_widening(Schema.from_yaml(SCHEMA), DPMarginals(1.0))["died"]
     assert f"{expected:.1f}" != f"{whole:.1f}"
     assert said.splitlines()[0].startswith(
         f"study died: intervals about {expected:.1f} times as wide as without noise, and wider where records "
@@ -120,13 +121,14 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "twice": ([*PRIVATE, "--study", STUDY, "--study", "died ~ sex"], "two studies are called 'died'"),
     "predictor twice": ([*PRIVATE, "--study", "died ~ age + age"], "the predictor 'age' is given twice"),
     "no marginals": ([*PRIVATE, "--study", STUDY, "--generator", "matching"],
-                     "studies is an option of generator"),
+                     "Studies needs a model with the columns' associations, and generator matching has none"),
     "budget": ([*FIT, "--epsilon", "0.02", "--study", "died ~ ."], "more terms than the budget can bear"),
     "no table": ([*PRIVATE[:2], "absent.csv", *PRIVATE[3:], "--study", STUDY],
                  "absent.csv: there is no such file"),
     "run": ([*RUN, "died ~ dose"], "studies: study 'died': 'dose' is not a column"),
     "run no model": ([*RUN, "died"], "--study: study 1: model: a model is written"),
-    "run no marginals": ([*RUN, STUDY, "--generator", "matching"], "studies is an option of generator"),
+    "run no marginals": ([*RUN, STUDY, "--generator", "matching"],
+                         "studies need generator marginals, and --generator is matching"),
     "run budget": ([*RUN, "died ~ .", "--delta", "1e-9", "--epsilon", "0.02"],
                    "more terms than the budget can bear"),
     "show no study": (["study", "show", "none"], "the model of none holds no study"),
@@ -140,8 +142,11 @@ def models() -> None:
     """Two models, fitted once for all cases: of no study, and of one."""
     for name, studies in (("none", []), ("one", [STUDY])):
         if name not in MODELS:
-            model = dp_marginals(1.0, 1e-5, studies=studies, base_model="tree", pairwise_statistics=False)
-            MODELS[name] = model.fit(pd.read_csv("all.csv"), schema=Schema.from_yaml(SCHEMA), budget=None)
+            model = dp_marginals(1.0, 1e-5, base_model="tree", pairwise_statistics=False)
+            model.fit(
+                pd.read_csv("all.csv"), schema=Schema.from_yaml(SCHEMA), budget=None, also=beside(studies)
+            )
+            MODELS[name] = model
         MODELS[name].save(name)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from chosen_statistics import dp_marginals
+from chosen_statistics import beside, dp_marginals
 
 from dpsynth import DPMarginals
 from dpsynth.cli import main
@@ -34,8 +34,8 @@ def fitted(epsilon: float | None) -> DPMarginals:
     age = rng.integers(18, 91, 300)
     died = (rng.random(300) < 1 / (1 + np.exp(-(age - 55) / 10))).astype(int)
     frame = pd.DataFrame({"age": age, "sex": rng.choice(["F", "M"], 300), "died": died})
-    model = dp_marginals(epsilon, 1e-4, pairwise_statistics=False, studies=["died ~ age"])
-    return model.fit(frame, schema=SCHEMA)
+    model = dp_marginals(epsilon, 1e-4, pairwise_statistics=False)
+    return model.fit(frame, schema=SCHEMA, also=beside(["died ~ age"]))
 
 
 @pytest.fixture(scope="module")
