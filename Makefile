@@ -27,7 +27,8 @@ $(VENV)/.installed-test: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed
-	$(BIN)/dpsynth run randhie --out runs/demo --force --forget-earlier
+	rm -rf runs/demo runs/demo.ledger  # the table is public: nobody's privacy was spent on an earlier demo
+	$(BIN)/dpsynth run randhie --out runs/demo
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .

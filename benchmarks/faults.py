@@ -1,12 +1,14 @@
 """Faults put into the commands: kills, a full disk, a folder that becomes read-only, and damaged bytes.
 
-    python benchmarks/faults.py [--times 30] [--bytes 100] [--campaigns kill interrupt full readonly bytes]
-                                [--commands run fit sample evaluate] [--seed 0]
+    python benchmarks/faults.py [--times 30] [--bytes 100] [--commands run fit sample evaluate] [--seed 0]
+                                [--campaigns kill interrupt full readonly cap copy bytes]
 
 kill, interrupt   a command gets SIGKILL or SIGINT at a moment uniform over the time it takes
 full              the command writes to a file system of memory that is full after a random number of bytes
 readonly          all folders become read-only at a random moment (the command runs as another user)
-bytes             each file of a model, run, checkpoint, journal and estimates is cut, or has one bit changed
+cap               twenty fits post in one ledger at once, whose cap allows three. A third of them get SIGKILL
+copy              a run is interrupted, and both its checkpoint and a copy go on, under a cap for one run
+bytes             each file of a model, run, checkpoint, ledger and estimates is cut, or has one bit changed
 
 All modules are imported before the command starts, which is a fork of this process. A second command then
 finishes the work (`--resume` where a checkpoint is, else a new one). Each time these hold, or the line says
@@ -16,6 +18,8 @@ what did not:
 - Every file under its final name is complete.
 - The final ledger has all statistics whose reading began, and at most one more: posted, not yet read. The
   readings are counted by a witness outside the package.
+- The ledger's file counts the whole cost of every run that began to read, and that of a resumed run once.
+- No cap is passed.
 
 full and readonly need root. Prints one line for each campaign and command, and writes trials as JSON lines
 to --out.
@@ -49,17 +53,20 @@ import pandas as pd
 from dpsynth.cli import main as command_line
 from dpsynth.errors import DpsynthError
 from dpsynth.files.codec import apart
-from dpsynth.privacy.budget_file import checkpoint_ledger, journal_file
 from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.ledger_file import LedgerFile
 from dpsynth.privacy.records import Records
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.folder import RunFolder
 from dpsynth.runs.pipeline import _check_checkpoint
+from dpsynth.runs.spending import checkpoint_ledger, ledger_beside
 from dpsynth.synthesis.generators import load
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.table.schema import Schema
 
 ROWS, DRAWN = 300, 20_000
+#: of each run and fit
+EPSILON, DELTA = 3.0, 1e-5
 SCHEMA = {
     "name": "ward",
     "n_public": ROWS,
@@ -74,8 +81,8 @@ SCHEMA = {
 RUN = {
     "data": {"path": "ward.csv", "schema": "ward.yaml"},
     "model": {
-        "epsilon": 3.0,
-        "delta": 1e-5,
+        "epsilon": EPSILON,
+        "delta": DELTA,
         "generator": "wgan-gp",
         "steps": 60,
         "training": {"critic_hidden": [8, 8], "generator_hidden": [8], "latent": 2},
@@ -93,7 +100,11 @@ COMMANDS = {
 # in place of a new run, which would train for many seconds
 QUICK = ["run", "quick.yaml", "--out", "out", "--no-evaluate"]
 INPUTS = {"ward.csv", "ward.yaml", "run.yaml", "quick.yaml"}
-CAMPAIGNS = ("kill", "interrupt", "full", "readonly", "bytes")
+CAMPAIGNS = ("kill", "interrupt", "full", "readonly", "cap", "copy", "bytes")
+#: campaigns that have commands of their own
+SHARED = ("cap", "copy")
+#: fits at once, and those that the cap allows
+FITS, ALLOWED = 20, 3
 STATUSES = (0, 1, 2, 130)
 
 
@@ -150,7 +161,7 @@ def prepare(folder: Path, command: str, made: Path | None) -> None:
     frame.to_csv(folder / "ward.csv", index=False)
     Schema.from_dict(SCHEMA).to_yaml(folder / "ward.yaml")
     RunConfig.from_dict(RUN).to_yaml(folder / "run.yaml")
-    quick = {**RUN, "model": {"epsilon": 3.0, "delta": 1e-5}}
+    quick = {**RUN, "model": {"epsilon": EPSILON, "delta": DELTA}}
     RunConfig.from_dict(quick).to_yaml(folder / "quick.yaml")
     if command in ("sample", "evaluate") and made is not None:
         shutil.copytree(made, folder / "made")
@@ -166,6 +177,8 @@ def flaws(folder: Path, command: str) -> list[str]:
         parts = path.relative_to(folder).parts
         if path.is_dir() or parts[0] in INPUTS or any(_is_temporary(part) for part in parts):
             continue
+        if path.name.endswith((".ledger-wal", ".ledger-shm")):  # read with their ledger
+            continue
         try:
             _read(path)
         except Exception as problem:
@@ -174,6 +187,7 @@ def flaws(folder: Path, command: str) -> list[str]:
 
 
 def _is_temporary(name: str) -> bool:
+    name = name.removesuffix("-wal").removesuffix("-shm")  # SQLite's, of a process that was killed
     return name.startswith(".") and (name.endswith((".lock", ".tmp", ".old")) or ".tmp." in name)
 
 
@@ -181,8 +195,10 @@ def _read(path: Path) -> None:
     """Read a file as the package would."""
     if path.name == "model.json":
         load(path.parent)
-    elif path.name == "ledger.json" or path.name.endswith(".journal.json"):
+    elif path.name == "ledger.json":
         Ledger.load(path)
+    elif path.suffix == ".ledger":
+        Ledger.open(path)
     elif path.name.startswith("checkpoint."):
         checkpoint_ledger(path.parent)
     elif path.name in ("report.json", "evaluation.json"):
@@ -207,7 +223,8 @@ def final_ledger(folder: Path) -> Ledger:
 
 
 def said(log: Path) -> str:
-    return Path(f"{log}.err").read_text(encoding="utf-8", errors="replace")
+    path = Path(f"{log}.err")  # a command that was killed at once has none
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def readings(log: Path) -> int:
@@ -298,7 +315,81 @@ class Bench:
             return [f"ledger holds {[name for name, _ in final]}"]
         if way != "resumed" and not read <= len(first) <= read + 1:
             return [f"{read} readings began, but the ledger has {len(first)}"]
+        used = LedgerFile(ledger_beside(folder / "out")).history().used
+        # a run that was killed before it read anything may count
+        runs = {1} if way == "resumed" else {2} if read else {1, 2}
+        if used not in [(EPSILON * many, DELTA * many) for many in runs]:
+            return [f"the file counts epsilon {used[0]:g} and delta {used[1]:g} after {read} readings"]
         return []
+
+    def shared(self, campaign: str) -> dict[str, Any]:
+        """A trial with a ledger that has a cap."""
+        folder, log = self.new(campaign)
+        prepare(folder, "run", None)
+        ledger = LedgerFile(folder / "ward.ledger")
+        os.environ["DPSYNTH_LEDGER"] = "ward.ledger"  # of the folder in which a command works
+        try:
+            ways = self._fits_at_once if campaign == "cap" else self._copies
+            way, problems = ways(folder, log, ledger)
+        finally:
+            del os.environ["DPSYNTH_LEDGER"]
+            shutil.rmtree(folder)
+        return {"campaign": campaign, "command": "run", "status": 0, "way": way, "problems": problems}
+
+    def _fits_at_once(self, folder: Path, log: Path, ledger: LedgerFile) -> tuple[str, list[str]]:
+        ledger.set_cap(EPSILON * ALLOWED, DELTA * ALLOWED)
+        logs = [Path(f"{log}-{number}") for number in range(FITS)]
+        begun = {
+            start([*COMMANDS["fit"][:-1], f"out{number}"], folder, logs[number]): number
+            for number in range(FITS)
+        }
+        for process in self.rng.sample(sorted(begun), FITS // 3):
+            time.sleep(self.rng.uniform(0, 2 * self.seconds["fit"] / FITS))
+            os.kill(process, signal.SIGKILL)
+        status = {number: end(process) for process, number in begun.items()}
+        problems = [
+            problem for number in range(FITS) for problem in wrong_end(status[number], logs[number], True)
+        ]
+        readers = sum(readings(each) > 0 for each in logs)
+        whole = sum((folder / f"out{number}/model.json").exists() for number in range(FITS))
+        refused = sum("the cap of the ledger" in said(each) for each in logs)
+        history = ledger.history()
+        if history.used[0] > EPSILON * ALLOWED or readers > ALLOWED or whole > readers:
+            problems.append(f"{readers} fits read records, and the file counts epsilon {history.used[0]:g}")
+        if readers > sum(bool(run.entries.entries) for run in history.counted):
+            problems.append("the file lacks a fit that read records")
+        return f"{readers} read, {whole} whole, {refused} refused", problems + flaws(folder, "fit")
+
+    def _copies(self, folder: Path, log: Path, ledger: LedgerFile) -> tuple[str, list[str]]:
+        ledger.set_cap(EPSILON, DELTA)
+        command = [*COMMANDS["run"], "--no-evaluate"]
+        process = start(command, folder, log)
+        while not _posted(ledger.path, "WGAN critic steps"):
+            time.sleep(0.01)
+        time.sleep(self.rng.uniform(0, self.seconds["run"] / 4))
+        os.kill(process, signal.SIGINT)
+        if end(process) == 0 or not RunFolder(folder / "out").interrupted:
+            return "complete before the interrupt", []
+        shutil.copytree(folder / "out.checkpoint", folder / "copy.checkpoint")
+        resumed = [[*command[:-2], name, "--no-evaluate", "--resume"] for name in ("out", "copy")]
+        at_once = self.rng.random() < 0.5
+        if self.rng.random() < 0.5:
+            resumed.reverse()
+        logs = [Path(f"{log}-{number}") for number in range(2)]
+        begun, status = [], []
+        for arguments, each in zip(resumed, logs, strict=True):
+            begun.append(start(arguments, folder, each))
+            if not at_once:
+                status.append(end(begun[-1]))
+        status = status or [end(process) for process in begun]
+        problems = [
+            problem for got, each in zip(status, logs, strict=True) for problem in wrong_end(got, each, False)
+        ]
+        if sorted(status) != [0, 2] or sum("the cap of the ledger" in said(each) for each in logs) != 1:
+            problems.append(f"status {status}: {[said(each)[-300:] for each in logs]}")
+        if ledger.history().used != (EPSILON, DELTA):
+            problems.append(f"the file counts {ledger.history().used}")
+        return f"one of two went on, {'at once' if at_once else 'one after the other'}", problems
 
     def trial(self, campaign: str, command: str) -> dict[str, Any]:
         folder, log = self.new(command)
@@ -317,8 +408,8 @@ class Bench:
                 _resize(folder, used + max(room, 4096))
                 status = end(start(COMMANDS[command], folder, log))
                 detail["filled"] = "No space left" in said(log)
+                _resize(folder, 64 << 20)  # SQLite reads no ledger where it has no room
                 problems = wrong_end(status, log, False) + flaws(folder, command)
-                _resize(folder, 64 << 20)
             else:
                 if campaign == "readonly":
                     user = pwd.getpwnam("nobody").pw_uid
@@ -411,6 +502,14 @@ def damaged(bench: Bench, times: int) -> Iterator[dict[str, Any]]:
             path.write_bytes(whole)
 
 
+def _posted(ledger: Path, name: str) -> bool:
+    """Whether a statistic stands in a ledger's file, which is there as soon as a run begins."""
+    try:
+        return name in [entry.name for entry in Ledger.open(ledger).entries]
+    except DpsynthError:
+        return False
+
+
 Reader = tuple[str, list[Path], Callable[[], object]]
 
 
@@ -433,18 +532,18 @@ def _readers(bench: Bench) -> Iterator[Reader]:
 
     for _ in range(50):  # until an interrupt meets the training
         process = start(COMMANDS["run"], folder, log)
-        journal = journal_file(folder / "out")
-        while not (journal.exists() and "WGAN critic steps" in journal.read_text()):
-            time.sleep(0.001)
+        ledger = ledger_beside(folder / "out")
+        while not _posted(ledger, "WGAN critic steps"):
+            time.sleep(0.01)
         time.sleep(bench.rng.uniform(0, bench.seconds["run"] / 4))
         os.kill(process, signal.SIGINT)
         end(process)
         if RunFolder(folder / "out").interrupted:
             break
         shutil.rmtree(folder / "out", ignore_errors=True)
-        journal.unlink(missing_ok=True)
+        ledger.unlink(missing_ok=True)
     left = RunFolder(folder / "out")
-    yield "journal", [journal], lambda: Ledger.load(journal).to_dict()
+    yield "ledger's file", [ledger], lambda: Ledger.open(ledger).to_dict()
 
     def checkpoint() -> object:
         from dpsynth.wgan.checkpoint import take_checkpoint
@@ -496,7 +595,9 @@ def main() -> None:
         prepare(folder, "run", None)
         assert end(start(QUICK, folder, log)) == 0, said(log)
         bench.whole["quick"] = entries(final_ledger(folder))
-        needed = set(given.commands) | ({"run"} if "bytes" in given.campaigns else set())
+        needed = set(given.commands)
+        needed |= {"run"} if {"bytes", "copy"} & set(given.campaigns) else set()
+        needed |= {"fit"} if "cap" in given.campaigns else set()
         for command in [name for name in COMMANDS if name in needed]:
             bench.undisturbed(command)
             print(f"{command}: {bench.seconds[command]:.2f} s, {bench.bytes[command]:,} bytes", flush=True)
@@ -504,6 +605,9 @@ def main() -> None:
             for campaign in given.campaigns:
                 if campaign == "bytes":
                     _tell(damaged(bench, given.bytes), file)
+                    continue
+                if campaign in SHARED:
+                    _tell((bench.shared(campaign) for _ in range(given.times)), file)
                     continue
                 for command in given.commands:
                     _tell((bench.trial(campaign, command) for _ in range(given.times)), file)

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import DpsynthError, InputError, PrivacyError
-from dpsynth.runs.commands import account, attack, budget, console, data, evaluate, models, run
+from dpsynth.runs.commands import account, attack, console, data, evaluate, ledger, models, run
 from dpsynth.runs.commands import evaluate as registry
 from dpsynth.runs.commands import run as plan
 
@@ -39,10 +39,10 @@ app.command("calibrate")(account.print_noise)
 _GROUPS = {
     "account": account.app,
     "attack": attack.app,
-    "budget": budget.app,
     "data": data.app,
     "cohort": data.cohort_app,
     "schema": data.schema_app,
+    "ledger": ledger.app,
     "study": models.study_app,
 }
 

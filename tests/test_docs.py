@@ -100,6 +100,9 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
         elif language == "shell":
             for line in part.replace("\\\n", " ").splitlines():
                 command = shlex.split(line, comments=True)
+                if command and command[0] == "export":
+                    monkeypatch.setenv(*command[1].split("=", 1))
+                    continue
                 assert not command or command[0] == "dpsynth", line
                 assert not command or main(command[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
         elif language == "text" and follows:

@@ -516,8 +516,8 @@ def require_free_folder(folder: Path, *, force: bool, mark: str) -> None:
         raise InputError(f"{folder} cannot be read ({problem.strerror})") from None
     if not force:
         # A release in another folder knows nothing of this one unless it is told.
-        book = folder / "ledger.json"
-        counted = f" (with --ledger {book}, if it is about the same table)" if book.exists() else ""
+        ledger = folder.with_name(f"{folder.name}.ledger")
+        counted = f" (with DPSYNTH_LEDGER={ledger}, if it is about the same table)" if ledger.exists() else ""
         raise InputError(
             f"{folder} exists and is not empty. Name another folder{counted}, or add --force to replace it"
         )

@@ -12,13 +12,12 @@
 `records`             private records, locked to all but the ledger; the axes on which they are counted
 `release`             a noisy statistic: what is read, its sensitivity, noise and event in one object
 `ledger`              runs releases on one table; `contents` is what it has posted, `guarantee` what it proves
-`budget_file`         what all runs of a data set may cost, and have cost, in a file that they share
+`ledger_file`         what all runs of a data set may cost, and have cost, in a file that they share
 ====================  =====================================================================================
 
 Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
 """
 
-from dpsynth.privacy.budget_file import Budget, Cost
 from dpsynth.privacy.calibration import (
     AdvantageTarget,
     AttackAccuracyTarget,
@@ -41,6 +40,7 @@ from dpsynth.privacy.events import (
 )
 from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.ledger_file import Cost, LedgerFile
 from dpsynth.privacy.loss import ADD_REMOVE, REPLACE_ONE
 from dpsynth.privacy.noise import poisson_batches, secure_generator
 from dpsynth.privacy.profile import Profile, from_parameters, measures_of
@@ -53,12 +53,12 @@ __all__ = [
     "AdvantageTarget",
     "AttackAccuracyTarget",
     "BeliefTarget",
-    "Budget",
     "Cost",
     "Entry",
     "EpsilonTarget",
     "Guarantee",
     "Ledger",
+    "LedgerFile",
     "PartitionedRecords",
     "Plan",
     "Profile",

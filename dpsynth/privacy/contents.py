@@ -3,14 +3,11 @@
 Entries of one stage, whose noise was fixed together, are composed on one privacy-loss distribution. Stages
 add up: each has its own epsilon, delta and total variation. This holds even if a later stage's noise depends
 on the outputs of an earlier one (proofs in :mod:`dpsynth.privacy.loss`). Beliefs follow from a
-composition instead where that is proved. Two ledgers of one table can be joined. Entries in both, because one
-ledger continued the other, count once.
+composition instead where that is proved.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import secrets
 from collections.abc import Mapping
@@ -93,8 +90,8 @@ class Entry:
     stage : int
         Number of its stage, from 1.
     keys : tuple of str
-        Made at random, one when it is posted and one whenever it is resumed. Two copies of a ledger may post
-        the same words, or resume the same entry. Their keys show that these are two statistics.
+        Made at random, one when it is posted and one whenever it is resumed. The first distinguishes two
+        statistics of the same words. The last shows whether a checkpoint has been resumed since.
     """
 
     name: str
@@ -108,12 +105,6 @@ class Entry:
     def with_key(self) -> Entry:
         """The entry with one more random key."""
         return replace(self, keys=(*self.keys, secrets.token_hex(8)))
-
-    def together(self, other: Entry) -> Entry | None:
-        """The one entry that covers both, if one is the other or continued it, else None."""
-        first, last = sorted((self, other), key=lambda entry: len(entry.keys))
-        same = replace(first, keys=()) == replace(last, keys=())
-        return last if same and last.keys[: len(first.keys)] == first.keys else None
 
     def checked(self) -> Entry:
         """The entry with an event of its own, which nobody else can change, if it can be accounted for."""
@@ -134,7 +125,7 @@ class Stage:
     Noise in a stage depends on none of its outputs, so its entries compose on one privacy-loss distribution.
     A later stage's noise may depend on the outputs of an earlier one.
 
-    ``key`` is made at random when the stage begins: a stage that came into two ledgers is counted once.
+    ``key`` is made at random when the stage begins.
     ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` bound the stage's cost,
     whatever was released before. They are fixed before the ledger's first entry. If None, the cost of its
     entries counts.
@@ -151,6 +142,10 @@ class Stage:
     ) -> Stage:
         """A new stage, see :meth:`Ledger.begin_stage`."""
         return cls(secrets.token_hex(8), delta, epsilon, tv).checked()
+
+    def renewed(self) -> Stage:
+        """Another stage, about which the same was fixed."""
+        return replace(self, key=secrets.token_hex(8))
 
     def checked(self) -> Stage:
         """The stage with floats, or InputError if a number is out of range or NaN."""
@@ -216,6 +211,26 @@ class Contents:
         raise PrivacyError(
             f"this ledger is about {self.unit!r}, and what comes next about {unit!r}: no guarantee covers "
             "both. Give each a ledger and a folder of its own"
+        )
+
+    def then(self, later: Contents) -> Contents:
+        """These entries and those of a later run on the same table, whose stages are its own.
+
+        Raises PrivacyError if the two are about different neighbouring tables.
+        """
+        if self.entries and later.entries and self.adjacency != later.adjacency:
+            raise PrivacyError(
+                f"one run is {self.adjacency}, the other {later.adjacency}: they cannot be summed"
+            )
+        first = len(self.stages)
+        moved = (replace(entry, stage=first + entry.stage) for entry in later.entries)
+        return Contents(
+            stages=(*self.stages, *later.stages),
+            entries=(*self.entries, *moved),
+            excluded=tuple(dict.fromkeys((*self.excluded, *later.excluded))),
+            generators=tuple(dict.fromkeys((*self.generators, *later.generators))),
+            seeded=self.seeded or later.seeded,
+            unit=self.shared_unit(later.unit) if later.entries or not self.entries else self.unit,
         )
 
     def of_stage(self, number: int) -> list[Entry]:
@@ -315,57 +330,6 @@ class Contents:
     def _alone(self, number: int) -> Profile:
         """The entries of one stage on one privacy-loss distribution."""
         return Profile([entry.event for entry in self.of_stage(number)], adjacency=self.adjacency)
-
-
-def join(ours: Contents, others: Contents) -> Contents:
-    """Join two ledgers, see :meth:`Ledger.join`."""
-    if ours.entries and others.entries and ours.adjacency != others.adjacency:
-        raise PrivacyError(
-            f"one ledger is {ours.adjacency}, the other {others.adjacency}: they cannot be summed"
-        )
-    joined = ours
-    for number, stage in enumerate(others.stages, 1):
-        joined = _take(joined, stage, others.of_stage(number))
-    return replace(
-        joined,
-        entries=tuple(sorted(joined.entries, key=lambda entry: entry.stage)),
-        excluded=tuple(dict.fromkeys((*ours.excluded, *others.excluded))),
-        generators=tuple(dict.fromkeys((*ours.generators, *others.generators))),
-        seeded=ours.seeded or others.seeded,
-        unit=ours.shared_unit(others.unit) if others.entries else ours.unit,
-    )
-
-
-def _take(joined: Contents, stage: Stage, entries: list[Entry]) -> Contents:
-    """Add what is new in another ledger's stage."""
-    keys = [ours.key for ours in joined.stages]
-    stages = list(joined.stages)
-    if stage.key not in keys:
-        stages.append(stage)
-    place = [ours.key for ours in stages].index(stage.key)
-    if stages[place].delta is None:  # it may have got one since
-        stages[place] = stage
-    joined = replace(joined, stages=tuple(stages))
-    ours = joined.of_stage(place + 1)
-    entries = [replace(entry, stage=place + 1) for entry in entries]
-    covered: dict[int, Entry] = {}
-    for entry, other in zip(ours, entries, strict=False):
-        both = entry.together(other)
-        if both is None:
-            break
-        covered[id(entry)] = both
-    joined = replace(joined, entries=tuple(covered.get(id(entry), entry) for entry in joined.entries))
-    rest = entries[len(covered) :]
-    if rest and len(covered) < len(ours):
-        # Both went on, each under the stage's promise: that of one does not cover both.
-        return _take(joined, replace(stage, key=_key_of(stage, rest)), rest)
-    return replace(joined, entries=(*joined.entries, *rest))
-
-
-def _key_of(stage: Stage, rest: list[Entry]) -> str:
-    """The key of what a second ledger posted into a stage: the same whenever the two are joined."""
-    said = [[e.name, event_to_dict(e.event), e.sensitivity, e.detail, *e.keys[:1]] for e in rest]
-    return hashlib.sha256(json.dumps([stage.key, said]).encode()).hexdigest()[:16]
 
 
 # ------------------------------------------------------------------------------------------------

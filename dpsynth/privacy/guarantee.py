@@ -29,7 +29,6 @@ PATIENT = "one patient with all rows"
 #: exceptions of a guarantee that are about the division of the records, and about earlier statistics
 STRATIFIED = "the stratified split: neighbouring tables are training parts, not whole tables"
 RESAMPLE = "the resample: neighbouring tables differ in one row, and a record may be several rows"
-FORGOTTEN = "earlier noisy statistics from the same folder, left out on request (--forget-earlier)"
 
 #: ``private``: for everything; ``excludes``: but for what :attr:`Guarantee.excluded` names; ``void``: none.
 Status = Literal["private", "excludes", "void"]
@@ -174,7 +173,7 @@ class Guarantee:
 
 def about_schema(excluded: Iterable[str]) -> tuple[str, ...]:
     """The exceptions that are not known to be about anything but the schema."""
-    return tuple(reason for reason in excluded if reason not in (STRATIFIED, RESAMPLE, FORGOTTEN))
+    return tuple(reason for reason in excluded if reason not in (STRATIFIED, RESAMPLE))
 
 
 def is_of_patients(unit: str) -> bool:

@@ -1,24 +1,26 @@
 """The ledger: every noisy statistic of the private table, by name, and their joint cost.
 
 Everything that reads private records is in it: histograms, counts, selections, the training run, and all
-later fits on the same table. It is a plain JSON file. Others can recompute the guarantee without this
-package's model.
+later fits on the same table. A ledger may have a file (:mod:`dpsynth.privacy.ledger_file`), in which other
+runs on the data set post as well, each before it reads. ``ledger.json`` is an export: a plain file from which
+others can recompute the guarantee without this package's model.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import threading
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpsynth.checks import about_patients, text, together
-from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError
 from dpsynth.files.codec import record_as
 from dpsynth.files.storage import read_json, sealed, unsealed, write_text
 from dpsynth.files.text import html_lines, html_table, text_table
@@ -32,12 +34,20 @@ from dpsynth.privacy.contents import (
     Stage,
     Summary,
     from_record,
-    join,
     summary_of,
     to_record,
     without_published,
 )
 from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, about_schema, round_up
+from dpsynth.privacy.ledger_file import (
+    COMPLETE,
+    INTERRUPTED,
+    STOPPED,
+    UNUSED,
+    VARIABLE,
+    Cost,
+    LedgerFile,
+)
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.profile import Profile, meanings, measures_of
 
@@ -48,17 +58,30 @@ if TYPE_CHECKING:
 _PRINTED = ("epsilon", "total variation", "attack accuracy")
 
 
+@dataclass
+class _Reservation:
+    """A run of the ledger's file that this object carries out: its number there, and the thread."""
+
+    number: int
+    thread: int
+    cost: Cost
+    folder: str
+    unread: tuple[str, Contents] | None  # its end if nothing is read, None once something may have been
+    taken: bool = False  # whether a fit uses it
+
+
 class Ledger:
     """Named noisy statistics of one private table, and their composed cost.
 
     Attributes
     ----------
-    journal : path, optional
-        A file to which the ledger is written at every post, before :meth:`post` returns. The records are read
-        after that, so a crash of the process loses no entry.
+    file : LedgerFile or None
+        The file of the data set, to which every entry is written before :meth:`post` returns. The records are
+        read after that, so a crash of the process loses no entry. None if the ledger is in memory alone. See
+        :meth:`open`.
     published : dict of str to str
         Text for readers of the file that :meth:`save` writes: ``data_owner``, ``contact``, and
-        ``synthetic_sha256`` of a run's table. No part of the cost, and lost in a :meth:`join`.
+        ``synthetic_sha256`` of a run's table. No part of the cost.
 
     Examples
     --------
@@ -73,18 +96,62 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._contents = Contents()
+        self.file: LedgerFile | None = None
+        self._earlier = Contents()  # of other runs in the file
+        self._own = Contents()
+        self._contents = self._own  # both
+        self._reservation: _Reservation | None = None
         self._begun: Stage | None = None  # a stage in which nothing stands yet
         self._closed = True  # whether the last stage is complete: nothing more is posted into it
-        self.journal: str | os.PathLike[str] | None = None
         self.published: dict[str, str] = {}
         self._lock = threading.RLock()  # of two threads that post, none loses the other's entry
+        self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_reservation")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock())
+        vars(self).update(state, _lock=threading.RLock(), _reservation=None)
+        self._part()
+
+    def _part(self) -> None:
+        """Make of a copy, maybe in another process, a ledger that carries out no run of the file itself."""
+        self._process, self._reservation = os.getpid(), None
+        if self.file is not None:
+            begun = self._begun
+            self._settle(self._contents)
+            self._begun = None if begun is None else begun.renewed()
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Keep other threads out. A fork of the process has a copy of the ledger, which parts here."""
+        with self._lock:
+            if self._process != os.getpid():
+                self._part()
+            yield
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, make: bool = False) -> Ledger:
+        """The ledger of a data set's file, with all that was posted there, to which others may post as well.
+
+        Without ``make`` the file must be there: ``dpsynth ledger cap`` makes it. Raises InputError for no
+        file, DataError for a damaged one, RunError if another process holds it for long.
+        """
+        ledger = cls()
+        ledger.file = LedgerFile(path, make=make)
+        ledger._settle(ledger.file.history().contents())
+        return ledger
+
+    @classmethod
+    def named(cls, given: Ledger | str | os.PathLike[str] | None) -> Ledger | None:
+        """A given ledger, or that of the file that is named, here or by ``DPSYNTH_LEDGER``, or None."""
+        if given is None:
+            given = os.environ.get(VARIABLE) or None
+        if given is None or isinstance(given, Ledger):
+            return given
+        if not isinstance(given, str | os.PathLike):
+            raise InputError(f"ledger must be a Ledger or the path of its file, got {type(given).__name__}")
+        return cls.open(given)
 
     def __repr__(self) -> str:
         return f"Ledger({', '.join(entry.name for entry in self.entries)})"
@@ -171,8 +238,8 @@ class Ledger:
 
     @seeded.setter
     def seeded(self, seeded: bool) -> None:
-        with self._lock:
-            self._contents = replace(self._contents, seeded=seeded)
+        with self._changing():
+            self._keep(replace(self._own, seeded=seeded))
 
     @property
     def unit(self) -> str:
@@ -187,20 +254,21 @@ class Ledger:
         and these words are about a patient with all rows, or the other way round.
         """
         unit = UNIT if row is None else row if row.startswith(PATIENT) else f"{UNIT} = {row}"
-        with self._lock:
-            self._contents = replace(self._contents, unit=self._contents.shared_unit(unit))
+        with self._changing():
+            unit = self._own.shared_unit(self._earlier.shared_unit(unit))
+            self._keep(replace(self._own, unit=unit))
 
     def drawn_by(self, generator: str) -> None:
         """Record a source of the noise, in words, once if given twice."""
-        with self._lock:
+        with self._changing():
             known = (*self.generators, text("generator", generator))
-            self._contents = replace(self._contents, generators=tuple(dict.fromkeys(known)))
+            self._keep(replace(self._own, generators=tuple(dict.fromkeys(known))))
 
     def exclude(self, reason: str) -> None:
         """Record something that the guarantee does not cover, once if given twice."""
-        with self._lock:
+        with self._changing():
             known = (*self.excluded, text("reason", reason))
-            self._contents = replace(self._contents, excluded=tuple(dict.fromkeys(known)))
+            self._keep(replace(self._own, excluded=tuple(dict.fromkeys(known))))
 
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
         """Begin a stage: entries posted from now on may depend on the outputs of those posted before.
@@ -224,8 +292,33 @@ class Ledger:
 
     def end_stage(self) -> None:
         """Close all stages. The next entry begins a new one, with the last one's delta."""
-        with self._lock:
+        with self._changing():
             self._begun, self._closed = None, True
+
+    @contextlib.contextmanager
+    def reserved(self, cost: Cost, folder: str, *, resumed: Ledger | None = None) -> Iterator[None]:
+        """Reserve the cost of a run, which the block carries out, in the ledger's file, and note how it ends.
+
+        ``resumed`` is the ledger of a checkpoint, whose run has paid and goes on. Without a file nothing
+        happens. Inside of another reservation of this thread, that one pays: for one fit, of no larger cost.
+
+        Raises PrivacyError if the cap of the file would be passed, or if the file does not hold the resumed
+        run. Also if the run counts patients and earlier ones rows. Raises InputError if another thread
+        carries out a run of this object. Nothing is posted then.
+        """
+        run = None if self.file is None else self._reserve(self.file, cost, folder, resumed)
+        try:
+            yield
+        except BaseException as problem:
+            if run is not None:
+                state = INTERRUPTED if isinstance(problem, KeyboardInterrupt) else STOPPED
+                self._end_run(run, *(run.unread or (state, self._own)))
+            raise
+        else:
+            if run is not None:
+                self._end_run(run, COMPLETE, self._own)
+        finally:
+            self.end_stage()  # what is posted after a fit is not covered by what the fit set aside
 
     def run(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
@@ -235,7 +328,7 @@ class Ledger:
         ``records`` are opened for this release alone. ``rng``, the source of the noise, is secret. Raises
         PrivacyError as :meth:`post` does, or if the release's stage is complete. Nothing has been read then.
         """
-        with self._lock:
+        with self._changing():
             if release.stage is not None:
                 self._enter(release.stage, release.name)
             self.post(
@@ -253,19 +346,17 @@ class Ledger:
     ) -> Released:
         """Continue an interrupted release, or raise PrivacyError if it was not posted as a whole.
 
-        Its entry gets one more random key. If a copy of the interrupted run is resumed too, both count in a
-        join.
+        Its entry gets one more random key, by which the ledger's file knows a copy of the interrupted run.
         """
-        with self._lock:
-            entries = list(self.entries)
+        with self._changing():
+            entries = list(self._own.entries)
             # ledgers of older versions name the critic's steps without WGAN
             names = (release.name, release.name.removeprefix("WGAN "))
             posted = [n for n, e in enumerate(entries) if e.name in names and e.event == release.event]
             if not posted:
                 raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
             entries[posted[-1]] = entries[posted[-1]].with_key()
-            self._contents = replace(self._contents, entries=tuple(entries))
-            self._note()
+            self._note(replace(self._own, entries=tuple(entries)))
         with records.opened():
             return release(records, rng)
 
@@ -274,47 +365,39 @@ class Ledger:
     ) -> None:
         """Enter a noisy statistic of the private table before it is computed, never after.
 
-        The arguments are those of :class:`Entry`. A name may be posted again, as a second fit does.
+        The arguments are those of :class:`Entry`. A name may be posted again, as a second fit does. If the
+        ledger has a file, and no run is being carried out, the statistic is a run of its own there.
 
         Raises
         ------
         PrivacyError
             If the event cannot be accounted for, or its adjacency is not that of earlier entries. If the
-            stages are closed and the last one has no delta for a new one.
+            stages are closed and the last one has no delta for a new one. If the cap of the ledger's file
+            would be passed.
         InputError
             If a text is missing, or a number in the event is out of range or infinite.
         """
         if self.unit.startswith(PATIENT):
             sensitivity, detail = about_patients(sensitivity), about_patients(detail)
         entry = Entry(name, event, sensitivity, adjacency, detail).checked().with_key()
-        with self._lock:
-            self._contents = self._contents.adding(entry, self._stage_now())
-            self._begun, self._closed = None, False
-            self._note()
+        with self._changing():
+            stage = self._stage_now()
+            run = self._reservation
+            if self.file is None or (run is not None and run.thread == threading.get_ident()):
+                self._post(entry, stage)
+                return
+            epsilon, delta, _ = replace(self._own, entries=(), stages=()).adding(entry, stage).cost(1)
+            with self.reserved(Cost(epsilon, delta, self.unit), name):
+                self._post(entry, stage)
 
-    def join(self, other: Ledger) -> int:
-        """Take over what another ledger of the same table holds, and return the number of new entries.
+    def _post(self, entry: Entry, stage: Stage) -> None:
+        self._note(self._own.adding(entry, stage))
+        self._begun, self._closed = None, False
 
-        A stage that is in both, because one ledger continued the other, counts once. If both continued, their
-        shared entries count once. The rest of the other's entries becomes a stage of its own. All stages are
-        closed then: the next entry begins a new one. Raises PrivacyError if the two are about different
-        neighbouring tables.
-        """
-        with self._lock:
-            before = len(self.entries)
-            self._contents = join(self._contents, other._contents)
-            self.end_stage()
-            return len(self.entries) - before
-
-    def holds(self, other: Ledger) -> bool:
-        """Whether this ledger holds everything in another one."""
-        both = join(self._contents, other._contents)
-        return (both.entries, both.seeded, both.excluded, both.unit) == (
-            self.entries,
-            self.seeded,
-            self.excluded,
-            self.unit,
-        )
+    def counts(self, other: Ledger) -> bool:
+        """Whether all noisy statistics of another ledger are in this one, by the keys of their posting."""
+        known = {entry.keys[:1] for entry in self.entries}
+        return all(entry.keys and entry.keys[:1] in known for entry in other.entries)
 
     def profile(self) -> Profile:
         """Return the composed cost, or raise PrivacyError if one of several stages has no delta."""
@@ -366,7 +449,7 @@ class Ledger:
         those of its entries. Raises PrivacyError if it holds an event that cannot be accounted for.
         """
         ledger = cls()
-        ledger._contents = from_record(record)
+        ledger._keep(from_record(record))
         return ledger
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -392,25 +475,87 @@ class Ledger:
             raise DataError(f"cannot read the ledger {path}: {error}") from None
         return ledger
 
-    def spent_since(self, length: int) -> str:
-        """Say what the stages cost that begin after the first ``length`` entries.
+    def spent(self) -> str | None:
+        """Say what the run that this ledger carries out has cost, or None if it has posted nothing.
 
         A stage that was not completed costs all it was promised: when it stopped may depend on its noisy
         statistics.
         """
-        entries, first = self.entries[length:], self.entries[length].stage
-        costs = [self._contents.cost(number) for number in range(first, len(self.stages) + 1)]
-        epsilon, delta = (math.fsum(cost[part] for cost in costs) for part in (0, 1))
+        if not (entries := self._own.entries):
+            return None
+        epsilon, delta = (math.fsum(cost[part] for cost in self._own.costs()) for part in (0, 1))
         cost = f"cost epsilon {round_up(epsilon)} at delta {round_up(delta)}"
         if not math.isfinite(epsilon):
             cost = "have no guarantee"
         many = "1 noisy statistic" if len(entries) == 1 else f"{len(entries)} noisy statistics"
         return f"{many} ({together([entry.name for entry in entries])}), which {cost}"
 
-    def _note(self) -> None:
-        """Write the journal, if there is one."""
-        if self.journal is not None:
-            self._write(self.journal, self.to_dict(total=False), shared=False)
+    def _keep(self, own: Contents) -> None:
+        """Hold other entries of one's own, or raise PrivacyError if they do not go with the earlier ones."""
+        self._contents = self._earlier.then(own)
+        self._own = own
+
+    def _note(self, own: Contents) -> None:
+        """Hold other entries of one's own, which are in the file first, if there is one."""
+        both = self._earlier.then(own)
+        if self.file is not None and self._reservation is not None:
+            self._check_thread(self._reservation)
+            self._earlier = self.file.write(self._reservation.number, own)
+            self._reservation.unread = None
+            both = self._earlier.then(own)
+        self._own, self._contents = own, both
+
+    def _settle(self, earlier: Contents, own: Contents | None = None) -> None:
+        """Hold the entries of other runs in the file, and those of one's own run there."""
+        self._earlier = earlier
+        self._begun, self._closed = None, True
+        self._keep(Contents(unit=earlier.unit) if own is None else own)
+
+    def _reserve(
+        self, file: LedgerFile, cost: Cost, folder: str, resumed: Ledger | None
+    ) -> _Reservation | None:
+        """Begin a run of the file or go on with one, or see that the run that is carried out pays."""
+        with self._changing():
+            if self._reservation is not None:
+                self._take(self._reservation, cost)
+                return None
+            if resumed is None:
+                number, unread = file.begin(cost, folder), (UNUSED, Contents())
+            else:
+                number, own, unread = file.go_on(resumed._contents, cost, folder)
+                self._settle(file.history().contents(without=number), own)
+            self._reservation = _Reservation(number, threading.get_ident(), cost, folder, unread)
+            return self._reservation
+
+    def _take(self, outer: _Reservation, cost: Cost) -> None:
+        """Let a fit use a reservation."""
+        self._check_thread(outer)
+        if outer.taken or cost.epsilon > outer.cost.epsilon or cost.delta > outer.cost.delta:
+            raise PrivacyError(
+                f"{outer.cost} was reserved for one fit of {outer.folder}, and this one needs {cost}: "
+                "reserve the cost of each fit"
+            )
+        outer.taken = True
+
+    def _check_thread(self, run: _Reservation) -> None:
+        if run.thread != threading.get_ident():
+            raise InputError(
+                f"another thread posts into {self!r}: open the ledger's file once in each thread"
+            )
+
+    def _end_run(self, ended: _Reservation, state: str, own: Contents) -> None:
+        """Note how a run ended, and what it posted. If that fails, its cost stays reserved."""
+        with self._changing():
+            if self._reservation is not ended or self.file is None:
+                return  # this is a fork of the process that carries the run out
+            self._reservation = None
+            posted = Contents() if state == UNUSED else own
+            earlier = self._earlier
+            try:
+                with contextlib.suppress(DpsynthError):
+                    earlier = self.file.write(ended.number, own, state)
+            finally:  # also after an interrupt
+                self._settle(earlier.then(posted))
 
     def _write(self, path: str | os.PathLike[str], record: dict[str, Any], *, shared: bool) -> None:
         write_text(path, json.dumps(sealed(record), indent=2, allow_nan=False) + "\n", shared=shared)
@@ -425,9 +570,9 @@ class Ledger:
         self._begin(stage)
 
     def _begin(self, stage: Stage) -> None:
-        with self._lock:
-            told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self.stages]
-            self._contents = replace(self._contents, stages=tuple(told))
+        with self._changing():
+            told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self._own.stages]
+            self._keep(replace(self._own, stages=tuple(told)))
             self._begun = stage
 
     def _stage_now(self) -> Stage:

@@ -54,7 +54,7 @@ class Generator:
             warnings.simplefilter("ignore", OwnerWarning)  # the run has told its owner
             config = RunConfig.from_dict({**self.config, "model": model})
             fitted = build_model(config)
-            fitted.fit(frame, schema=self.schema, budget=None, accept_n_public=True, also=config.also)
+            fitted.fit(frame, schema=self.schema, ledger=Ledger(), accept_n_public=True, also=config.also)
         return fitted.sample(self.n, random_state=seed)
 
 

@@ -118,16 +118,6 @@ class AttackConfig(Section):
     enabled: bool | None = None
 
 
-class BudgetConfig(Section):
-    """The budget of the data set over all runs (:class:`dpsynth.privacy.Budget`): its file and its name.
-
-    The default file is that of the environment variable ``DPSYNTH_BUDGET``.
-    """
-
-    name: str
-    path: FilePath | None = None
-
-
 def _one_line(text: str) -> str:
     """Return a text with single blanks, or raise ValueError if it is not one printable line."""
     text = " ".join(text.split())
@@ -144,10 +134,12 @@ class RunConfig(Section):
 
     ``dataset`` is the name of a data set with a card, or the path of a card of one's own. This or ``data`` is
     required. ``studies`` are regressions that part of the budget estimates, each a text or a mapping with the
-    keys of :class:`~dpsynth.studies.study.Study`. ``owner`` of the real records and ``contact`` for readers
-    are published with the table. ``model`` has the ``generator`` (marginals by default) and the options of
-    its estimator. ``model.epsilon``, the whole budget, must be written: ``null`` asks for a run without
-    privacy, and every output then says so. A wrong key raises ConfigError.
+    keys of :class:`~dpsynth.studies.study.Study`. ``ledger`` is the file of the data set's ledger, by default
+    that of the environment variable ``DPSYNTH_LEDGER``, else one beside the run's folder. ``owner`` of the
+    real records and ``contact`` for readers are published with the table. ``model`` has the ``generator``
+    (marginals by default) and the options of its estimator. ``model.epsilon``, the whole budget, must be
+    written: ``null`` asks for a run without privacy, and every output then says so. A wrong key raises
+    ConfigError.
 
     Examples
     --------
@@ -165,7 +157,7 @@ class RunConfig(Section):
     split: SplitConfig = SplitConfig()
     model: SerializeAsAny[FitOptions]
     studies: tuple[Study, ...] = ()
-    budget: BudgetConfig | None = None
+    ledger: FilePath | None = None
     sample: SampleConfig = SampleConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     attack: AttackConfig = AttackConfig()
@@ -298,10 +290,8 @@ class RunConfig(Section):
 
         The copy saved beside a run's results still names the same files.
         """
-        if self.budget is not None and self.budget.path is not None:
-            path = str((Path(folder) / self.budget.path).resolve())
-            budget = self.budget.model_copy(update={"path": path})
-            self = self.model_copy(update={"budget": budget})
+        if self.ledger is not None:
+            self = self.model_copy(update={"ledger": str((Path(folder) / self.ledger).resolve())})
         if self.data is None:
             named = str(self.dataset)
             own = named.endswith(".yaml")  # the path of a card
@@ -318,7 +308,7 @@ class RunConfig(Section):
 def keys_of_fit(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a saved configuration that a fit depends on."""
     # none of which changes one
-    about = ("budget", "evaluate", "sample", "attack", "description", "owner", "contact")
+    about = ("ledger", "evaluate", "sample", "attack", "description", "owner", "contact")
     return {key: value for key, value in record.items() if key not in about}
 
 

@@ -25,8 +25,8 @@ from dpsynth.files.storage import (
     unsealed,
     write_text,
 )
-from dpsynth.privacy.budget_file import is_waiting
 from dpsynth.privacy.ledger import Ledger
+from dpsynth.runs.spending import is_waiting
 
 # What reads a model, a report or a table is imported where it is used: commands that ask for paths and the
 # ledger alone start without it.

@@ -23,14 +23,14 @@ from dpsynth.evaluation.results import Evaluation
 from dpsynth.files import storage
 from dpsynth.files.storage import check_same_ledger, claimed, dump_json, read_json, write_text
 from dpsynth.patients.schema import PatientSchema, TableSchema
-from dpsynth.privacy.budget_file import Budget, checkpoint_ledger, give_up, journalled, spending
 from dpsynth.privacy.guarantee import STRATIFIED, WARNING
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ELSEWHERE, RunConfig, keys_of_fit
 from dpsynth.runs.evaluation import Finished, judge
-from dpsynth.runs.folder import RunFolder, read_ledger
+from dpsynth.runs.folder import RunFolder
 from dpsynth.runs.forecast import EVALUATED_ROWS, check_run, load_table, split_table
+from dpsynth.runs.spending import checkpoint_ledger, give_up, ledger_of_run
 from dpsynth.studies.study import Estimates
 from dpsynth.synthesis.fit import cost_of, outlook
 from dpsynth.synthesis.generators import estimator
@@ -192,8 +192,6 @@ def run(
     *,
     force: bool = False,
     resume: bool = False,
-    ledger: str | Path | None = None,
-    forget_earlier: bool = False,
     accept_n_public: bool = False,
     evaluate: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -213,14 +211,9 @@ def run(
     force : bool
         Whether the folder of an earlier run may be replaced. It stays until the new one is complete. A
         checkpoint is given up. Noisy statistics of either count, as do those of failed runs, see
-        :mod:`dpsynth.privacy.budget_file`.
+        :mod:`dpsynth.runs.spending`.
     resume : bool
         Go on from the checkpoint that an interrupted run of the same configuration left.
-    ledger : path, optional
-        Ledger of earlier noisy statistics of the same table. This run is added to it. A run that is resumed
-        must go on from it already.
-    forget_earlier : bool
-        Leave out earlier noisy statistics from the same folder. The ledger says so.
     accept_n_public : bool
         Go on although ``n_public`` is far from the number of rows.
     evaluate : bool
@@ -231,14 +224,11 @@ def run(
     model = build_model(config)
     if resume and folder.report_json.is_file() and not force:
         raise InputError(f"{out} holds a complete table. `dpsynth evaluate {out}` evaluates it")
-    asked = config.budget
-    budget = Budget.chosen(asked.name, asked.path) if asked else Budget.chosen(None)
     with claimed(out, force=force, mark=folder.report_json.name):
         checkpoint = folder.checkpoint
         _check_checkpoint(folder, config, resume=resume, force=force)
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         schema = check_run(config)
-        named = None if ledger is None else read_ledger(ledger)
         tell = log or (lambda line: None)
         in_words = about_patients if isinstance(schema, PatientSchema) else str
 
@@ -250,16 +240,12 @@ def run(
             check_options(schema, model.validate(), config.also)
             for line in outlook(part, model.validate(), config.also):
                 say(line)
-        if resume:
-            named = _continued(checkpoint, named, ledger, forget_earlier)
-        with (
-            journalled(out, named, forget=forget_earlier, say=say) as book,
-            spending(
-                budget, cost_of(part, model.validate()), book, str(out.absolute()), checkpoint, resumed=resume
-            ),
-        ):
+        left = checkpoint_ledger(checkpoint) if resume else None
+        with ledger_of_run(
+            config.ledger, cost_of(part, model.validate()), out, resumed=left, say=say
+        ) as ledger:
             if config.split.method == "stratified":
-                book.exclude(STRATIFIED)
+                ledger.exclude(STRATIFIED)
             if not resume:
                 give_up(checkpoint)  # before another configuration's run can be interrupted beside it
             start = time.perf_counter()
@@ -275,14 +261,12 @@ def run(
             with _marked(folder, config):
                 if resume:
                     # nothing else leaves a checkpoint
-                    model = DPWGANGP.resume(checkpoint, train.frame, budget=None, progress=progress)
-                    model.ledger_.join(book)  # of which the checkpoint's is a part already, or all
+                    model = DPWGANGP.resume(checkpoint, train.frame, ledger=ledger, progress=progress)
                 else:
                     model.fit(
                         train.frame,
                         schema=train.schema,
-                        ledger=book,
-                        budget=None,  # paid above, before the table was opened
+                        ledger=ledger,  # paid above, before the table was opened
                         accept_n_public=accept_n_public,
                         checkpoint=checkpoint,
                         progress=progress,
@@ -421,22 +405,6 @@ def _check_checkpoint(folder: RunFolder, config: RunConfig, *, resume: bool, for
     record = read_json(saved)
     if not isinstance(record, dict) or keys_of_fit(record) != config.of_fit():
         raise ConfigError(f"{folder.checkpoint} was left by a run of another configuration")
-
-
-def _continued(
-    checkpoint: Path, named: Ledger | None, path: str | Path | None, forget_earlier: bool
-) -> Ledger:
-    """The checkpoint's ledger. A named ledger that it does not hold is refused, not lost."""
-    if forget_earlier:
-        raise InputError("--forget-earlier does not go with --resume: the interrupted run has its ledger")
-    ledger = checkpoint_ledger(checkpoint)
-    if named is not None and not ledger.holds(named):
-        raise InputError(
-            f"the run that left {checkpoint} did not begin with the ledger {path}. Replace the checkpoint "
-            "with --force and without --resume, and begin anew with that ledger. Or resume without it, if it "
-            "is about another table"
-        )
-    return ledger
 
 
 def _remove(checkpoint: Path) -> None:

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
 from dpsynth.checks import checked_seed, whole
-from dpsynth.errors import InputError, NotFittedError
+from dpsynth.errors import InputError, NotFittedError, PrivacyError
 from dpsynth.files import codec, storage
 from dpsynth.files.text import html_lines
 from dpsynth.patients.schema import PatientSchema, TableSchema
-from dpsynth.privacy.budget_file import Budget, spending
 from dpsynth.privacy.guarantee import WARNING, Guarantee
 from dpsynth.privacy.ledger import Ledger
+from dpsynth.privacy.ledger_file import VARIABLE
 from dpsynth.privacy.noise import secure_generator
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.progress import shown, training_bar
@@ -108,8 +108,7 @@ class Synthesizer(BaseEstimator, ABC):
         y: None = None,
         *,
         schema: TableSchema,
-        ledger: Ledger | None = None,
-        budget: Budget | Literal["environment"] | None = "environment",
+        ledger: Ledger | str | Path | None = None,
         accept_n_public: bool = False,
         checkpoint: str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -132,14 +131,12 @@ class Synthesizer(BaseEstimator, ABC):
         schema : Schema or PatientSchema
             Public description of the table. With a PatientSchema a patient may have several rows, and the
             guarantee is for a patient with all rows.
-        ledger : Ledger, optional
-            Ledger of earlier releases about the same table, to which this fit is added. By default the ledger
-            of this object's earlier fit, or a new one. If the ledger has a ``journal``, that file is written
-            before anything is read.
-        budget : Budget, optional
-            Budget of the table over all runs (:class:`dpsynth.privacy.Budget`). The cost of this fit is
-            reserved there before anything is read. It must be given if the environment variable
-            ``DPSYNTH_BUDGET`` names a file. None is for records of nobody, such as simulated ones.
+        ledger : Ledger or path, optional
+            :class:`~dpsynth.privacy.Ledger` of the table, to which this fit is added, or its file. The
+            cost of this fit is reserved in the file, and each statistic posted there, before anything is
+            read. By default the file that the environment variable ``DPSYNTH_LEDGER`` names, else the ledger
+            of this object's earlier fit, or a new one in memory. For records of nobody, such as simulated
+            ones, give ``Ledger()``.
         accept_n_public : bool
             Fit although the schema's ``n_public`` is far from the number of rows.
         checkpoint : path, optional
@@ -160,11 +157,11 @@ class Synthesizer(BaseEstimator, ABC):
         Raises
         ------
         InputError, DataError, SchemaError
-            For a bad argument, table or schema, or if ``DPSYNTH_BUDGET`` names a file and nobody a budget. If
-            another thread is fitting this object.
+            For a bad argument, table or schema, or a ledger's file that cannot be used. If another thread is
+            fitting this object.
         PrivacyError
             If the schema holds unreviewed fields, or if epsilon is too small for the run. If all fits
-            together would pass ``budget``.
+            together would pass the cap of the ledger's file, or it lacks this object's earlier fit.
 
         Warns
         -----
@@ -175,38 +172,22 @@ class Synthesizer(BaseEstimator, ABC):
         """
         options = self.validate()
         check_described(schema)
-        unreviewed, budget = require_reviewed(schema, options.accept_unreviewed), Budget.of_fit(budget)
+        unreviewed = require_reviewed(schema, options.accept_unreviewed)
         check_options(schema, options, also)
         tell_not_private(options)
         with alone(self):
-            # A second fit reads the same records again, so it adds to the ledger that is there.
-            earlier = ledger if ledger is not None else getattr(self, "ledger_", None)
-            ledger = earlier if earlier is not None else Ledger()
-            if budget is not None:
-                place = None if checkpoint is None else Path(checkpoint)
-                with spending(budget, cost_of(schema, options), ledger, "fit in Python", place):
-                    return self.fit(
-                        frame,
-                        schema=schema,
-                        ledger=ledger,
-                        budget=None,
-                        accept_n_public=accept_n_public,
-                        checkpoint=checkpoint,
-                        progress=progress,
-                        also=also,
-                    )
-            tell_cautions(schema, also)
-            rng = self._generator(len(ledger.entries))
-            records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
-            if checkpoint is not None and options.holds_points:
-                load_tensorflow_quietly()
-                from dpsynth.wgan.checkpoint import check_target
+            ledger = self._ledger(ledger)
+            with ledger.reserved(cost_of(schema, options), "fit in Python"):
+                tell_cautions(schema, also)
+                rng = self._generator(len(ledger.entries))
+                records, rows = records_of(frame, schema, options, accept_n_public=accept_n_public, rng=rng)
+                if checkpoint is not None and options.holds_points:
+                    load_tensorflow_quietly()
+                    from dpsynth.wgan.checkpoint import check_target
 
-                check_target(checkpoint)
-            record_provenance(ledger, schema, options, rng, unreviewed)
-            self.ledger_ = ledger
-
-            try:
+                    check_target(checkpoint)
+                record_provenance(ledger, schema, options, rng, unreviewed)
+                self.ledger_ = ledger
                 plan = plan_fit(records, schema, options, rng, ledger, also=also)
                 self.n_, self.delta_ = plan.n, plan.parts.delta
                 of = "patients" if isinstance(schema, PatientSchema) else "rows"
@@ -222,11 +203,8 @@ class Synthesizer(BaseEstimator, ABC):
                         return Training(model, settings, public, saved, checkpoint, tell)
 
                     model, history = train(plan, reading, training)
-            except BaseException:
-                ledger.end_stage()  # what was set aside for a fit that failed covers nothing after it
-                raise
-            warn_of_flattened(model.encoder.marginals)
-            warn_of_outcome(model.schema, model.encoder.marginals)
+                warn_of_flattened(model.encoder.marginals)
+                warn_of_outcome(model.schema, model.encoder.marginals)
             return self._finish(model, history, plan.parts)
 
     def sample(
@@ -604,7 +582,6 @@ class Synthesizer(BaseEstimator, ABC):
 
     def _finish(self, model: GeneratorModel, history: list[dict[str, float]], parts: Parts) -> Self:
         self.model_, self.history_, self._parts, self._calls = model, history, parts, 0
-        self.ledger_.end_stage()  # what somebody posts now is not covered by what the fit set aside
         return self
 
     @property
@@ -625,7 +602,22 @@ class Synthesizer(BaseEstimator, ABC):
         """The content of this fit's file. ``left``: its training, where that was interrupted."""
         ledger = self.ledger_
         told = str(ledger.guarantee())
+        if left is not None and ledger.file is not None:
+            left = replaced(left, ledger=str(ledger.file.path))
         return SavedFit(self.validate(), self.n_, self.delta_, told, ledger, history, model, parts, left)
+
+    def _ledger(self, given: Ledger | str | Path | None) -> Ledger:
+        """The ledger of a fit. One that follows on another fit of this object counts that too."""
+        earlier: Ledger | None = getattr(self, "ledger_", None)
+        ledger = Ledger.named(given)
+        if ledger is None:
+            return earlier or Ledger()
+        if given is None and earlier is not None and not ledger.counts(earlier):
+            raise PrivacyError(
+                f"{VARIABLE} names a ledger that does not count the earlier fit of this object: give "
+                "fit(ledger=) the one that does"
+            )
+        return ledger
 
     @classmethod
     def _of(cls, saved: SavedFit) -> Self:

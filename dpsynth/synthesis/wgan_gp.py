@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.patients.schema import TableSchema
-from dpsynth.privacy.budget_file import Budget, spending
+from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import PartitionedRecords, Records
 from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.progress import shown, training_bar
@@ -171,7 +171,7 @@ class DPWGANGP(Synthesizer):
         checkpoint: str | Path,
         frame: pd.DataFrame | PartitionedRecords,
         *,
-        budget: Budget | Literal["environment"] | None = "environment",
+        ledger: Ledger | str | Path | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Self:
         """Continue an interrupted ``fit`` on the same table. The ledger already holds its whole cost.
@@ -184,9 +184,9 @@ class DPWGANGP(Synthesizer):
             The folder that the interrupted ``fit`` wrote.
         frame : DataFrame or PartitionedRecords
             The same private table.
-        budget : Budget, optional
-            As for `fit`. A fit that reserved its cost there has paid. A copy of its checkpoint, or a fit that
-            paid nothing, pays now.
+        ledger : Ledger or path, optional
+            Ledger's file in which the interrupted fit posted, by default where it was then. The fit has paid
+            there. A copy of its checkpoint pays now.
         progress : callable, optional
 
         Raises
@@ -194,33 +194,32 @@ class DPWGANGP(Synthesizer):
         DataError
             If the folder holds no checkpoint, a damaged one, one that has been used or one of another table.
         InputError, PrivacyError
-            As `fit` does for the budget.
+            As `fit` does for the ledger's file, or if that does not hold the interrupted fit.
         """
         load_tensorflow_quietly()
         from dpsynth.wgan.checkpoint import read_checkpoint, take_checkpoint
 
-        if (paying := Budget.of_fit(budget)) is not None:
-            saved, _ = read_checkpoint(checkpoint, SavedFit)
-            cost = cost_of(saved.model.schema, saved.params)
-            place = Path(checkpoint)
-            with spending(paying, cost, saved.ledger, "resumed in Python", place, resumed=True):
-                return cls.resume(checkpoint, frame, budget=None, progress=progress)
-
         def conform(saved: SavedFit) -> Records:
             return conformed(saved.model.schema, frame)
 
-        saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
-        self, state = cls._of(saved), left.state_with(saved.history)
-        rng = self._generator(len(self.ledger_.entries), left.step + 1)
-        with shown(progress, training_bar) as tell:
-            training = Training(
-                saved.model,
-                left.settings,
-                self._public_generator(),
-                partial(self._saved, saved.parts),
-                checkpoint,
-                tell,
-            )
-            steps = training.release(left.plan, state=state)
-            model, history = self.ledger_.resume(steps, records, rng)
+        saved, left = read_checkpoint(checkpoint, SavedFit)
+        named = Ledger.named(ledger or left.ledger)
+        ledger = saved.ledger if named is None or named.file is None else named
+        cost = cost_of(saved.model.schema, saved.params)
+        with ledger.reserved(cost, "resumed in Python", resumed=saved.ledger):
+            saved, left, records = take_checkpoint(checkpoint, SavedFit, conform)
+            self, state = cls._of(saved), left.state_with(saved.history)
+            self.ledger_ = ledger
+            rng = self._generator(len(ledger.entries), left.step + 1)
+            with shown(progress, training_bar) as tell:
+                training = Training(
+                    saved.model,
+                    left.settings,
+                    self._public_generator(),
+                    partial(self._saved, saved.parts),
+                    checkpoint,
+                    tell,
+                )
+                steps = training.release(left.plan, state=state)
+                model, history = ledger.resume(steps, records, rng)
         return self._finish(model, history, saved.parts)

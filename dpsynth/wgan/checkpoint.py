@@ -64,6 +64,7 @@ class Interrupted:
     ``table``: salt and digest of its records.
     ``step``: generator steps so far.
     ``state``: weights and Adam averages, flattened in the order of their names, as `_nest` reads them.
+    ``ledger``: the file in which its fit posted, if it has one.
     """
 
     table: dict[str, str]
@@ -71,6 +72,7 @@ class Interrupted:
     settings: TrainingSettings
     step: int
     state: tuple[NDArray[np.float32], ...]
+    ledger: str | None = None
 
     @classmethod
     def of(

@@ -232,9 +232,11 @@ def test_a_claim_sees_what_its_last_holder_wrote(tmp_path: Path) -> None:
 
 def test_a_refused_folder_tells_how_its_release_goes_on_counting(tmp_path: Path) -> None:
     """Would catch advice that starts a second release of one table at the full budget again."""
-    (tmp_path / "ledger.json").write_text("{}")
-    with pytest.raises(InputError, match=r"another folder \(with --ledger .*ledger\.json"):
-        require_free_folder(tmp_path, force=False, mark="report.json")
+    (tmp_path / "out.ledger").write_text("")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/report.json").write_text("{}")
+    with pytest.raises(InputError, match=r"another folder \(with DPSYNTH_LEDGER=.*out\.ledger"):
+        require_free_folder(tmp_path / "out", force=False, mark="report.json")
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -629,15 +629,6 @@ def test_releases_of_one_stage_stand_in_one():
     assert [entry.stage for entry in ledger.entries] == [1, 1, 2]
 
 
-def test_a_release_that_two_ledgers_run_counts_twice():
-    """Two readings, with noise of their own, that a join takes for one because their stage has one key."""
-    release, records = CountRelease(noise_multiplier=Z, stage=Stage.begin(1e-6)), FrameRecords(table(60))
-    one, two = Ledger(), Ledger()
-    for ledger in (one, two):
-        ledger.run(release, records, np.random.default_rng(0))
-    assert one.join(two) == 1 and len(one.entries) == 2
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_no_noise_is_no_privacy(name):
     """Exact numbers that are posted as private ones."""

@@ -13,7 +13,7 @@ import pytest
 
 from dpsynth import Column, DPMarginals, Schema
 from dpsynth.errors import DataError, InputError, PrivacyError, SchemaError
-from dpsynth.privacy import REPLACE_ONE, Ledger, Profile
+from dpsynth.privacy import REPLACE_ONE, Cost, Ledger, LedgerFile, Profile
 from dpsynth.privacy.events import (
     epsilon_delta_event,
     gaussian_event,
@@ -116,22 +116,19 @@ def test_corrupt_files_give_one_sentence(tmp_path, damage, words):
 
 
 @pytest.mark.parametrize("damage", ["larger noise", "an entry less", "no doubt"])
-def test_a_journal_that_was_damaged_is_not_believed(tmp_path, damage):
-    """A journal, which holds no total, from which a changed byte takes some of the cost."""
-    ledger = full_ledger()
-    ledger.journal = path = tmp_path / "journal.json"
-    ledger.begin_stage(1e-6)
-    ledger.post("a second fit", gaussian_event(10.0), sensitivity="1")
+def test_a_ledger_that_was_damaged_is_not_believed(tmp_path, damage):
+    """A ledger from which a changed byte takes some of the cost, or something that it does not cover."""
+    path = tmp_path / "ledger.json"
+    full_ledger().save(path)
     record = json.loads(path.read_text())
-    assert record["epsilon"] is None and len(Ledger.load(path).entries) == len(ledger.entries)
     if damage == "larger noise":
         record["entries"][-1]["event"]["noise_multiplier"] = 90.0
     elif damage == "an entry less":
-        del record["entries"][-1], record["stages"][-1]
+        del record["entries"][-1]
     else:
         record["excluded"] = []
     path.write_text(json.dumps(record))
-    with pytest.raises(DataError, match=r"journal\.json: its sha256 is not that of its contents"):
+    with pytest.raises(DataError, match=r"ledger\.json: its sha256 is not that of its contents"):
         Ledger.load(path)
 
 
@@ -307,10 +304,6 @@ def test_without_a_unit_nothing_is_claimed() -> None:
 @pytest.mark.parametrize("other", [None, "one stay in intensive care"])
 def test_ledgers_about_other_rows_claim_only_a_row(other: str | None) -> None:
     """A release about stays counted as one about patients: the sum would promise what nobody has shown."""
-    ours, theirs = ledger_about(PATIENT), ledger_about(other)
-    assert not ours.holds(theirs)
-    ours.join(theirs)
-    assert ours.unit == "one row"
     later = ledger_about(PATIENT)
     later.about(other)
     assert later.unit == "one row"
@@ -318,14 +311,19 @@ def test_ledgers_about_other_rows_claim_only_a_row(other: str | None) -> None:
     assert later.unit == "one row"
 
 
-def test_ledgers_about_the_same_rows_keep_the_unit() -> None:
-    """A unit that gets lost when a run goes on from its own earlier ledger."""
-    fresh = Ledger()
-    fresh.join(ledger_about(PATIENT))
-    fresh.about(PATIENT)
-    fresh.join(ledger_about(PATIENT))
-    fresh.join(Ledger())
-    assert fresh.unit == f"one row = {PATIENT}" and len(fresh.entries) == 2
+def test_runs_about_the_same_rows_keep_the_unit(tmp_path) -> None:
+    """A unit that gets lost in the ledger's file, or where nobody says it again."""
+    file = LedgerFile(tmp_path / "clinic.ledger", make=True)
+    for run in range(2):
+        ledger = Ledger.open(file.path, make=True)
+        with ledger.reserved(Cost(1.0, 1e-6, f"one row = {PATIENT}"), f"run {run}"):
+            ledger.about(PATIENT)
+            ledger.begin_stage(1e-6)
+            ledger.post("counts", gaussian_event(5.0), sensitivity="1")
+    ledger = Ledger.open(file.path)
+    ledger.post("more", gaussian_event(5.0), sensitivity="1")
+    for each in (ledger, Ledger.open(file.path)):
+        assert each.unit == f"one row = {PATIENT}" and len(each.entries) == 3
 
 
 ALL_ROWS = "one patient with all rows (id, at most 6 rows are used)"
@@ -343,9 +341,9 @@ def test_a_patient_with_all_rows_is_a_unit_of_its_own() -> None:
         "2 patients",
     )
     ledger = ledger_about(ALL_ROWS)
-    ledger.join(ledger_about(f"{ALL_ROWS[:-1]} of another table)"))
+    ledger.about(f"{ALL_ROWS[:-1]} of another table)")
     assert ledger.unit == "one patient with all rows" and ledger.guarantee().with_all_rows
-    ledger.join(ledger_about(PATIENT))
+    ledger.about(PATIENT)
     assert ledger.unit == "one patient with all rows"
 
 
@@ -355,9 +353,10 @@ def test_rows_and_patients_have_no_common_guarantee(row: str | None, turned: boo
     """A guarantee for one row from noise for a patient: to change one row can cost more than the patient."""
     first, then = (ALL_ROWS, row) if turned else (row, ALL_ROWS)
     ledger = ledger_about(first)
-    for call in (lambda: ledger.about(then), lambda: ledger.join(ledger_about(then))):
-        with pytest.raises(PrivacyError, match="no guarantee covers both"):
-            call()
+    with pytest.raises(PrivacyError, match="no guarantee covers both"):
+        ledger.about(then)
+    with pytest.raises(PrivacyError, match="no guarantee covers both"):
+        ledger._contents.then(ledger_about(then)._contents)
     assert len(ledger.entries) == 1
 
 

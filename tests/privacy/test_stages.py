@@ -245,55 +245,6 @@ def test_a_ledger_file_can_be_read_by_a_person_and_comes_back(tmp_path):
         free.guarantee()
 
 
-def test_ledgers_are_joined_and_nothing_counts_twice():
-    """Catches an entry that is lost, or one counted twice because a ledger went on from another."""
-    first = staged((1e-6, 0.5, 20.0))
-    went_on = Ledger.from_dict(first.to_dict())
-    went_on.begin_stage(1e-6)
-    went_on.post("more", gaussian_event(9.0), sensitivity="1")
-    apart = staged((1e-6, 0.5, 20.0))  # the same numbers, another release
-    apart.exclude("bounds")
-    apart.seeded = True
-    assert went_on.holds(first) and not first.holds(went_on) and not went_on.holds(apart)
-    joined = Ledger()
-    assert (joined.join(first), joined.join(went_on), joined.join(first), joined.join(apart)) == (1, 1, 0, 1)
-    assert [entry.name for entry in joined.entries] == ["release", "more", "release"]
-    assert [entry.stage for entry in joined.entries] == [1, 2, 3]
-    assert joined.excluded == ("bounds",) and joined.seeded
-    half = Ledger.from_dict(went_on.to_dict())
-    half.post("last", gaussian_event(9.0), sensitivity="1")
-    assert joined.join(half) == 1 and [entry.stage for entry in joined.entries] == [1, 2, 3, 4]
-    first.post("of the same stage", gaussian_event(9.0), sensitivity="1")
-    assert joined.join(first) == 1 and [entry.stage for entry in joined.entries] == [1, 1, 2, 3, 4]
-    assert joined.join(first) == 0 and joined.holds(first)
-
-
-@pytest.mark.parametrize("copy", [deepcopy, lambda ledger: Ledger.from_dict(ledger.to_dict())])
-def test_two_ledgers_that_went_on_from_one_lose_nothing_when_joined(copy):
-    """Catches two copies of a ledger that both went on, of which one's releases vanish for the other's."""
-    first = staged((1e-6, 0.5, 20.0))
-    one, two = copy(first), copy(first)
-    one.post("mean of age", gaussian_event(1.0), sensitivity="1")
-    two.post("deaths", gaussian_event(0.2), sensitivity="1")
-    assert not one.holds(two) and not two.holds(one)
-    joined = copy(one)
-    assert joined.join(two) == 1 and joined.join(two) == joined.join(one) == 0
-    assert joined.holds(one) and joined.holds(two)
-    assert sorted(entry.name for entry in joined.entries) == ["deaths", "mean of age", "release"]
-    assert joined.epsilon(joined.delta) >= Profile([gaussian_event(0.2)]).epsilon(1e-6) + 0.5
-    assert Ledger.from_dict(joined.to_dict()).to_dict() == joined.to_dict()
-
-
-def test_the_same_words_in_two_copies_are_two_readings():
-    """Catches two copies that post alike, each with its own noise, and count as one reading in a join."""
-    first = staged((1e-6, 0.5, 20.0))
-    one, two = deepcopy(first), pickle.loads(pickle.dumps(first))
-    for ledger in (one, two):
-        ledger.post("deaths", gaussian_event(9.0), sensitivity="1")
-    assert one.join(two) == 1 and one.join(two) == 0
-    assert [entry.name for entry in one.entries] == ["release", "deaths", "deaths"]
-
-
 class Steps:
     """A release that was posted as a whole and may be interrupted."""
 
@@ -310,27 +261,14 @@ class Steps:
         return records
 
 
-def test_two_continuations_of_one_release_count_twice():
-    """Catches a copied checkpoint that is resumed twice: two models, whose joined ledger holds one run.
-
-    One continuation costs nothing more, in whatever order it is joined with what it went on from.
-    """
+def test_a_continuation_costs_nothing_more():
+    """Catches a resumed run that pays twice, or whose entry looks like the one that it went on from."""
     interrupted = staged((1e-6, None, 20.0))
     interrupted.post("steps", Steps.event, sensitivity="1")
-    copies = [Ledger.from_dict(interrupted.to_dict()) for _ in range(3)]
-    for copy in copies[:2]:
-        copy.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
-    one, two, waiting = copies
-    alone = one.epsilon(1e-6)
-    assert alone == interrupted.epsilon(1e-6)
-    assert one.join(waiting) == waiting.join(one) == 0
-    assert waiting.to_dict() == one.to_dict() and one.holds(interrupted) and not interrupted.holds(one)
-    assert not one.holds(two) and one.join(two) == 1 and one.join(two) == 0
-    assert [entry.name for entry in one.entries] == ["release", "steps", "steps"]
-    assert one.epsilon(one.delta) == pytest.approx(alone + Profile([Steps.event]).epsilon(1e-6))
-    again = Ledger.from_dict(two.to_dict())  # interrupted once more
-    again.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
-    assert one.join(again) == 0 and two.join(again) == 0 and one.holds(again) and one.holds(two)
+    ledger = Ledger.from_dict(interrupted.to_dict())
+    ledger.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
+    assert ledger.epsilon(1e-6) == interrupted.epsilon(1e-6)
+    assert ledger.entries[-1].keys[:-1] == interrupted.entries[-1].keys and ledger.counts(interrupted)
 
 
 def test_a_run_of_an_older_version_goes_on():
@@ -371,24 +309,11 @@ def test_threads_lose_no_entry(copy, monkeypatch):
     assert len({entry.name for entry in ledger.entries}) == len({e.keys for e in ledger.entries}) == 40
 
 
-def test_a_promise_covers_one_of_two_copies():
-    """Catches entries of two copies, each within the promise of their stage, under that promise once."""
-    first = staged((1e-6, 5.0, 20.0))
-    one, two = deepcopy(first), deepcopy(first)
-    for name, ledger in (("a", one), ("b", two)):
-        ledger.post(name, gaussian_event(9.0), sensitivity="1")
-    one.join(two)
-    assert one.epsilon(one.delta) == pytest.approx(10.0)
-
-
-@pytest.mark.parametrize("how", ["load", "join"])
-def test_what_is_posted_into_a_complete_ledger_is_a_stage_of_its_own(how, tmp_path):
+def test_what_is_posted_into_a_complete_ledger_is_a_stage_of_its_own(tmp_path):
     """Catches a release that is free because it hides under what an earlier stage promised as a whole."""
     first = staged((1e-6, None, 80.0), (2e-6, 2.94, 20.0))
     first.save(tmp_path / "ledger.json")
-    ledger = Ledger.load(tmp_path / "ledger.json") if how == "load" else Ledger()
-    if how == "join":
-        ledger.join(first)
+    ledger = Ledger.load(tmp_path / "ledger.json")
     before = ledger.epsilon(ledger.delta)
     ledger.post("deaths", gaussian_event(8.0), sensitivity="1")
     ledger.post("births", gaussian_event(9.0), sensitivity="1")
@@ -407,23 +332,6 @@ def test_what_is_posted_into_a_complete_ledger_is_a_stage_of_its_own(how, tmp_pa
     assert free.delta == 2e-6 and len(free.stages) == 2
 
 
-def test_a_ledger_that_cannot_be_summed_is_saved_all_the_same(tmp_path):
-    """Catches a ledger lost at the end of the work because a part of it names no delta."""
-    ledger, bare = staged((1e-6, 0.5, 20.0)), Ledger()
-    bare.post("release", gaussian_event(5.0), sensitivity="1")
-    ledger.join(bare)
-    record = ledger.to_dict()
-    assert (record["delta"], record["epsilon"], record["tv"]) == (None, None, None)
-    ledger.save(tmp_path / "ledger.json")
-    assert Ledger.load(tmp_path / "ledger.json").to_dict() == record
-    with pytest.raises(PrivacyError, match=r"stage 2 .* begin_stage"):
-        ledger.profile()
-    bare.begin_stage(1e-6)  # tells the stage before at the same delta
-    bare.post("more", gaussian_event(5.0), sensitivity="1")
-    ledger.join(bare)
-    assert ledger.delta == pytest.approx(3e-6) and math.isfinite(ledger.epsilon(ledger.delta))
-
-
 def test_a_stage_in_which_nothing_was_read_leaves_no_trace():
     """Catches a fit that is refused before it reads anything and costs its epsilon all the same."""
     ledger = staged((1e-6, 0.5, 20.0))
@@ -432,15 +340,6 @@ def test_a_stage_in_which_nothing_was_read_leaves_no_trace():
     ledger.begin_stage(1e-6, epsilon=1.0)
     ledger.post("more", gaussian_event(9.0), sensitivity="1")
     assert ledger.epsilon(2e-6) == 1.5
-
-
-def test_a_journal_has_every_post_before_it_returns(tmp_path):
-    """Catches a reading that nothing tells of when the process is killed."""
-    ledger = staged((1e-6, 0.5, 20.0))
-    ledger.journal = tmp_path / "journal.json"
-    ledger.post("more", gaussian_event(9.0), sensitivity="1")
-    assert (tmp_path / "journal.json").is_file()
-    assert Ledger.load(tmp_path / "journal.json").entries == ledger.entries
 
 
 @pytest.mark.parametrize(

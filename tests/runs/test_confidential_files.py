@@ -16,7 +16,7 @@ from dpsynth import DPMarginals
 from dpsynth.cli import main
 from dpsynth.errors import RunError
 from dpsynth.files.storage import locked, replaced, write_text
-from dpsynth.privacy import Budget
+from dpsynth.privacy import LedgerFile
 from dpsynth.runs import pipeline
 from dpsynth.runs.folder import RunFolder
 from dpsynth.table.schema import Schema
@@ -158,7 +158,7 @@ def test_a_model(folder: Path) -> None:
     SCHEMA.with_n_public(80).to_yaml("cohort.yaml")
     data = "--data cohort.csv --schema cohort.yaml --epsilon 2"
     call(f"fit {data} --out m")
-    Budget("budget.db", "clinic").set(3.0, 0.01)
+    LedgerFile("clinic.ledger").set_cap(3.0, 0.01)
     shared = open_to_others(folder) - {"cohort.csv", "cohort.yaml"}
     assert shared == {"m", "m/model.json", "m/model.npz"}
 
@@ -183,7 +183,7 @@ def test_what_has_no_guarantee_is_for_its_owner(folder: Path) -> None:
 
 
 def test_what_a_stopped_run_leaves(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a journal, a checkpoint or a half-written folder that everybody can read, at any time."""
+    """Catches a ledger, a checkpoint or a half-written folder that everybody can read, at any time."""
     seen: list[int] = []
 
     def fail(*args: Any, **kwargs: Any) -> None:
@@ -194,7 +194,7 @@ def test_what_a_stopped_run_leaves(folder: Path, monkeypatch: pytest.MonkeyPatch
         patch.setattr(DPMarginals, "_finish", fail)
         with pytest.raises(RunError):
             pipeline.run(config(**QUICK), "out")
-    assert mode(".out.journal.json") == 0o600
+    assert mode("out.ledger") == 0o600
     monkeypatch.setattr(RunFolder, "write_croissant", fail)  # while the folder is written
     pipeline.run(config(**QUICK), "out")
     assert seen == [0o700]

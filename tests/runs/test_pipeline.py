@@ -85,7 +85,7 @@ def test_a_run_writes_everything(folder: Path) -> None:
     assert str(DPMarginals.load(done.out / "model").guarantee()) == report["guarantee"]
     assert len(lines) == 5 and report["attempts"]
     assert all(attempt["internal"] for attempt in report["attempts"])
-    assert names(folder / "runs") == {"first"}
+    assert names(folder / "runs") == {"first", "first.ledger"}
 
 
 @pytest.mark.filterwarnings("ignore::dpsynth.errors.OwnerWarning")
@@ -359,8 +359,8 @@ def test_a_failure_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(DPMarginals, "save", fail)
     with pytest.raises(RunError):
         pipeline.run(config(), "out")
-    assert names(folder) - before == {".out.journal.json"}
-    read = [entry.name for entry in Ledger.load(".out.journal.json").entries]
+    assert names(folder) - before == {"out.ledger"}
+    read = [entry.name for entry in Ledger.open("out.ledger").entries]
     assert read == ["single-column counts", "base model tables"]
 
 
@@ -445,7 +445,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "target in use": ({}, "held", "in use by process"),
     "left by a kill": ({}, "killed", "was killed while it wrote killed"),
     "checkpoint left by a kill": ({}, "stopped", "was killed while it wrote stopped.checkpoint"),
-    "ledger": ({}, "out --ledger absent.json", "absent.json"),
+    "ledger": ({"ledger": "absent.ledger"}, "out", "there is no ledger"),
 }
 
 
@@ -512,7 +512,7 @@ def test_a_run_killed_in_its_evaluation_leaves_a_complete_table(
         [sys.executable, "-c", KILLED.format("evaluation.evaluate_tables")], capture_output=True
     )
     assert killed.returncode == -signal.SIGKILL
-    assert names(folder) - {".out.journal.json", ".out.lock"} == {
+    assert names(folder) - {"out.ledger", ".out.lock"} == {
         "cohort.csv",
         "cohort.yaml",
         "run.yaml",
@@ -582,7 +582,7 @@ def test_force_deletes_what_a_killed_run_left(folder: Path) -> None:
         pipeline.run(quick, "out")
     assert names(folder) == before
     pipeline.run(quick, "out", force=True)
-    assert names(folder) == {"cohort.csv", "cohort.yaml", "out"}
+    assert names(folder) == {"cohort.csv", "cohort.yaml", "out", "out.ledger"}
 
 
 @pytest.mark.slow
@@ -695,7 +695,7 @@ def test_ctrl_c_exits_130_with_one_sentence(
     monkeypatch.setattr(DPMarginals, "fit", interrupted)
     leaves_checkpoint = False
     assert main(["run", "run.yaml", "--out", "out"]) == 130
-    assert capsys.readouterr().err == "dpsynth: interrupted: nothing was written\n"
+    assert capsys.readouterr().err == "dpsynth: interrupted: no table was written\n"
     leaves_checkpoint = True
     assert main(["run", "run.yaml", "--out", "out"]) == 130
     said = capsys.readouterr().err
@@ -799,7 +799,7 @@ def test_a_stratified_split_is_said_to_be_excluded(folder: Path) -> None:
 def test_a_run_goes_on_from_a_ledger(folder: Path) -> None:
     """Would catch a second run on the same table that forgets the first."""
     first = pipeline.run(config(evaluate={"enabled": False}), "a")
-    second = pipeline.run(config(evaluate={"enabled": False}), "b", ledger=first.out / "ledger.json")
+    second = pipeline.run(config(evaluate={"enabled": False}, ledger="a.ledger"), "b")
     assert len(second.report.ledger.entries) == 2 * len(first.report.ledger.entries)
     assert second.report.guarantee.epsilon > first.report.guarantee.epsilon
 
@@ -905,4 +905,4 @@ def test_a_part_of_fewer_than_two_rows_is_found_before_anything_is_spent(
     monkeypatch.setattr(pipeline, "split_table", uneven)
     with pytest.raises(DataError, match=r"at least 2 (test )?rows, got 1.*\(confidential"):
         pipeline.run(config(), "out")
-    assert not list(folder.glob(".out.journal.json")) and not Path("out").exists()
+    assert not Ledger.open("out.ledger").entries and not Path("out").exists()

@@ -163,7 +163,7 @@ def test_a_folder_about_rows_does_not_go_on_with_patients(folder: Path) -> None:
     simple.to_yaml("rows.yaml")
     rows = config(data={"path": "visits.csv", "schema": "rows.yaml"})
     pipeline.run(rows, "run", evaluate=False, accept_n_public=True)
-    with pytest.raises(PrivacyError, match="no guarantee covers both"):
+    with pytest.raises(PrivacyError, match="protects one row, and this run protects one patient"):
         pipeline.run(config(), "run", force=True, evaluate=False)
 
 

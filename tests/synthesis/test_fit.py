@@ -225,11 +225,10 @@ def test_a_resumed_run_draws_other_noise(tmp_path, monkeypatch):
     assert drawn[0] != drawn[1]
     started = [model._generator(0).random(4).tolist(), model._generator(len(model.ledger_.entries))]
     assert drawn[1] not in (started[0], started[1].random(4).tolist())
-    assert resumed.ledger_.holds(model.ledger_)
+    assert resumed.ledger_.counts(model.ledger_)
     assert resumed.ledger_.epsilon(1e-5) == model.ledger_.epsilon(1e-5)  # one continuation costs nothing more
     other = DPWGANGP.resume(tmp_path / "copied", table())
-    assert not resumed.ledger_.holds(other.ledger_) and resumed.ledger_.join(other.ledger_) == 1
-    assert [entry.name for entry in resumed.ledger_.entries][-2:] == ["WGAN critic steps"] * 2
+    assert other.ledger_.entries[-1].keys != resumed.ledger_.entries[-1].keys
 
 
 def test_a_fit_without_noise_is_posted_as_what_it_is():

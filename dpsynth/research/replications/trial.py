@@ -158,7 +158,7 @@ def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OwnerWarning)  # the tables tell what they warn of
         try:
-            model.fit(train.frame, schema=train.schema, ledger=ledger, budget=None, also=arm.also)
+            model.fit(train.frame, schema=train.schema, ledger=ledger, also=arm.also)
         except PrivacyError as problem:
             return Trial(task, (), *train.frame.shape, problem=str(problem))
         seconds = {"fit": time.perf_counter() - start}

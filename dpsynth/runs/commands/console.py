@@ -48,22 +48,6 @@ NotPrivateFlag = Annotated[bool, Option("--not-private", help="Fit without any n
 UnreviewedFlag = Annotated[
     bool, Option("--accept-unreviewed", help="Use fields that were read off the data. The ledger says so.")
 ]
-LedgerOption = Annotated[
-    Path | None,
-    Option(
-        "--ledger", help="Earlier ledger of the same table: ledger.json, or the folder of a run or a model."
-    ),
-]
-ForgetFlag = Annotated[
-    bool,
-    Option(
-        "--forget-earlier", help="Leave out the ledger of earlier runs in this folder. The ledger says so."
-    ),
-]
-BudgetOption = Annotated[
-    str | None,
-    Option("--budget", help="Name of the data set in the file of budgets that DPSYNTH_BUDGET names."),
-]
 StudyOption = Annotated[
     list[str] | None,
     Option(

@@ -43,9 +43,6 @@ def fit(
     study: console.StudyOption = None,
     not_private: console.NotPrivateFlag = False,
     accept_unreviewed: console.UnreviewedFlag = False,
-    ledger: console.LedgerOption = None,
-    budget: console.BudgetOption = None,
-    forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
     scheduler: console.SchedulerOption = None,
     workers: console.WorkersOption = None,
@@ -58,31 +55,29 @@ def fit(
 
     A folder of Parquet files is a table in parts. It is never in memory as a whole. If patients have several
     rows, each file must hold all rows of its patients.
+
+    The cost stands in the file OUT.ledger, or in the ledger that DPSYNTH_LEDGER names.
     """
     if (epsilon is None) != not_private:
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.patients.schema import read_schema
-    from dpsynth.privacy.budget_file import Budget, journalled, spending
-    from dpsynth.runs.folder import read_ledger
+    from dpsynth.runs.spending import ledger_of_run
     from dpsynth.synthesis.fit import cost_of
     from dpsynth.synthesis.generators import estimator
     from dpsynth.synthesis.options import check_options
     from dpsynth.synthesis.parts.studies import Studies
 
-    chosen = Budget.chosen(budget)
     given = {} if steps is None else {"steps": steps}
     also = [Studies(study)] if study else []
     model = estimator(generator, given)(epsilon, delta, accept_unreviewed=accept_unreviewed)
     model.set_params(**given)
     options = model.validate()
     with claimed(out, force=force, mark="model.json"):
-        earlier = None if ledger is None else read_ledger(ledger)
         known = read_schema(schema)
         check_options(known, options, also)
         _announce(data, options, known, also)
         with (
-            journalled(out, earlier, forget=forget_earlier, say=console.say) as book,
-            spending(chosen, cost_of(known, options), book, str(out.absolute())),
+            ledger_of_run(None, cost_of(known, options), out, say=console.say) as ledger,
             opened(data, known, schema, csv_format, scheduler, workers) as table,
             progress.training_bar() as draw,
         ):
@@ -90,8 +85,7 @@ def fit(
                 model.fit(
                     table,
                     schema=known,
-                    ledger=book,
-                    budget=None,  # paid above, before the table was opened
+                    ledger=ledger,  # paid above, before the table was opened
                     accept_n_public=accept_n_public,
                     progress=draw,
                     also=also,

@@ -119,9 +119,6 @@ def run_configuration(
     not_private: console.NotPrivateFlag = False,
     accept_unreviewed: console.UnreviewedFlag = False,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
-    ledger: console.LedgerOption = None,
-    budget: console.BudgetOption = None,
-    forget_earlier: console.ForgetFlag = False,
     accept_n_public: console.AcceptNFlag = False,
     evaluate: Annotated[
         bool, Option(help="Evaluate the table. Without it, `dpsynth evaluate` does so later.")
@@ -136,8 +133,9 @@ def run_configuration(
     Writes synthetic.csv, model/ and ledger.json, and then evaluates the table for report.json, report.md and
     report.html. Ctrl-C during the evaluation keeps the table. `dpsynth evaluate` then continues. Half of the
     records train and half test. A YAML file can change that and everything else.
+
+    The cost stands in the file OUT.ledger, or in the ledger that the YAML file or DPSYNTH_LEDGER names.
     """
-    from dpsynth.privacy.budget_file import journal_file
     from dpsynth.runs import pipeline
     from dpsynth.runs.config import RunConfig
     from dpsynth.runs.folder import RunFolder
@@ -150,7 +148,6 @@ def run_configuration(
         "--generator": generator,
         "--steps": steps,
         "--study": study,
-        "--budget": budget,
         "--not-private": not_private or None,
         "--accept-unreviewed": accept_unreviewed or None,
         "--sep": csv_format.sep,
@@ -171,8 +168,6 @@ def run_configuration(
                 out,
                 force=force,
                 resume=resume,
-                ledger=ledger,
-                forget_earlier=forget_earlier,
                 accept_n_public=accept_n_public,
                 evaluate=evaluate,
                 progress=draw,
@@ -183,8 +178,7 @@ def run_configuration(
         if (folder := RunFolder(out)).interrupted:
             left = f"a private checkpoint is in {folder.checkpoint}. Continue with --resume"
         else:
-            left = "no table was written" if journal_file(out).exists() else "nothing was written"
-            left += f". {problem}" if str(problem) else ""
+            left = f"no table was written. {problem}" if str(problem) else "no table was written"
         raise console.Interrupted(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.folder.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
@@ -216,7 +210,6 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         },
         "model": {"epsilon": epsilon, **{name: value for name, value in model.items() if value is not None}},
         "studies": given["--study"] or [],
-        "budget": None if given["--budget"] is None else {"name": given["--budget"]},
     }
     try:
         return RunConfig.from_dict(record).located(".")

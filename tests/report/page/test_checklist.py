@@ -11,7 +11,7 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy import Ledger, gaussian_event
-from dpsynth.privacy.guarantee import FORGOTTEN, RESAMPLE, STRATIFIED
+from dpsynth.privacy.guarantee import RESAMPLE, STRATIFIED
 from dpsynth.report import page as html
 from dpsynth.report.blocks import Section
 from dpsynth.report.checklist import Hazard, hazards
@@ -169,14 +169,6 @@ def test_a_split_by_record_is_handled_and_an_unknown_one_is_not() -> None:
     resampled = ledger_of()
     resampled.exclude(RESAMPLE)
     assert listed(run(resampled, config=independent))[DIVISION].status == "open"
-
-
-def test_statistics_that_were_left_out_are_not_about_the_schema() -> None:
-    """Catches a ledger that forgets earlier statistics among bounds and categories."""
-    forgot = ledger_of()
-    forgot.exclude(FORGOTTEN)
-    found = listed(run(forgot))
-    assert found[BOUNDS].status == "handled" and found["Intermediate results"].status == "open"
 
 
 def test_the_unit_is_the_ledgers() -> None:

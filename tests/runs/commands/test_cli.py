@@ -19,6 +19,7 @@ import pytest
 from dpsynth import cli
 from dpsynth.cli import main
 from dpsynth.files.storage import unsealed
+from dpsynth.privacy import LedgerFile
 
 SCHEMA = """\
 name: cohort
@@ -238,7 +239,8 @@ def test_bad_input(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert captured.err.count("\n") == 1 and captured.err.startswith("dpsynth: ")
     assert said in captured.err
     assert "Traceback" not in captured.err
-    assert sorted(folder.rglob("*")) == before
+    assert [path for path in sorted(folder.rglob("*")) if path.name != "out.ledger"] == before
+    assert LedgerFile("out.ledger", make=True).history().counted == ()
 
 
 def test_bad_input_with_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

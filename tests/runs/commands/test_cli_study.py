@@ -143,10 +143,9 @@ def models() -> None:
     for name, studies in (("none", []), ("one", [STUDY])):
         if name not in MODELS:
             model = dp_marginals(1.0, 1e-5, base_model="tree", pairwise_statistics=False)
-            model.fit(
-                pd.read_csv("all.csv"), schema=Schema.from_yaml(SCHEMA), budget=None, also=beside(studies)
+            MODELS[name] = model.fit(
+                pd.read_csv("all.csv"), schema=Schema.from_yaml(SCHEMA), also=beside(studies)
             )
-            MODELS[name] = model
         MODELS[name].save(name)
 
 

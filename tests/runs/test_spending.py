@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from visits import VISITS, visits
 
 from dpsynth import DPMarginals
 from dpsynth.cli import main
-from dpsynth.errors import DataError, DpsynthError, InputError, RunError
-from dpsynth.privacy import Ledger, Profile, gaussian_event
+from dpsynth.errors import DataError, DpsynthError, PrivacyError, RunError
+from dpsynth.privacy import Cost, Ledger, LedgerFile, Profile, gaussian_event
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.runs import pipeline
 from dpsynth.runs.folder import RunFolder
@@ -27,6 +27,8 @@ from dpsynth.synthesis.wgan_gp import DPWGANGP
 
 __all__ = ["folder"]
 QUICK = {"evaluate": {"enabled": False}}
+#: noisy statistics of one run
+OWN = ["single-column counts", "base model tables"]
 FIT = "fit --data cohort.csv --schema half.yaml --epsilon 2 --delta 1e-6 --out m"
 
 #: of tests of small tables that are about something else
@@ -45,14 +47,22 @@ def abandoned(out: str, ledger: Ledger, configuration: Any) -> None:
     (left / "run.json").write_text(json.dumps(configuration.to_dict()))
 
 
-def earlier_ledger() -> Ledger:
-    ledger = Ledger()
-    ledger.begin_stage(1e-5)
-    ledger.post("WGAN critic steps", gaussian_event(5.0), sensitivity="1")
+def killed(path: str, name: str = "WGAN critic steps", unit: str | None = None) -> Ledger:
+    """A ledger's file in which a run that was killed had posted something, and that run's ledger."""
+    ledger = Ledger.open(path, make=True)
+    ledger.about(unit)
+    with contextlib.suppress(RunError), ledger.reserved(Cost(2.0, 1e-5, ledger.unit), "killed"):
+        ledger.begin_stage(1e-5)
+        ledger.post(name, gaussian_event(5.0), sensitivity="1")
+        raise RunError("killed")
     return ledger
 
 
-def test_the_journal_is_written_before_the_records_are_read(
+def names(path: str) -> list[str]:
+    return [entry.name for entry in Ledger.load(path).entries]
+
+
+def test_a_statistic_is_posted_before_the_records_are_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Would catch a reading that no file tells of when kill -9 ends the process in it."""
@@ -60,14 +70,16 @@ def test_the_journal_is_written_before_the_records_are_read(
     counts = FrameRecords._counts
 
     def look(*args: Any) -> Any:
-        seen.append(tuple(entry.name for entry in Ledger.load(".out.journal.json").entries))
+        seen.append(tuple(entry.name for entry in Ledger.open("out.ledger").entries))
         return counts(*args)
 
     monkeypatch.setattr(FrameRecords, "_counts", look)
     pipeline.run(config(**QUICK), "out")
-    names = ("single-column counts", "base model tables")
-    assert seen == [names[:1], names]
-    assert not Path(".out.journal.json").exists() and stages("out/ledger.json") == 1
+    assert seen == [tuple(OWN[:1]), tuple(OWN)]
+    assert Ledger.open("out.ledger").to_dict() == Ledger.load("out/ledger.json").to_dict()
+    (run,) = LedgerFile("out.ledger").history().runs
+    assert (run.folder, run.state) == (str(Path("out").absolute()), "complete")
+    assert run.process.startswith(f"{os.getpid()}@")
 
 
 @pytest.mark.parametrize("raised", [RunError("training diverged"), KeyboardInterrupt()])
@@ -80,20 +92,21 @@ def test_a_run_that_failed_counts_in_the_next(
         raise raised
 
     said: list[str] = []
+    ledger = Path("out.ledger").absolute()
     with monkeypatch.context() as patch:
         patch.setattr(DPMarginals, "_finish", fail)
         with pytest.raises(type(raised)):
             pipeline.run(config(**QUICK), "out", log=said.append)
     assert said == [
         "the run stopped after 2 noisy statistics (single-column counts and base model tables), which cost "
-        "epsilon 2.999 at delta 1e-05. The next run of out counts this cost, which stands in "
-        ".out.journal.json"
+        f"epsilon 2.999 at delta 1e-05. Later runs count this cost, which stands in {ledger}"
     ]
     done = pipeline.run(config(**QUICK), "out", log=said.append)
-    assert "2 earlier noisy statistics taken over from .out.journal.json" in said[1]
+    assert said[1] == f"the ledger {ledger} holds 2 earlier noisy statistics. They count as well"
     assert stages("out/ledger.json") == 2 and 5.9 < done.report.guarantee.epsilon <= 6.0
     assert done.report.delta == 2e-5 and "the sum of 2 stages" in str(done.report.guarantee)
-    assert not Path(".out.journal.json").exists()
+    states = ["interrupted" if isinstance(raised, KeyboardInterrupt) else "stopped", "complete"]
+    assert [run.state for run in LedgerFile("out.ledger").history().runs] == states
 
 
 def test_a_run_that_failed_says_its_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,30 +129,50 @@ def test_a_run_that_failed_says_its_cost(folder: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_a_replaced_run_counts_unless_it_is_forgotten_in_so_many_words(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replaced_run_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch --force that makes a table, unread, and a ledger that forgets in silence."""
     config(**QUICK).to_yaml("run.yaml")
     command = ["run", "run.yaml", "--out", "out"]
-    assert main([*command, "--forget-earlier"]) == 0  # nothing earlier: harmless
-    assert Ledger.load("out/ledger.json").excluded == ()
+    assert main(command) == 0
     assert main([*command, "--force"]) == 0
-    assert "2 earlier noisy statistics taken over from out/ledger.json" in capsys.readouterr().err
+    assert "out.ledger holds 2 earlier noisy statistics" in capsys.readouterr().err
     assert stages("out/ledger.json") == 2
-    assert main([*command, "--force", "--forget-earlier"]) == 0
-    said = capsys.readouterr().out
-    assert "does not cover: earlier noisy statistics from the same folder, left out on request" in said
-    ledger = Ledger.load("out/ledger.json")
-    assert len(ledger.stages) == 1 and len(ledger.excluded) == 1
-    assert json.loads(Path("out/report.json").read_text())["private"] is False
-    assert main([*command, "--force"]) == 0  # what was forgotten stays said
-    assert Ledger.load("out/ledger.json").excluded == ledger.excluded
+
+
+@pytest.mark.parametrize(
+    "how", ["no file", "an older copy", "another file", "a checkpoint", "a used checkpoint"]
+)
+def test_a_folder_that_the_ledger_does_not_count_is_not_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Would catch a ledger without what the replaced folder released, in any way that it can get lost."""
+    monkeypatch.setattr(pipeline, "load_table", lambda *args: pytest.fail("the table was read"))
+    named = {"ledger": "other.ledger"} if how == "another file" else {}
+    killed("other.ledger")
+    if "checkpoint" in how:
+        abandoned("out", killed("of_checkpoint.ledger"), config(**QUICK))
+        if how == "a used checkpoint":
+            os.rename("out.checkpoint/checkpoint.json", "out.checkpoint/checkpoint.used.json")
+    else:
+        Path("out").mkdir()
+        killed("out.ledger", "first")
+        older = Path("out.ledger").read_bytes()
+        killed("out.ledger", "second").save("out/ledger.json")
+        Path("out/report.json").write_text("{}")
+        if how == "no file":
+            Path("out.ledger").unlink()
+        elif how == "an older copy":
+            Path("out.ledger").write_bytes(older)
+    with pytest.raises(
+        PrivacyError, match=r"holds noisy statistics that the ledger .*\.ledger does not count"
+    ):
+        pipeline.run(config(**QUICK, **named), "out", force=True)
+    assert Path("out.checkpoint" if "checkpoint" in how else "out/ledger.json").exists()
 
 
 @pytest.mark.parametrize("command", ["run", FIT, FIT.replace("cohort", "visits")])
 @pytest.mark.parametrize("problem", ["a value", "no table", "the reading", "Ctrl-C"])
-def test_a_run_refused_before_its_first_statistic_keeps_the_journal_of_a_killed_one(
+def test_a_run_refused_before_its_first_statistic_keeps_what_a_killed_one_posted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, problem: str
 ) -> None:
     """Catches a refused run that deletes what a killed one had released, in any command, also of patients."""
@@ -148,9 +181,7 @@ def test_a_run_refused_before_its_first_statistic_keeps_the_journal_of_a_killed_
     (VISITS if several else SCHEMA).with_n_public(80).to_yaml("half.yaml")
     visits(80).to_csv("visits.csv", index=False)
     config(**QUICK).to_yaml("run.yaml")
-    journal = Path(f".{out}.journal.json")
-    earlier_ledger().save(journal)
-    before = journal.read_bytes()
+    before = killed(f"{out}.ledger", unit=(VISITS if several else SCHEMA).levels.unit).to_dict()
     if problem == "a value":
         text = Path(table).read_text().splitlines()
         text[3] = ",".join("?" for _ in text[0].split(","))
@@ -167,50 +198,22 @@ def test_a_run_refused_before_its_first_statistic_keeps_the_journal_of_a_killed_
     words = ["run", "run.yaml", "--out", "out"] if command == "run" else command.split()
     with contextlib.suppress(MemoryError):
         assert main(words) != 0
-    assert not Path(out).exists() and journal.is_file() and journal.read_bytes() == before
+    assert not Path(out).exists() and Ledger.open(f"{out}.ledger").to_dict() == before
+    states = ["stopped"] if problem == "no table" else ["stopped", "nothing used"]
+    assert [run.state for run in LedgerFile(f"{out}.ledger").history().runs] == states
 
 
 @pytest.mark.parametrize("name", ["checkpoint.json", "checkpoint.used.json"])
-def test_folder_journal_and_checkpoint_all_count(folder: Path, name: str) -> None:
-    """Catches a ledger of the next run without what stands in one of them, where all three are there."""
+def test_folder_killed_run_and_checkpoint_all_count(folder: Path, name: str) -> None:
+    """Catches a ledger of the next run without what one of them released, where all three are there."""
     pipeline.run(config(**QUICK), "out")
-    of_folder, killed, abandoned_one = Ledger.load("out/ledger.json"), earlier_ledger(), earlier_ledger()
-    killed.save(".out.journal.json")
-    abandoned("out", abandoned_one, config(**QUICK))
+    abandoned("out", killed("out.ledger", "of a killed run"), config(**QUICK))
     os.rename("out.checkpoint/checkpoint.json", f"out.checkpoint/{name}")
     said: list[str] = []
     pipeline.run(config(**QUICK), "out", force=True, log=said.append)
-    written = Ledger.load("out/ledger.json")
-    assert [written.holds(each) for each in (of_folder, killed, abandoned_one)] == [True, True, True]
-    assert len(written.stages) == 4 and sum("taken over" in line for line in said) == 3
-    assert DPMarginals.load("out/model").ledger_.to_dict() == written.to_dict()
-
-
-def test_model_and_journal_of_a_fit_both_count(folder: Path) -> None:
-    """Catches a fit that goes on from its folder alone, or from the journal of a killed one alone."""
-    VISITS.with_n_public(80).to_yaml("half.yaml")
-    visits(80).to_csv("visits.csv", index=False)
-    command = FIT.replace("cohort", "visits").replace("", "").split()
-    assert main(command) == 0
-    of_folder, killed = DPMarginals.load("m").ledger_, Ledger()
-    killed.about(of_folder.unit)
-    killed.begin_stage(1e-5)
-    killed.post("first", gaussian_event(5.0), sensitivity="1")
-    killed.save(".m.journal.json")
-    assert main([*command, "--force"]) == 0
-    written = DPMarginals.load("m").ledger_
-    assert written.holds(of_folder) and written.holds(killed)
-
-
-def test_a_given_up_checkpoint_counts(folder: Path) -> None:
-    """Would catch --force that throws the ledger away with the checkpoint."""
-    abandoned("out", earlier_ledger(), config(**QUICK))
-    pipeline.run(config(**QUICK), "out", force=True)
-    assert [entry.name for entry in Ledger.load("out/ledger.json").entries] == [
-        "WGAN critic steps",
-        "single-column counts",
-        "base model tables",
-    ]
+    assert names("out/ledger.json") == [*OWN, "of a killed run", *OWN]
+    assert "holds 3 earlier noisy statistics" in said[0] and stages("out/ledger.json") == 3
+    assert DPMarginals.load("out/model").ledger_.to_dict() == Ledger.load("out/ledger.json").to_dict()
 
 
 @FEW
@@ -221,7 +224,7 @@ def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
 
     The second run is interrupted twice before it trains; the third is carried out.
     """
-    abandoned("out", earlier_ledger(), config(model=model(epsilon=8.0), **QUICK))
+    abandoned("out", killed("out.ledger"), config(model=model(epsilon=8.0), **QUICK))
     mine = config(model=model(epsilon=1.0), **QUICK)
 
     def interrupt(*args: Any, **kwargs: Any) -> None:
@@ -240,66 +243,50 @@ def test_a_given_up_checkpoint_is_resumed_by_nobody_and_counts(
         assert reached == [] and "no checkpoint to resume" in str(refusal.value)
     pipeline.run(mine, "out")
     entries = [entry.name for entry in Ledger.load("out/ledger.json").entries]
-    assert entries == ["WGAN critic steps", "single-column counts", "base model tables"]
+    assert entries == ["WGAN critic steps", *OWN]
 
 
-def test_a_resumed_run_counts_all_that_its_folder_released(
+def test_a_resumed_run_counts_all_that_its_data_set_released(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Would catch --resume that writes the checkpoint's ledger and drops what stands in the journal."""
-    abandoned("out", earlier_ledger(), config(**QUICK))
-    other = earlier_ledger()
-    other.save(".out.journal.json")
+    """Would catch --resume that writes the checkpoint's ledger and drops what others posted since."""
+    abandoned("out", killed("out.ledger"), config(**QUICK))
+    killed("out.ledger", "another run")
 
-    def resumed(checkpoint: Path, frame: Any, **kwargs: Any) -> DPMarginals:
-        ledger = Ledger.from_dict(json.loads((checkpoint / "checkpoint.json").read_text())["ledger"])
+    def resumed(checkpoint: Path, frame: Any, *, ledger: Ledger, **kwargs: Any) -> DPMarginals:
         return pipeline.build_model(config(**QUICK)).fit(
             frame, schema=SCHEMA.with_n_public(len(frame)), ledger=ledger
         )
 
     monkeypatch.setattr(DPWGANGP, "resume", resumed)
     pipeline.run(config(**QUICK), "out", resume=True)
-    written = Ledger.load("out/ledger.json")
-    assert len(written.stages) == 3 and written.holds(other)
-    assert DPMarginals.load("out/model").ledger_.to_dict() == written.to_dict()
+    assert names("out/ledger.json") == ["another run", "WGAN critic steps", *OWN]
+    assert DPMarginals.load("out/model").ledger_.counts(Ledger.open("out.ledger"))
+    assert [run.state for run in LedgerFile("out.ledger").history().runs] == ["complete", "stopped"]
 
 
-def test_resume_loses_no_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Would catch --resume --ledger that drops the ledger, and one that refuses what it already counts."""
-    named = earlier_ledger()
-    went_on = Ledger.from_dict(named.to_dict())
-    went_on.begin_stage(1e-5)
-    went_on.post("more", gaussian_event(5.0), sensitivity="1")
-    abandoned("out", went_on, config(**QUICK))
-    earlier_ledger().save("other.json")
-    named.save("named.json")
-    read: list[str] = []
-
-    def load(*args: Any) -> None:
-        read.append("the table")
-        raise RunError("the table is read")
-
-    monkeypatch.setattr(pipeline, "load_table", load)
-    with pytest.raises(DpsynthError) as refusal:
-        pipeline.run(config(**QUICK), "out", resume=True, ledger="other.json")
-    assert "did not begin with the ledger other.json" in str(refusal.value)
-    with pytest.raises(InputError, match="--forget-earlier does not go with --resume"):
-        pipeline.run(config(**QUICK), "out", resume=True, forget_earlier=True)
-    assert read == []
-    for ledger in ("named.json", None):
-        with pytest.raises(RunError, match="the table is read"):
-            pipeline.run(config(**QUICK), "out", resume=True, ledger=ledger)
+def test_a_checkpoint_is_resumed_in_its_own_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would catch --resume that counts a run where it was not paid, or that has read the table by then."""
+    abandoned("out", killed("out.ledger"), config(**QUICK))
+    killed("other.ledger")
+    monkeypatch.setattr(pipeline, "load_table", lambda *args: pytest.fail("the table was read"))
+    with pytest.raises(PrivacyError, match=r"that the ledger .*other\.ledger does not count"):
+        pipeline.run(config(**QUICK, ledger="other.ledger"), "out", resume=True)
 
 
-def test_a_named_ledger_counts_beside_that_of_the_folder(folder: Path) -> None:
-    """Would catch --ledger that is passed over where the folder has a ledger, or the other way round."""
-    pipeline.run(config(**QUICK), "out")
-    of_folder = Ledger.load("out/ledger.json")
-    named = earlier_ledger()
-    named.save("named.json")
-    pipeline.run(config(**QUICK), "out", force=True, ledger="named.json")
-    written = Ledger.load("out/ledger.json")
-    assert written.holds(named) and written.holds(of_folder) and len(written.stages) == 3
+def test_a_named_ledger_is_the_only_one(folder: Path) -> None:
+    """Would catch a run that posts beside its folder although a ledger is named, or one that makes it."""
+    with pytest.raises(
+        DpsynthError, match=r"there is no ledger .*clinic\.ledger. `dpsynth ledger cap` makes one"
+    ):
+        pipeline.run(config(**QUICK, ledger="clinic.ledger"), "one")
+    LedgerFile("clinic.ledger").set_cap(9.0, 1e-3)
+    for out in ("one", "two"):
+        pipeline.run(config(**QUICK, ledger="clinic.ledger"), out)
+    assert (stages("one/ledger.json"), stages("two/ledger.json")) == (1, 2)
+    assert not list(Path().glob("*/*.ledger")) and [path.name for path in Path().glob("*.ledger")] == [
+        "clinic.ledger"
+    ]
 
 
 def test_a_replaced_or_failed_fit_counts(
@@ -309,42 +296,40 @@ def test_a_replaced_or_failed_fit_counts(
     SCHEMA.with_n_public(80).to_yaml("half.yaml")
     assert main(FIT.split()) == 0
     assert main([*FIT.split(), "--force"]) == 0
-    assert "taken over from m/model.json" in capsys.readouterr().err
+    assert "m.ledger holds 2 earlier noisy statistics" in capsys.readouterr().err
     assert len(DPMarginals.load("m").ledger_.stages) == 2
     with monkeypatch.context() as patch:
         patch.setattr(DPMarginals, "save", lambda *a, **k: (_ for _ in ()).throw(RunError("disk full")))
         assert main([*FIT.split(), "--force"]) == 1
     assert main([*FIT.split(), "--force"]) == 0
     assert len(DPMarginals.load("m").ledger_.stages) == 4
-    capsys.readouterr()
-    assert main([*FIT.split(), "--force", "--forget-earlier"]) == 0
-    assert "left out on request" in capsys.readouterr().out
 
 
 def test_an_earlier_ledger_that_cannot_be_read_is_not_passed_over(folder: Path) -> None:
     """Would catch a damaged ledger taken for an empty one."""
     pipeline.run(config(**QUICK), "out")
-    Path("out/ledger.json").write_text("{")
-    with pytest.raises(DataError, match=r"out/ledger\.json.*--forget-earlier"):
-        pipeline.run(config(**QUICK), "out", force=True)
-    done = pipeline.run(config(**QUICK), "out", force=True, forget_earlier=True)
-    assert "left out on request" in str(done.report.guarantee)
+    for name in ("out.ledger", "out/ledger.json"):
+        whole = Path(name).read_bytes()
+        Path(name).write_text("{")
+        with pytest.raises(DataError, match=name.replace(".", r"\.")):
+            pipeline.run(config(**QUICK), "out", force=True)
+        Path(name).write_bytes(whole)
 
 
-def test_nothing_is_read_if_the_journal_cannot_be_written(
+def test_nothing_is_read_if_nothing_can_be_posted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a statistic that no file tells of, and a full disk that is not named."""
     SCHEMA.with_n_public(80).to_yaml("half.yaml")
 
     def full(*args: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr("dpsynth.privacy.ledger_file._update", full)
     monkeypatch.setattr(FrameRecords, "_counts", lambda *a, **k: pytest.fail("records were read"))
-    assert main(FIT.split()) == 1
-    assert ".m.journal.json: No space left on device. Correct this" in capsys.readouterr().err
-    assert not [path for path in folder.iterdir() if "m" in path.name and path.name.startswith(".")]
+    assert main(FIT.split()) == 2
+    assert "m.ledger" in (said := capsys.readouterr().err) and "database or disk is full" in said
+    assert not Path("m").exists()
 
 
 def test_a_changed_model_is_not_taken_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -370,6 +355,22 @@ def test_a_ledger_that_is_not_the_models_is_refused(folder: Path, capsys: pytest
         DPMarginals.load("out/model")
 
 
+@pytest.mark.parametrize(
+    ("posted", "said"),
+    [
+        (1, "1 earlier noisy statistic. It counts as well"),
+        (2, "2 earlier noisy statistics. They count as well"),
+    ],
+)
+def test_earlier_statistics_are_said(folder: Path, posted: int, said: str) -> None:
+    """Catches a run that goes on from others in silence, or says so in wrong English."""
+    for number in range(posted):
+        killed("out.ledger", f"statistic {number}")
+    told: list[str] = []
+    pipeline.run(config(**QUICK), "out", log=told.append)
+    assert told[0].endswith(f"out.ledger holds {said}")
+
+
 def test_account_reads_a_ledger_at_its_own_delta(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Would catch epsilon told at 1e-5 for a ledger that was paid for at another delta."""
     pipeline.run(config(model=model(delta=1e-7), **QUICK), "out")
@@ -385,7 +386,7 @@ def test_the_owner_is_told_of_n_public_and_nobody_else(
     SCHEMA.with_n_public(160).to_yaml("half.yaml")
     assert main(FIT.split()) == 2
     assert "n_public is 160, but the table to fit has 80 rows (confidential" in capsys.readouterr().err
-    assert not Path("m").exists() and not Path(".m.journal.json").exists()
+    assert not Path("m").exists() and not Ledger.open("m.ledger").entries
     assert main([*FIT.split(), "--accept-n-public"]) == 0
     captured = capsys.readouterr()
     assert "has 80 rows (confidential" in captured.err and "80 rows" not in captured.out
@@ -394,12 +395,12 @@ def test_the_owner_is_told_of_n_public_and_nobody_else(
 
 
 def test_a_file_of_the_users_beside_the_folder_stays(folder: Path) -> None:
-    """Would catch a journal whose name a copy of somebody's ledger has: a run overwrites and deletes it."""
+    """Would catch a ledger whose name a copy of somebody's ledger has: a run overwrites it."""
     pipeline.run(config(**QUICK), "out")
-    for name in ("out.ledger.json", "out.journal.json", "out.json"):
+    for name in ("out.ledger.json", "out.json"):
         Path(name).write_text("mine")
     pipeline.run(config(**QUICK), "out", force=True)
-    for name in ("out.ledger.json", "out.journal.json", "out.json"):
+    for name in ("out.ledger.json", "out.json"):
         assert Path(name).is_file() and Path(name).read_text() == "mine"
 
 
