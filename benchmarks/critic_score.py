@@ -19,9 +19,9 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.check_inputs import record_provenance, records_of
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.options import record_provenance, records_of
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Reading
 from dpsynth.synthesis.training import Training, trained_state

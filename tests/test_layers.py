@@ -174,3 +174,23 @@ def test_no_module_imports_in_a_circle():
         left = {module: wanted for module, wanted in left.items() if module not in free}
     circles = {module: sorted(wanted & left.keys()) for module, wanted in left.items()}
     assert not circles
+
+
+@pytest.mark.slow
+def test_any_module_may_be_imported_first():
+    """Catches a circle of imports that one order of them hides."""
+    names = [
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        for path in sorted(ROOT.rglob("*.py"))
+        if path.name != "__init__.py"
+    ]
+    code = (
+        "import importlib, os, sys\n"
+        "import numpy, pandas, pydantic, pyarrow, scipy.stats, sklearn.ensemble, typer\n"
+        "for name in sys.argv[1:]:\n"
+        "    if not (child := os.fork()):\n"
+        "        importlib.import_module(name)\n"
+        "        os._exit(0)\n"
+        "    assert os.waitpid(child, 0)[1] == 0, name\n"
+    )
+    subprocess.run([sys.executable, "-c", code, *names], check=True)

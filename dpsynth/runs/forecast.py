@@ -24,9 +24,10 @@ from dpsynth.report.words import plain
 from dpsynth.runs.config import RunConfig
 from dpsynth.studies.study import Estimates
 from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.check_inputs import check_options
 from dpsynth.synthesis.fit import planned_parts, total_delta
 from dpsynth.synthesis.generators import DEFAULT, options_of
-from dpsynth.synthesis.options import FitOptions, check_options
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts
 from dpsynth.synthesis.studies import check_studies

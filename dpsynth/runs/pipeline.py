@@ -32,9 +32,9 @@ from dpsynth.runs.folder import RunFolder
 from dpsynth.runs.forecast import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.runs.spending import checkpoint_ledger, give_up, ledger_of_run
 from dpsynth.studies.study import Estimates
+from dpsynth.synthesis.check_inputs import check_options, outcome_in_noise
 from dpsynth.synthesis.fit import cost_of, outlook
 from dpsynth.synthesis.generators import estimator
-from dpsynth.synthesis.options import check_options, outcome_in_noise
 from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.wgan_gp import DPWGANGP

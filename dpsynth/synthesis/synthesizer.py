@@ -26,11 +26,7 @@ from dpsynth.privacy.noise import secure_generator
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.progress import shown, training_bar
 from dpsynth.studies.study import Estimates
-from dpsynth.synthesis.fit import FitPlan, cost_of, plan_fit, read_parts, train
-from dpsynth.synthesis.many_tables import part_files, redrawn_tables, sample_parts
-from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.options import (
-    FitOptions,
+from dpsynth.synthesis.check_inputs import (
     alone,
     check_options,
     record_provenance,
@@ -41,6 +37,10 @@ from dpsynth.synthesis.options import (
     warn_of_flattened,
     warn_of_outcome,
 )
+from dpsynth.synthesis.fit import FitPlan, cost_of, plan_fit, read_parts, train
+from dpsynth.synthesis.many_tables import part_files, redrawn_tables, sample_parts
+from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.sampling import Acceptance
@@ -167,7 +167,7 @@ class Synthesizer(BaseEstimator, ABC):
         -----
         OwnerWarning
             If ``n_public`` is not near the number of rows
-            (:func:`dpsynth.synthesis.options.check_rows`). If noise is large for so few records, or
+            (:func:`dpsynth.synthesis.check_inputs.check_rows`). If noise is large for so few records, or
             nearly flattens some columns. If a study's outcome or predictors may have a long tail.
         """
         options = self.validate()

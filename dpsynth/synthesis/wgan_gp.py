@@ -19,9 +19,10 @@ from dpsynth.privacy.records import PartitionedRecords, Records
 from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.progress import shown, training_bar
 from dpsynth.synthesis import default_rules
+from dpsynth.synthesis.check_inputs import conformed
 from dpsynth.synthesis.fit import cost_of
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.options import FitOptions, conformed
+from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts, Reading

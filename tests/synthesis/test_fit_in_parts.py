@@ -19,7 +19,7 @@ import dpsynth
 from dpsynth.errors import DataError, InputError, OwnerWarning, PrivacyError, RunError
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import PartitionedRecords
-from dpsynth.synthesis.options import records_of
+from dpsynth.synthesis.check_inputs import records_of
 from dpsynth.table.parquet import ParquetTable
 from dpsynth.table.schema import Column, Schema
 from dpsynth.wgan.settings import TrainingSettings

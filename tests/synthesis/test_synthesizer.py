@@ -27,9 +27,9 @@ from dpsynth.privacy import Ledger
 from dpsynth.privacy.noise import STEP, secure_generator
 from dpsynth.runs.pipeline import Origin
 from dpsynth.synthesis import synthesizer, training
+from dpsynth.synthesis.check_inputs import check_rows, outcome_in_noise
 from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.generators import GENERATORS, estimator
-from dpsynth.synthesis.options import check_rows, outcome_in_noise
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.wgan_gp import WganOptions
 from dpsynth.table.column import TEXT_DTYPE

@@ -27,7 +27,7 @@ from dpsynth.patients.files import PatientFile
 from dpsynth.patients.inference import infer_patient_schema
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy.records import PartitionedRecords
-from dpsynth.synthesis.options import records_of
+from dpsynth.synthesis.check_inputs import records_of
 from dpsynth.table.identity import identities, repeated_persons, spellings
 from dpsynth.table.parquet import ParquetTable, Reader, units_in
 from dpsynth.table.schema import Column

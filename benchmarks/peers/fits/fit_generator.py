@@ -17,8 +17,8 @@ import dpsynth
 from dpsynth.marginals.features import OUTCOME_WEIGHT
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.privacy import Ledger
+from dpsynth.synthesis.check_inputs import records_of
 from dpsynth.synthesis.fit import plan_fit
-from dpsynth.synthesis.options import records_of
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise

@@ -62,9 +62,9 @@ def fit(
         raise InputError("give either --epsilon, or --not-private for a model without any guarantee")
     from dpsynth.patients.schema import read_schema
     from dpsynth.runs.spending import ledger_of_run
+    from dpsynth.synthesis.check_inputs import check_options
     from dpsynth.synthesis.fit import cost_of
     from dpsynth.synthesis.generators import estimator
-    from dpsynth.synthesis.options import check_options
     from dpsynth.synthesis.parts.studies import Studies
 
     given = {} if steps is None else {"steps": steps}

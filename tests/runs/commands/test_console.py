@@ -7,7 +7,7 @@ from chosen_statistics import marginals_options
 
 from dpsynth.checks import together
 from dpsynth.privacy.ledger import Ledger
-from dpsynth.synthesis.options import record_provenance
+from dpsynth.synthesis.check_inputs import record_provenance
 from dpsynth.table.schema import Column, Schema
 
 
