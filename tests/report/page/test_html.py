@@ -71,7 +71,7 @@ IN_VIEW = (
     "blocks._MOST_COLUMNS",
     "similarity._SHOWN",
     "similarity._SHOWN_ROWS",
-    "utility._WORST",
+    "quality._WORST",
 )
 
 
@@ -81,7 +81,7 @@ def test_what_has_no_room_is_in_the_folds(report, monkeypatch):
     pages = []
     for most in (10**6, 1):
         for name in IN_VIEW:
-            monkeypatch.setattr(f"dpsynth.report.page.{name}", most)
+            monkeypatch.setattr(f"dpsynth.report.{name}", most)
         html = render(report[0], "internal")
         rows = [row for row in re.findall(r"<tr\b.*?</tr>", html, re.DOTALL) if 'scope="col"' not in row]
         items = re.findall(r"<li\b.*?</li>", html, re.DOTALL)
