@@ -18,6 +18,11 @@
 Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpsynth.lazy import first_used
 from dpsynth.privacy.calibration import (
     AdvantageTarget,
     AttackAccuracyTarget,
@@ -42,10 +47,12 @@ from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import Cost, LedgerFile
 from dpsynth.privacy.loss import ADD_REMOVE, REPLACE_ONE
-from dpsynth.privacy.noise import poisson_batches, secure_generator
 from dpsynth.privacy.profile import Profile, from_parameters, measures_of
-from dpsynth.privacy.records import PartitionedRecords
-from dpsynth.privacy.release import Plan
+
+if TYPE_CHECKING:
+    from dpsynth.privacy.noise import poisson_batches, secure_generator
+    from dpsynth.privacy.records import PartitionedRecords
+    from dpsynth.privacy.release import Plan
 
 __all__ = [
     "ADD_REMOVE",
@@ -78,3 +85,13 @@ __all__ = [
     "secure_generator",
     "training_event",
 ]
+
+#: what reads records is loaded when first used: it needs pandas
+_HOMES = {
+    "PartitionedRecords": "dpsynth.privacy.records",
+    "Plan": "dpsynth.privacy.release",
+    "poisson_batches": "dpsynth.privacy.noise",
+    "secure_generator": "dpsynth.privacy.noise",
+}
+
+__getattr__ = first_used(__name__, _HOMES)
