@@ -38,7 +38,7 @@ class Lockable(Protocol):
 
 
 #: by which the entries' cost may exceed the promise of their stage that their noise was solved for
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 Records = TypeVar("Records", bound=Lockable, contravariant=True)
 Released = TypeVar("Released", covariant=True)
@@ -250,7 +250,8 @@ class Contents:
     @cached_property
     def profile(self) -> Profile:
         """The composed cost of all entries."""
-        if len(self.stages) <= 1:
+        promises = any(stage.epsilon is not None or stage.tv is not None for stage in self.stages)
+        if len(self.stages) <= 1 and not promises:
             return self._alone(1)
         # basic composition and its like for total variation, see dpsynth.privacy.loss
         epsilon, delta, tv = (math.fsum(part) for part in zip(*self.costs(), strict=True))
@@ -318,11 +319,7 @@ class Contents:
                 continue
             epsilon, delta, tv = self.cost(number)
             promised = 1.0 if stage.tv is None else stage.tv  # the entries' own may be one of several
-            if (
-                stage.epsilon is None
-                or epsilon > stage.epsilon * (1 + _ROUNDING)
-                or tv > promised + _ROUNDING
-            ):
+            if stage.epsilon is None or epsilon > stage.epsilon * (1 + ROUNDING) or tv > promised + ROUNDING:
                 return []
             events.append(approx_tv_event(epsilon, promised, delta))
         return events

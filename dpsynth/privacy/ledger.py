@@ -26,6 +26,7 @@ from dpsynth.files.storage import read_json, sealed, unsealed, write_text
 from dpsynth.files.text import html_lines, html_table, text_table
 from dpsynth.privacy.contents import (
     PUBLISHED,
+    ROUNDING,
     Contents,
     Entry,
     Records,
@@ -500,6 +501,7 @@ class Ledger:
         both = self._earlier.then(own)
         if self.file is not None and self._reservation is not None:
             self._check_thread(self._reservation)
+            self._check_reserved(self._reservation, own)
             self._earlier = self.file.write(self._reservation.number, own)
             self._reservation.unread = None
             both = self._earlier.then(own)
@@ -536,6 +538,20 @@ class Ledger:
                 "reserve the cost of each fit"
             )
         outer.taken = True
+
+    def _check_reserved(self, run: _Reservation, own: Contents) -> None:
+        """Refuse what costs more than was reserved: the cap of the file counts the reservation alone."""
+        if not math.isfinite(run.cost.epsilon):
+            return
+        stages = [replace(s, delta=run.cost.delta) if s.delta is None else s for s in own.stages]
+        costs = replace(own, stages=tuple(stages)).costs()
+        epsilon, delta = (math.fsum(cost[part] for cost in costs) for part in (0, 1))
+        most = run.cost.epsilon * (1 + ROUNDING), run.cost.delta * (1 + ROUNDING)
+        if epsilon > most[0] or delta > most[1]:
+            raise PrivacyError(
+                f"{own.entries[-1].name!r} would make {run.folder} cost epsilon {round_up(epsilon)} at "
+                f"delta {round_up(delta)}, and {run.cost} was reserved. Nothing was read: reserve more"
+            )
 
     def _check_thread(self, run: _Reservation) -> None:
         if run.thread != threading.get_ident():

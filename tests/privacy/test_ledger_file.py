@@ -157,7 +157,7 @@ ledger = Ledger.open(sys.argv[1])
 with ledger.reserved(Cost(2.0, 1e-6), "killed"):
     if len(sys.argv) > 2:
         ledger.begin_stage(1e-6)
-        ledger.post("counts", gaussian_event(5.0), sensitivity="1")
+        ledger.post("counts", gaussian_event(20.0), sensitivity="1")
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -175,7 +175,7 @@ def test_a_killed_run_has_paid(file, posted):
 
 def post(ledger: Ledger, name: str = "counts") -> None:
     ledger.begin_stage(1e-6)
-    ledger.post(name, gaussian_event(5.0), sensitivity="1")
+    ledger.post(name, gaussian_event(200.0), sensitivity="1")
 
 
 def test_a_run_that_fails_has_paid_if_it_released_something(file):
@@ -198,7 +198,7 @@ class Steps:
 
     name, event, sensitivity, adjacency, detail, stage = (
         "steps",
-        gaussian_event(2.0),
+        gaussian_event(4.0),
         "1",
         "add/remove",
         "",
@@ -310,12 +310,12 @@ def test_what_is_posted_outside_of_a_run_pays(file):
     """Catches a statistic of the user's own, or another tool's, that no cap sees."""
     ledger = Ledger.open(file.path)
     with pytest.raises(PrivacyError, match="names no delta"):
-        ledger.post("deaths", gaussian_event(9.0), sensitivity="1")
+        ledger.post("deaths", gaussian_event(60.0), sensitivity="1")
     ledger.begin_stage(1e-6)
     ledger.post("run of 3 May", epsilon_delta_event(1.0, 1e-6), sensitivity="another tool's")
     assert file.history().used == pytest.approx((1.0, 1e-6))
-    ledger.post("deaths", gaussian_event(9.0), sensitivity="1")
-    alone = Profile([gaussian_event(9.0)]).epsilon(1e-6)
+    ledger.post("deaths", gaussian_event(60.0), sensitivity="1")
+    alone = Profile([gaussian_event(60.0)]).epsilon(1e-6)
     assert file.history().used == pytest.approx((1.0 + alone, 2e-6))
     with pytest.raises(PrivacyError, match="needs epsilon"):
         ledger.post("means", gaussian_event(1.0), sensitivity="1")
@@ -411,7 +411,7 @@ def wrong_file(path: Path, how: str) -> None:
             "cap": "UPDATE caps SET epsilon = 4.0",
             "no run": "DELETE FROM runs",
             "cost": "UPDATE runs SET epsilon = 0.5",
-            "entries": "UPDATE runs SET entries = replace(entries, '5.0', '9.0')",
+            "entries": "UPDATE runs SET entries = replace(entries, '200.0', '900.0')",
             "state": "UPDATE runs SET state = 'nothing used'",
             "no seal": "DELETE FROM seal",
             "text in blob": "UPDATE runs SET state = x'ff'",
@@ -507,7 +507,7 @@ from dpsynth.privacy import Cost, Ledger, gaussian_event
 from dpsynth.errors import DataError
 
 def post(ledger, name):
-    ledger.post(name, gaussian_event(5.0), sensitivity="1")
+    ledger.post(name, gaussian_event(20.0), sensitivity="1")
 
 def child(act):
     number = os.fork()
@@ -559,11 +559,11 @@ def test_a_forked_process_posts_a_run_of_its_own(file):
 def test_a_copy_of_a_ledger_posts_a_run_of_its_own(file, copied):
     """Catches a copy that posts again what the run of its original had posted."""
     ledger = Ledger.open(file.path)
-    with ledger.reserved(Cost(1.0, 1e-6), "out"):
+    with ledger.reserved(Cost(1.0, 2e-6), "out"):
         post(ledger)
         other = copied(ledger)
         assert other.to_dict() == ledger.to_dict()
-        other.post("of the copy", gaussian_event(9.0), sensitivity="1")
+        other.post("of the copy", gaussian_event(60.0), sensitivity="1")
         post(ledger, "more")
     names = [[entry.name for entry in run.entries.entries] for run in file.history().runs]
     assert names == [["counts", "more"], ["of the copy"]]
@@ -577,7 +577,7 @@ def test_what_no_guarantee_covers_together_is_not_written(file):
     for ledger in (two, Ledger.open(file.path)):
         ledger.begin_stage(1e-6)
         with pytest.raises(PrivacyError, match=r"cannot be summed|neighbouring datasets"):
-            ledger.post("others", gaussian_event(9.0), sensitivity="1", adjacency="replace-one")
+            ledger.post("others", gaussian_event(60.0), sensitivity="1", adjacency="replace-one")
     assert states(file) == ["complete", "nothing used", "nothing used"]
     assert [entry.name for entry in Ledger.open(file.path).entries] == ["counts"]
 
@@ -652,7 +652,7 @@ def whole_run(ledger: Ledger, read: Callable[[], None]) -> None:
     with ledger.reserved(Cost(1.0, 1e-6), "out"):
         ledger.begin_stage(1e-6)
         for name in ("first", "second"):
-            ledger.post(name, gaussian_event(9.0), sensitivity="1")
+            ledger.post(name, gaussian_event(60.0), sensitivity="1")
             read()
 
 
@@ -697,7 +697,7 @@ def test_a_run_interrupted_anywhere_has_paid_for_what_it_read(tmp_path, stopped)
             assert len(reads) <= len(told) <= len(reads) + 1
             before = len(Ledger.open(path, make=True).entries)
             ledger.begin_stage(1e-6)
-            ledger.post("later", gaussian_event(9.0), sensitivity="1")
+            ledger.post("later", gaussian_event(60.0), sensitivity="1")
             assert len(Ledger.open(path).entries) == before + 1
             assert len({stage.key for stage in ledger.stages}) == len(ledger.stages)
             path.unlink()
@@ -739,14 +739,14 @@ def test_a_full_disk_is_one_sentence(file, monkeypatch, capsys):
     ledger = Ledger.open(file.path)
     with monkeypatch.context() as patch:
         patch.setattr(module, "_connected", full)
-        with pytest.raises(RunError, match="No space left on device"), ledger.reserved(Cost(1.0, 1e-6), "o"):
+        with pytest.raises(RunError, match="No space left on device"), ledger.reserved(Cost(1.0, 9e-6), "o"):
             for _ in range(100):
                 post(ledger, "counts of many columns" * 50)
                 many = len(ledger.entries)
     assert [entry.name for entry in Ledger.open(file.path).entries][:many] == [
         entry.name for entry in ledger.entries
     ]
-    assert file.history().used == (1.0, 1e-6)
+    assert file.history().used == (1.0, 9e-6)
     assert main(["ledger", "show", str(file.path)]) == 0
 
 
@@ -805,3 +805,15 @@ def test_a_disk_without_room_is_named(file, monkeypatch):
     assert isinstance(module._fault(file.path, problem), InputError)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: SimpleNamespace(free=5000))
     assert "No space left on device" in str(module._fault(file.path, problem))
+
+
+@pytest.mark.parametrize("more", [gaussian_event(2.0), epsilon_delta_event(0.1, 1e-5)])
+def test_a_run_posts_no_more_than_it_reserved(file, more):
+    """Catches a run that costs more than the cap of the file has counted, in epsilon or in delta."""
+    ledger = Ledger.open(file.path)
+    with ledger.reserved(Cost(0.5, 1e-6), "small"):
+        ledger.post("first", gaussian_event(40.0), sensitivity="1")
+        with pytest.raises(PrivacyError, match=r"'second' would make small cost epsilon .* reserved"):
+            ledger.post("second", more, sensitivity="1")
+        ledger.post("third", gaussian_event(40.0), sensitivity="1")
+    assert [entry.name for entry in Ledger.open(file.path).entries] == ["first", "third"]

@@ -368,3 +368,12 @@ def test_what_cannot_be_summed_is_refused():
         calibrated(BeliefTarget(0.9, 1e-5), 0.02, 300, 1e-5, earlier=earlier)
     with pytest.raises(PrivacyError, match="leaves nothing"):
         calibrated(TvTarget(0.5), 0.02, 300, 1e-6, earlier=earlier)
+
+
+def test_the_promise_of_an_only_stage_counts():
+    """Catches a fit that was stopped early, in view of its outputs, at the cost of what it had posted."""
+    ledger = Ledger()
+    ledger.begin_stage(1e-6, epsilon=0.5, tv=0.2)
+    ledger.post("count", gaussian_event(1e3), sensitivity="1")
+    assert (ledger.epsilon(1e-6), ledger.profile().tv()) == (0.5, 0.2)
+    assert ledger.epsilon(1e-7) == np.inf and ledger.summary()["epsilon"] == 0.5
