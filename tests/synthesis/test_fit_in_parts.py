@@ -193,7 +193,7 @@ def test_every_block_of_records_is_matched(frame, folder, client, monkeypatch):
 
 def test_points_without_room_cost_nothing(folder, client, tmp_path, monkeypatch):
     """Catches a disk that is full after the budget is spent, or that ends the process."""
-    monkeypatch.setattr("dpsynth.synthesis.options.IN_MEMORY", 0)
+    monkeypatch.setattr("dpsynth.synthesis.check_inputs.IN_MEMORY", 0)
     monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=600 * 4 * 8 - 1))
     ledger = Ledger()
     with pytest.raises(InputError, match=r"file of 0\.0 GB \(confidential\)\. .* Set TMPDIR"):
