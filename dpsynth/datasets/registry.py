@@ -29,7 +29,8 @@ from dpsynth.datasets.table import PREPARATIONS, Card, Table, cards_folder
 from dpsynth.errors import DataError, InputError, RunError
 from dpsynth.files.storage import locked, replaced, sha256, unlinked
 from dpsynth.files.text import read_text, stems
-from dpsynth.table.csv import CsvFormat, text_frame
+from dpsynth.table.csv import text_frame
+from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import reading
 
 DATA_DIR = "DPSYNTH_DATA_DIR"

@@ -36,7 +36,7 @@ from dpsynth.errors import DataError, InputError, SchemaError, of_records
 from dpsynth.files.text import load_yaml, one_sentence, shipped_folder
 from dpsynth.patients.histories import ids_of, units_of
 from dpsynth.patients.schema import PatientSchema, TableSchema
-from dpsynth.table.csv import CsvFormat
+from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import read_cells
 from dpsynth.table.identity import identities, warn_of_repeated_persons
 from dpsynth.table.schema import Schema

@@ -30,7 +30,7 @@ from dpsynth.errors import DataError, OwnerWarning, SchemaError, of_records
 from dpsynth.files.text import one_sentence
 from dpsynth.table.cells import ABSENT, Codes, distinct_cells, number, unescape
 from dpsynth.table.column import Column
-from dpsynth.table.csv import CsvFile, CsvFormat
+from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells, write_table
 from dpsynth.table.identity import identities
 from dpsynth.table.schema import Schema

@@ -22,7 +22,7 @@ from dpsynth.files.storage import write_text
 from dpsynth.files.text import dump_yaml, html_lines, load_yaml, one_sentence, read_yaml
 from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
 from dpsynth.table.column import Column
-from dpsynth.table.csv import CsvFormat
+from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells, read_table
 from dpsynth.table.schema import Schema, digest_of
 from dpsynth.table.values import days

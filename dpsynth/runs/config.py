@@ -31,7 +31,7 @@ from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.generators import DEFAULT, estimator
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.studies import Studies
-from dpsynth.table.csv import CsvFormat
+from dpsynth.table.csv_format import CsvFormat
 
 #: arguments of an estimator that are other keys of a configuration
 ELSEWHERE = {

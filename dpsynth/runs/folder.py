@@ -275,7 +275,7 @@ class OpenedRun:
         """
         from dpsynth.patients.schema import read_rows
         from dpsynth.runs.forecast import load_table, split_table
-        from dpsynth.table.csv import OURS
+        from dpsynth.table.csv_format import OURS
 
         made, path = self.folder.synthetic, self.folder.path
         if not made.is_file():

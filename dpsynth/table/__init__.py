@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dpsynth.patients.histories import patient_table
     from dpsynth.patients.inference import infer_patient_schema
     from dpsynth.table.column import Column
-    from dpsynth.table.csv import CsvFormat
+    from dpsynth.table.csv_format import CsvFormat
     from dpsynth.table.files import read_table, write_table
     from dpsynth.table.inference import infer_schema
     from dpsynth.table.parquet import ParquetTable

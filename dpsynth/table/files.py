@@ -21,7 +21,8 @@ from dpsynth.errors import DataError, of_records
 from dpsynth.files.storage import replaced
 from dpsynth.table.cells import distinct_cells, escape
 from dpsynth.table.column import Column
-from dpsynth.table.csv import CsvFile, CsvFormat, text_frame
+from dpsynth.table.csv import text_frame
+from dpsynth.table.csv_format import CsvFile, CsvFormat
 from dpsynth.table.schema import Schema
 
 _READABLE = (".csv", ".csv.gz", ".parquet")

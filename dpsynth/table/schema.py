@@ -32,7 +32,7 @@ from dpsynth.files.text import (
 )
 from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
-from dpsynth.table.csv import CsvFile
+from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.derived import add_derived, combinations, formulas, readings
 from dpsynth.table.draft import LeftOut, Remarks, draft_column, is_text
 from dpsynth.table.expressions import Expression, parse_rule

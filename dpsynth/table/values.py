@@ -25,7 +25,8 @@ from dpsynth.table.column import (
     series_moments,
     text_moments,
 )
-from dpsynth.table.csv import CsvFile, csv_line
+from dpsynth.table.csv import csv_line
+from dpsynth.table.csv_format import CsvFile
 
 #: Gives a column's `coded_values`, shape (n,).
 Numbers = Callable[[Column], NDArray[np.float64]]

@@ -14,7 +14,7 @@ from dpsynth.patients import inference as patient_inference
 from dpsynth.patients.files import read_files
 from dpsynth.patients.inference import infer_patient_schema
 from dpsynth.patients.schema import PatientSchema
-from dpsynth.table.csv import CsvFormat
+from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import read_table
 
 

@@ -23,7 +23,8 @@ from dpsynth.errors import DataError, InputError, OwnerWarning, SchemaError
 from dpsynth.table import Column, Schema, read_table, write_table
 from dpsynth.table import files as table_io
 from dpsynth.table.cells import escape, unescape
-from dpsynth.table.csv import CsvFormat, csv_line
+from dpsynth.table.csv import csv_line
+from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.parquet import ParquetTable, Reader, read_part
 
 SCHEMA = Schema(

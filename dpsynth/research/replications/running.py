@@ -38,7 +38,7 @@ from dpsynth.research.replications.results import Results
 from dpsynth.research.replications.trial import Task, Trial, carry_out
 from dpsynth.research.replications.writing import write_results
 from dpsynth.synthesis.fit import total_delta
-from dpsynth.table.csv import CsvFormat
+from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.schema import Schema
 
 #: names in the folder

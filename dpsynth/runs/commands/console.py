@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from dpsynth.errors import DataError, InputError, OwnerWarning
-from dpsynth.table.csv import CsvFormat
+from dpsynth.table.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     import pandas as pd
