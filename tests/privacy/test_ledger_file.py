@@ -321,7 +321,10 @@ def test_what_is_posted_outside_of_a_run_pays(file):
         ledger.post("means", gaussian_event(1.0), sensitivity="1")
     assert [entry.name for entry in ledger.entries] == ["run of 3 May", "deaths"]
     assert len({stage.key for stage in ledger.stages}) == 2
-    assert Ledger.open(file.path).entries == ledger.entries
+    again = Ledger.open(file.path)
+    assert again.entries == ledger.entries
+    again.post("births", gaussian_event(600.0), sensitivity="1")
+    assert len({stage.key for stage in again.stages}) == 3
 
 
 def test_a_reservation_is_for_one_fit_of_one_thread(file):
@@ -563,7 +566,8 @@ def test_a_copy_of_a_ledger_posts_a_run_of_its_own(file, copied):
         post(ledger)
         other = copied(ledger)
         assert other.to_dict() == ledger.to_dict()
-        other.post("of the copy", gaussian_event(60.0), sensitivity="1")
+        with other.reserved(Cost(1.0, 4e-6), "copy"):
+            other.post("of the copy", gaussian_event(60.0), sensitivity="1")
         post(ledger, "more")
     names = [[entry.name for entry in run.entries.entries] for run in file.history().runs]
     assert names == [["counts", "more"], ["of the copy"]]
