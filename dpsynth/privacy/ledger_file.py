@@ -408,7 +408,11 @@ def _make(path: Path) -> None:
 def _connected(path: Path) -> sqlite3.Connection:
     address = f"{path.as_uri()}?mode=rw"
     file = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)
-    file.execute("PRAGMA synchronous = FULL")  # what is posted outlives a loss of power
+    try:
+        file.execute("PRAGMA synchronous = FULL")  # what is posted outlives a loss of power
+    except sqlite3.Error:
+        file.close()
+        raise
     return file
 
 
