@@ -250,16 +250,16 @@ def test_a_resumed_run_counts_all_that_its_data_set_released(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Would catch --resume that writes the checkpoint's ledger and drops what others posted since."""
-    abandoned("out", killed("out.ledger"), config(**QUICK))
+    mine = config(model=model(delta=3e-5), **QUICK)  # of which the checkpoint's run has posted a part
+    rest = config(model=model(epsilon=1.0), **QUICK)
+    abandoned("out", killed("out.ledger"), mine)
     killed("out.ledger", "another run")
 
     def resumed(checkpoint: Path, frame: Any, *, ledger: Ledger, **kwargs: Any) -> DPMarginals:
-        return pipeline.build_model(config(**QUICK)).fit(
-            frame, schema=SCHEMA.with_n_public(len(frame)), ledger=ledger
-        )
+        return pipeline.build_model(rest).fit(frame, schema=SCHEMA.with_n_public(len(frame)), ledger=ledger)
 
     monkeypatch.setattr(DPWGANGP, "resume", resumed)
-    pipeline.run(config(**QUICK), "out", resume=True)
+    pipeline.run(mine, "out", resume=True)
     assert names("out/ledger.json") == ["another run", "WGAN critic steps", *OWN]
     assert DPMarginals.load("out/model").ledger_.counts(Ledger.open("out.ledger"))
     assert [run.state for run in LedgerFile("out.ledger").history().runs] == ["complete", "stopped"]
