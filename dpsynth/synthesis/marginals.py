@@ -101,8 +101,9 @@ class MarginalsOptions(FitOptions):
 
     def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
         """The base model with rules, reweighted and weighted by the statistics beside it."""
-        model = super().build(described, reading, refine=refine)
         network, marginals, rng = reading.of(BaseModel), reading.of(Columns), reading.rng
+        # checks that the tables can be drawn from, before anything draws
+        model = replace(super().build(described, reading, refine=refine), base_model=network)
         if refine and network is not None and marginals is not None:
             if not network.rules:
                 patients = described if isinstance(described, PatientSchema) else None

@@ -177,6 +177,7 @@ def test_a_saved_model_holds_nothing_private(trained, tmp_path):
         "ledger",
         "history",
         "model",
+        "parts",
         "interrupted",
         "arrays_sha256",
         "sha256",

@@ -61,7 +61,7 @@ class Studies(Part[tuple[FittedStudy, ...]]):
     >>> studies = Studies(["died ~ age"], share=0.5)
     >>> model = dpsynth.DPMarginals(epsilon=3.0, delta=1e-5).fit(frame, schema=schema, also=[studies])
     >>> model.estimates_[0].terms
-    ('age (per 10)',)
+    ('age',)
     """
 
     needs_associations: ClassVar[bool] = True
