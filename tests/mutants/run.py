@@ -205,7 +205,8 @@ class Job:
                 stale.unlink()
         os.chdir(root)
         sys.path[0] = str(self.folder)  # in place of this script's folder
-        os.environ["PYTHONPATH"] = str(self.folder)  # of the processes that tests start
+        # of processes that tests start. Without the second they would import the clean package of this folder
+        os.environ |= {"PYTHONPATH": str(self.folder), "PYTHONSAFEPATH": "1"}
         if "hypothesis" in sys.modules:
             _quiet_hypothesis()
         recorder = _Recorder(self.tests)
