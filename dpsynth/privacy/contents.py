@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Lockable(Protocol):
-    """Private records that can be read while they are opened, and at no other time."""
+    """Private records that a release can read only while they are opened."""
 
     def opened(self) -> AbstractContextManager[None]:
         """Let them be read."""

@@ -276,8 +276,9 @@ class Ledger:
 
         ``delta``, in [0, 1), is the stage's part of the whole delta, fixed before the stage. Earlier stages
         without a delta get the same. ``epsilon`` and ``tv`` bound the stage's cost, and are fixed before the
-        ledger's first entry. Name them if an earlier output decides about noise: the entries then show one of
-        the possible costs. Without them, or if the entries cost more, the entries count.
+        ledger's first entry, which rests on the caller's word, as a sensitivity does. Name them if an earlier
+        output decides about noise: the entries then show one of the possible costs. Without them, or if the
+        entries cost more, the entries count.
 
         Examples
         --------
@@ -324,7 +325,7 @@ class Ledger:
     def run(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
     ) -> Released:
-        """Post a release, then run it: the only way in which private records are read.
+        """Post a release, then run it: the only way in which something of private records is released.
 
         ``records`` are opened for this release alone. ``rng``, the source of the noise, is secret. Raises
         PrivacyError as :meth:`post` does, or if the release's stage is complete. Nothing has been read then.
@@ -479,15 +480,12 @@ class Ledger:
     def spent(self) -> str | None:
         """Say what the run that this ledger carries out has cost, or None if it has posted nothing.
 
-        A stage that was not completed costs all it was promised: when it stopped may depend on its noisy
-        statistics.
+        It costs all that it reserved: when it stopped may depend on its noisy statistics.
         """
-        if not (entries := self._own.entries):
+        entries, run = self._own.entries, self._reservation
+        if not entries or run is None:
             return None
-        epsilon, delta = (math.fsum(cost[part] for cost in self._own.costs()) for part in (0, 1))
-        cost = f"cost epsilon {round_up(epsilon)} at delta {round_up(delta)}"
-        if not math.isfinite(epsilon):
-            cost = "have no guarantee"
+        cost = f"cost {run.cost}" if math.isfinite(run.cost.epsilon) else "have no guarantee"
         many = "1 noisy statistic" if len(entries) == 1 else f"{len(entries)} noisy statistics"
         return f"{many} ({together([entry.name for entry in entries])}), which {cost}"
 

@@ -352,10 +352,10 @@ _MASK_BLOCK = 1 << 22
 
 
 def _included(rng: np.random.Generator, shape: tuple[int, int], prob: float) -> NDArray[np.bool_]:
-    """Independent events of probability ``prob``, exactly as the float says.
+    """Independent events of probability ``prob``, to 2^-69.
 
     ``U < prob`` for a uniform U is decided by U's first 16 bits unless they equal those of ``prob``. In that
-    case, once in 65,536, the next 53 bits are drawn.
+    case, once in 65,536, the next 53 bits are drawn. A float of more bits is rounded up to 2^-69.
     """
     scaled = prob * 65536.0  # exact: a power of two
     first = int(scaled)

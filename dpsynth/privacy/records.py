@@ -1,8 +1,9 @@
-"""Private records, which answer while the ledger runs a release on them and at no other time.
+"""Private records, which answer a release only while the ledger runs it.
 
 All counts come from one method, `Records.counts`. The records are a frame in memory or a table in parts
 (`dpsynth.privacy.records`). The lock is against mistakes, not malice: code that reads records without
-posting the reading fails the first time it is run.
+posting the reading fails the first time it is run. Three things read records and release nothing of them:
+`PartitionedRecords.check` before a fit, the comparison of a checkpoint with its table, and audits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -296,16 +298,17 @@ class Records(ABC):
     """
 
     def __init__(self) -> None:
-        self._open = False
+        self._readers: list[int] = []  # threads in which they are opened
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Allow reading. `dpsynth.privacy.Ledger.run` does so when the reading is posted."""
-        before, self._open = self._open, True
+        """Let this thread read. `dpsynth.privacy.Ledger.run` does so when the reading is posted."""
+        reader = threading.get_ident()
+        self._readers.append(reader)
         try:
             yield
         finally:
-            self._open = before
+            self._readers.remove(reader)
 
     def size(self) -> int:
         """Number of records, with sensitivity 1 under add/remove."""
@@ -346,7 +349,7 @@ class Records(ABC):
         return self._frame()
 
     def _check_open(self) -> None:
-        if not self._open:
+        if threading.get_ident() not in self._readers:
             raise PrivacyError("private records can only be read through Ledger.run")
 
     @abstractmethod

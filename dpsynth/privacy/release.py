@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, repeat
+from itertools import groupby, islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar, get_args
 
@@ -131,7 +131,9 @@ class GaussianRelease(ABC, Generic[Released]):
 
     def measure(self, records: Records, rng: np.random.Generator) -> list[Array]:
         """The counts with noise of their own on each."""
-        arrays = zip(self.query(records), self.steps, self.weights, strict=False)
+        exact = list(self.query(records))
+        steps, weights = (list(islice(each, len(exact))) for each in (self.steps, self.weights))
+        arrays = zip(exact, steps, weights, strict=True)
         return [
             noisy
             for (step, weight), alike in groupby(arrays, itemgetter(1, 2))

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import ConfigError, DataError, of_records
+from dpsynth.errors import ConfigError, DataError, RunError, of_records
 from dpsynth.files.codec import record
 from dpsynth.table.grid import Marginals, make_grids
 from dpsynth.table.schema import Schema
@@ -102,6 +102,22 @@ class Layout:
         """Largest Euclidean norm of a centred point whose groups are one-hot."""
         squared = self.n_numeric / 4.0 + sum(1.0 - 1.0 / (stop - start) for start, stop in self.groups)
         return float(np.sqrt(squared))
+
+    def check(self, points: NDArray[np.floating]) -> None:
+        """Raise RunError for points out of the unit cube, or with a group that is not one-hot.
+
+        ``points``: shape (n, dim). Bounds are proved for points of this layout alone.
+        """
+        cube = ((points >= 0) & (points <= 1)).all()
+        ones = points[:, self.n_numeric :]
+        one_hot = ((ones == 0) | (ones == 1)).all() and all(
+            (points[:, start:stop].sum(axis=1) == 1).all() for start, stop in self.groups
+        )
+        if points.shape[1] != self.dim or not (cube and one_hot):
+            raise RunError(
+                "encoded records leave the domain for which the noise is proved, perhaps because their file "
+                "was damaged. Fit again, and report this if it is said again"
+            )
 
 
 def interval_ends(mass: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float32]:

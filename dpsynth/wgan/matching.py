@@ -187,6 +187,7 @@ class GradientRelease:
         summed = _program(gradients, *self.critics.matrices.shape)
         total, rows = np.zeros(self.centres_and_stds[1].shape, np.int64), 0
         for block in blocks:
+            self.layout.check(block)
             rows += len(block)
             for start in range(0, len(block), BLOCK):
                 # Always as many rows, so that the program is compiled once; those that are added count 0.

@@ -174,10 +174,11 @@ class Trainer:
         )
         self._loop = compile_loop(self.step)
         # An empty table is sampled from nowhere, but a tensor needs a row.
-        whole = points if len(points) else np.zeros((1, layout.dim), np.float32) + layout.center
-        self._data = tf.constant(self._centred(whole)) if whole.nbytes <= _HELD else None
+        held = points.nbytes <= _HELD
+        row = np.zeros((1, layout.dim), np.float32)
+        self._data = tf.constant(self._centred(points) if len(points) else row) if held else None
         self._points = points if self._data is None else None
-        self._bank = tf.constant(np.zeros((1, layout.dim), np.float32) if bank is None else bank, tf.float32)
+        self._bank = tf.constant(row if bank is None else bank, tf.float32)
 
     def run(
         self,
@@ -237,7 +238,9 @@ class Trainer:
         return chunk
 
     def _centred(self, points: np.ndarray) -> np.ndarray:
-        return np.asarray(points, np.float32) - self.layout.center.astype(np.float32)
+        points = np.asarray(points, np.float32)
+        self.layout.check(points)
+        return points - self.layout.center.astype(np.float32)
 
     def _advance(self, state: TrainingState, arrays: State, means: np.ndarray, limit: int) -> TrainingState:
         done = state.step + limit

@@ -674,7 +674,7 @@ def test_nothing_is_read_that_is_not_posted(name):
     silent = Silent(CASES[name].table(60))
     with pytest.raises(Stopped):
         ledger.run(release, silent, np.random.default_rng(0))
-    assert not silent._open
+    assert not silent._readers
     assert len(ledger.entries) == 1
     entry = ledger.entries[0]
     assert (entry.name, entry.sensitivity, entry.detail) == (

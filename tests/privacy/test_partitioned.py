@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import signal
+import threading
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -160,6 +161,28 @@ def test_a_patient_in_two_files_is_refused(kind, tmp_path, client):
     said = r"000\.parquet and \S*003\.parquet hold rows of one patient. Write all rows of each patient into"
     with pytest.raises(DataError, match=said + r" one file \(confidential\)$"):
         PartitionedRecords(parquet.ParquetTable(tmp_path / "t"), VISITS, client).check()
+
+
+def test_records_are_opened_for_one_thread():
+    """Catches a thread that reads behind another's posting, and records that stay open after both."""
+    records, opened, done = FrameRecords(sample_frame(9)), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with records.opened():
+            opened.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    opened.wait(10)
+    with pytest.raises(PrivacyError, match=r"only be read through Ledger\.run"):
+        records.size()
+    with records.opened():
+        done.set()
+        thread.join()
+        assert records.size() == 9
+    with pytest.raises(PrivacyError, match=r"only be read through Ledger\.run"):
+        records.size()
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,15 @@ def silent(**changes):
     return release_of(noise_multiplier=1e-12, **changes)
 
 
+@pytest.mark.parametrize(("place", "value"), [((3, 0), 1.01), ((9, 1), np.nan), ((0, slice(2, 5)), 1)])
+def test_no_record_leaves_the_domain_of_the_bounds(place, value):
+    """Catches a point, as of a damaged file, that moves the sums by more than the noise is made for."""
+    points = records(10, np.random.default_rng(0))
+    points[place] = value
+    with pytest.raises(RunError, match="leave the domain"):
+        silent().query([points])
+
+
 def table(n=600):
     rng = np.random.default_rng(0)
     age = rng.integers(18, 91, n)

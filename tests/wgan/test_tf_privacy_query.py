@@ -217,6 +217,13 @@ def test_refuses_a_plan_without_noise():
         BoundedSumQuery(make_plan(None), list)
 
 
+def test_products_are_of_full_precision():
+    """Catches products in TF32, which round a thousand times more than the bounds are widened for."""
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    BoundedSumQuery(make_plan(), list)
+    assert not tf.config.experimental.tensor_float_32_execution_enabled()
+
+
 @needs_tf_privacy
 def test_every_bit_of_a_counter_and_key_is_random():
     """Catches a key of 16 bits, all of which an attacker can try: 64 keys leave no bit as it is."""

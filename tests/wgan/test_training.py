@@ -155,6 +155,24 @@ def test_products_are_of_full_precision():
     assert not tf.config.experimental.tensor_float_32_execution_enabled()
 
 
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [((3, 0), 1.0001), ((3, 1), -0.01), ((79, 0), np.nan), ((0, slice(2, 4)), 1), ((0, 2), 0.5)],
+)
+def test_no_record_leaves_the_domain_of_the_bounds(monkeypatch, held, place, value):
+    """Catches a point, as of a damaged file, that moves a step by more than its noise is made for."""
+    if not held:
+        monkeypatch.setattr("dpsynth.wgan.training._HELD", 0)
+    records = points()
+    records[place] = value
+    settings = TrainingSettings(**SMALL)
+    plan = Plan(sampling_prob=1.0, expected_batch=80.0, steps=5, noise_multiplier=1.0)
+    with pytest.raises(RunError, match="leave the domain"):
+        trainer = Trainer(records, LAYOUT, settings, plan, bank=None)
+        trainer.run(np.random.default_rng(0))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "raised",
@@ -304,7 +322,8 @@ def test_a_record_that_is_not_sampled_changes_no_bit(in_graph):
     assert len(taken) > 5 and len(other) > 5
     for which, same in ((other, True), (sorted(taken), False)):
         changed = rows.copy()
-        changed[which] = rows[which][::-1] * np.float32(0.5)
+        changed[which] = rows[which][::-1]
+        changed[which, :2] *= np.float32(0.5)
         after, again = trained(changed)
         flat = [np.concatenate([np.ravel(a) for a in tf.nest.flatten(arrays)]) for arrays in (before, after)]
         assert again == taken and np.array_equal(*flat) is same
