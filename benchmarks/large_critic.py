@@ -57,7 +57,7 @@ def fit(how: str, n: int, steps: int, folder: Path) -> dict[str, float]:
     told |= {"wall": time.perf_counter() - start, "seconds": time.process_time() - used, "peak": own_peak()}
     # Without the first chunk, which is waited for while the program is compiled.
     told["steps_s"] = first[-1] - first[0]
-    weights = np.concatenate([array.ravel() for pair in estimator.model_.weights for array in pair])
+    weights = np.concatenate([array.ravel() for pair in estimator.model_.sampler.weights for array in pair])
     np.save(folder / f"weights-{how}-{n}.npy", weights)
     return told
 

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from dpsynth.files.codec import record
-from dpsynth.marginals.network import with_rules
+from dpsynth.marginals.network import BayesianNetwork, with_rules
 from dpsynth.marginals.reweighting import reweighted, weighted
 from dpsynth.marginals.statistics import Kind
 from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.model import GeneratorModel, Sampler
 from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
@@ -23,11 +25,35 @@ from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.parts.rows import Rows
 from dpsynth.synthesis.row_rules import rules_of_model
+from dpsynth.synthesis.sampling import Codes, Places, matched_draws
 from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Schema
 
 #: So many records that every rule reads its statistic.
 _MANY = 1e12
+
+
+@record
+@dataclass(frozen=True)
+class Networked(Sampler):
+    """Records of a Bayesian network, with the released marginals of their encoder."""
+
+    base_model: BayesianNetwork
+
+    @property
+    def network(self) -> BayesianNetwork:
+        """The Bayesian network."""
+        return self.base_model
+
+    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
+        """Fine cells of n records and places within them."""
+        return matched_draws(self.base_model, encoder, n, rng)
+
+    def bins(self) -> Mapping[int, NDArray[np.int64]]:
+        """Those of every column, if rules are factors of the network."""
+        binnings = self.base_model.binnings if self.base_model.rules else ()
+        return {j: binning.labels for j, binning in enumerate(binnings)}
 
 
 @dataclass(frozen=True)
@@ -103,8 +129,11 @@ class MarginalsOptions(FitOptions):
         """The base model with rules, reweighted and weighted by the statistics beside it."""
         network, marginals, rng = reading.of(BaseModel), reading.of(Columns), reading.rng
         # checks that the tables can be drawn from, before anything draws
-        model = replace(super().build(described, reading, refine=refine), base_model=network)
-        if refine and network is not None and marginals is not None:
+        model = super().build(described, reading, refine=refine)
+        if network is None or marginals is None:
+            return model
+        model = replace(model, sampler=Networked(network))
+        if refine:
             if not network.rules:
                 patients = described if isinstance(described, PatientSchema) else None
                 rules = rules_of_model(model.schema, patients)
@@ -115,7 +144,7 @@ class MarginalsOptions(FitOptions):
             if histogram is not None:
                 network = weighted(network, histogram, rng)
             network = network.coupled(marginals.grids, marginals.n, rng)
-        return replace(model, base_model=network)
+        return replace(model, sampler=Networked(network))
 
     def _beside(self, schema: Schema, n: float, delta: float) -> tuple[bool, bool]:
         """Whether there are pairwise statistics and a histogram: as chosen, or by rule if noise is small."""

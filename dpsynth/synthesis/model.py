@@ -7,7 +7,8 @@ post-processing and costs nothing more.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,32 +18,62 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import numbers, record
 from dpsynth.marginals.network import BayesianNetwork
-from dpsynth.parallel import in_blocks
 from dpsynth.patients.schema import TableSchema
 from dpsynth.studies.private import FittedStudy
 from dpsynth.synthesis.row_rules import rules_of_model
 from dpsynth.synthesis.rows import Trajectories, draw_rows
-from dpsynth.synthesis.sampling import Acceptance, calibrate, fulfilling, matched_draws, obeying, placed
+from dpsynth.synthesis.sampling import (
+    Acceptance,
+    Codes,
+    Places,
+    fulfilling,
+    matched_draws,
+    obeying,
+    placed,
+)
 from dpsynth.table.column import EXACT_INTEGERS, Column
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import Expression
 from dpsynth.table.schema import Schema
-from dpsynth.wgan.networks import ArrayOps, MatchedPoints, generator_pass
-
-Floats = NDArray[np.float32]
 
 # Rows of a block when sampling: calibrated against the released marginals together.
 BLOCK = 100_000
 # Marginals of fewer rows than this are matched on a larger block, of which a random part is kept.
 SMALLEST_BLOCK = 2_000
-# Rows that go through the generator at once: its layers then stay in the processor's cache.
-_ROWS = 4_096
 # Arrays from which records are drawn in proportion, or by which they are weighed.
+_NETWORK = "sampler/base_model"
 _MASS = re.compile(
-    r"encoder/marginals/(probabilities/\d+|missing_law)|base_model/(factors/\d+/2|cells/\d+|missing_law)"
-    r"|base_model/weighting/(weights|columns/\d+|missing)"
+    rf"encoder/marginals/(probabilities/\d+|missing_law)|{_NETWORK}/(factors/\d+/2|cells/\d+|missing_law)"
+    rf"|{_NETWORK}/weighting/(weights|columns/\d+|missing)"
 )
+
+
+class Sampler(ABC):
+    """Where a generator's records come from, in codes. Everything else about samples is common code."""
+
+    @property
+    def network(self) -> BayesianNetwork | None:
+        """The Bayesian network that the records are drawn from, if they are."""
+        return None
+
+    @abstractmethod
+    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
+        """Fine cells of n records and places within them, one array of each a column, shape (n,)."""
+
+    def bins(self) -> Mapping[int, NDArray[np.int64]]:
+        """Bin of each fine cell, by column, within which records may exchange values to obey a rule."""
+        return {}
+
+
+@record
+@dataclass(frozen=True)
+class Independent(Sampler):
+    """Columns by themselves, each by its released distribution."""
+
+    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
+        """Fine cells of n records and places within them."""
+        return matched_draws(None, encoder, n, rng)
 
 
 @record
@@ -51,20 +82,13 @@ class GeneratorModel:
     """The released parts of a fitted synthesizer. Samples agree with the marginals of its encoder.
 
     ``schema``: of the released table, with its derived columns and constraints.
-    ``weights``: matrix and bias of each layer of the generator. None samples the base model, or independent
-        columns if there is none.
-    ``matched``: points that take the generator's place (`dpsynth.wgan.matching`).
     ``trajectories``: where patients have several rows. The schema is then that of their levels.
     """
 
     schema: Schema
     encoder: Encoder
-    base_model: BayesianNetwork | None
-    weights: list[tuple[Floats, Floats]] | None
-    latent: int
-    latent_law: str
+    sampler: Sampler = Independent()
     studies: tuple[FittedStudy, ...] = ()
-    matched: MatchedPoints | None = None
     trajectories: Trajectories | None = None
 
     def __post_init__(self) -> None:
@@ -74,6 +98,11 @@ class GeneratorModel:
                     f"the model cannot be sampled and is not kept: {name} holds a number that is negative or "
                     "not finite. The spent budget stays in the ledger. Please report this with the schema"
                 )
+
+    @property
+    def base_model(self) -> BayesianNetwork | None:
+        """The Bayesian network that records are drawn from, if they are."""
+        return self.sampler.network
 
     @property
     def declared_schema(self) -> TableSchema:
@@ -108,22 +137,6 @@ class GeneratorModel:
                 "the records. Reading it now costs budget: fit again with it among the studies"
             )
         return found[name]
-
-    def points(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Generated points: numeric coordinates in [0, 1] and group probabilities, shape (n, dim)."""
-        if self.matched is not None:
-            return self.matched.sample(n, self.encoder.layout.n_numeric, rng)
-        weights, layout = self.weights, self.encoder.layout
-        assert weights is not None  # nothing else makes points
-        made = np.empty((n, layout.dim), np.float32)
-
-        def fill(part: slice, own: np.random.Generator) -> None:
-            draw = own.random if self.latent_law == "uniform" else own.standard_normal
-            latent = draw((part.stop - part.start, self.latent), dtype=np.float32)
-            made[part] = generator_pass(weights, latent, layout, ArrayOps)
-
-        in_blocks(fill, n, _ROWS, rng)
-        return made
 
     def blocks(
         self,
@@ -185,20 +198,14 @@ class GeneratorModel:
         """``size`` records of the modelled columns, a part of at least ``least`` that are made together."""
         made = max(size, least)
         kept = rng.permutation(made)[:size] if made > size else slice(None)
-        codes, places = self._drawn(made, rng)
+        codes, places = self.sampler.draw(self.encoder, made, rng)
         codes, places = [code[kept] for code in codes], [place[kept] for place in places]
-        frame = self.encoder.decode(codes, places)
-        if self.base_model is None or not self.base_model.rules or not rules or not size:
+        frame, bins = self.encoder.decode(codes, places), self.sampler.bins()
+        if not bins or not rules or not size:
             return frame
-        binnings = zip(self.encoder.grids, self.base_model.binnings, codes, strict=True)
-        cells = {grid.column.name: (code, binning.labels) for grid, binning, code in binnings}
+        names = [grid.column.name for grid in self.encoder.grids]
+        cells = {names[j]: (codes[j], labels) for j, labels in bins.items()}
         return placed(frame, cells, rules, self.schema, rng)
-
-    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Fine cells of n records and places within them, one of each a column."""
-        if self.weights is None and self.matched is None:
-            return matched_draws(self.base_model, self.encoder, n, rng)
-        return calibrate(self.points(n, rng), self.encoder, rng)
 
     def sample(
         self,

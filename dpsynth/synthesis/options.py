@@ -115,4 +115,4 @@ class FitOptions(Section):
         """
         schema = described.levels
         encoder = Encoder(schema.modelled, reading.of(Columns))
-        return GeneratorModel(schema if refine else schema.modelled, encoder, None, None, 0, "normal")
+        return GeneratorModel(schema if refine else schema.modelled, encoder)

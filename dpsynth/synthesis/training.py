@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError, RunError
+from dpsynth.files.codec import record
+from dpsynth.parallel import in_blocks
 from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.model import GeneratorModel, independent_points
+from dpsynth.synthesis.model import GeneratorModel, Sampler, independent_points
+from dpsynth.synthesis.sampling import Codes, Places, calibrate
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.checkpoint import load_tensorflow_quietly
-from dpsynth.wgan.networks import coordinate_scale
+from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 if TYPE_CHECKING:
@@ -96,7 +99,50 @@ def train_generator(
     if isinstance(training.settings, MatchingSettings):
         return _match(records, plan, rng, training, training.settings)
     trained = trained_state(records, plan, rng, training, state)
-    return dataclasses.replace(training.model, weights=trained.generator), trained.history
+    made = Generated(trained.generator, training.settings.latent, training.settings.latent_law)
+    return dataclasses.replace(training.model, sampler=made), trained.history
+
+
+# Rows that go through the generator at once: its layers then stay in the processor's cache.
+_ROWS = 4_096
+
+
+@record
+@dataclass(frozen=True)
+class Generated(Sampler):
+    """Records that the points of a trained generator stand for.
+
+    ``weights``: matrix and bias of each layer of the generator.
+    ``latent``, ``latent_law``: length and distribution of its input.
+    """
+
+    weights: list[tuple[NDArray[np.float32], NDArray[np.float32]]]
+    latent: int
+    latent_law: str
+
+    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
+        """Fine cells of n records and places within them."""
+        made = np.empty((n, encoder.layout.dim), np.float32)
+
+        def fill(part: slice, own: np.random.Generator) -> None:
+            draw = own.random if self.latent_law == "uniform" else own.standard_normal
+            latent = draw((part.stop - part.start, self.latent), dtype=np.float32)
+            made[part] = generator_pass(self.weights, latent, encoder.layout, ArrayOps)
+
+        in_blocks(fill, n, _ROWS, rng)
+        return calibrate(made, encoder, rng)
+
+
+@record
+@dataclass(frozen=True)
+class Matched(Sampler):
+    """Records that matched points stand for (`dpsynth.wgan.matching`)."""
+
+    points: MatchedPoints
+
+    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
+        """Fine cells of n records and places within them."""
+        return calibrate(self.points.sample(n, encoder.layout.n_numeric, rng), encoder, rng)
 
 
 # Records whose gradients are summed at once.
@@ -143,7 +189,7 @@ def _match(
             "The noisy gradients had used privacy budget before the interrupt, see the ledger. They were not "
             "kept, so the fit cannot go on. Another fit uses privacy budget again"
         ) from None
-    return dataclasses.replace(training.model, matched=found), history
+    return dataclasses.replace(training.model, sampler=Matched(found)), history
 
 
 def trained_state(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,11 +20,10 @@ from dpsynth.progress import shown, training_bar
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.check_inputs import conformed
 from dpsynth.synthesis.fit import cost_of
-from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
-from dpsynth.synthesis.parts.part import Parts, Reading
+from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training
@@ -87,11 +85,6 @@ class WganOptions(FitOptions):
         )
         columns = Columns(described.levels.modelled, n, n_std, share=self.division.marginals)
         return Parts((columns, Critic(plan, self.settings(n), share=None)), (), delta)
-
-    def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
-        """Independent columns, and the input of a generator that is trained later."""
-        model, settings = super().build(described, reading, refine=refine), self.settings(reading.n)
-        return replace(model, latent=settings.latent, latent_law=settings.latent_law)
 
 
 class DPWGANGP(Synthesizer):

@@ -31,7 +31,7 @@ def test_the_synthesizer_that_is_attacked_is_our_own():
     own.fit(frame, schema=schema.with_n_public(200))
     assert score.ledger.epsilon(1e-5) == pytest.approx(own.ledger_.epsilon(1e-5))
     assert score.ledger.epsilon(1e-5) <= 3.0
-    for ours, theirs in zip(score.model.weights, own.model_.weights, strict=True):
+    for ours, theirs in zip(score.model.sampler.weights, own.model_.sampler.weights, strict=True):
         np.testing.assert_allclose(ours[0], theirs[0], atol=1e-6)
     assert score(frame).shape == (200,) and np.std(score(frame)) > 0
     np.testing.assert_array_equal(score(frame), score(frame))

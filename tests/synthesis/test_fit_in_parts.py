@@ -150,7 +150,7 @@ def test_the_same_noise_gives_the_same_critic_steps(frame, folder, client, tmp_p
     monkeypatch.setattr("dpsynth.wgan.training._HELD", 0)
     monkeypatch.setattr("dpsynth.privacy.records.IN_MEMORY", 0)
     parts = trained(steps=20).fit(opened(folder, client), schema=SCHEMA)
-    for own, other in zip(memory.model_.weights, parts.model_.weights, strict=True):
+    for own, other in zip(memory.model_.sampler.weights, parts.model_.sampler.weights, strict=True):
         np.testing.assert_array_equal(own[0], other[0])
         np.testing.assert_array_equal(own[1], other[1])
     assert [str(entry) for entry in parts.ledger_.entries] == [str(entry) for entry in memory.ledger_.entries]

@@ -16,6 +16,7 @@ from dpsynth.marginals.factors import fit_factors
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis import many_tables
+from dpsynth.synthesis.marginals import Networked
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
@@ -54,7 +55,7 @@ def model_of(frame, schema, *, noise, rng, kind="tree"):
     for part in parts.own:
         reading.read(part)
     encoder, model = Encoder(schema, reading.of(Columns)), DPMarginals()
-    made = GeneratorModel(schema, encoder, reading.of(BaseModel), None, latent=1, latent_law="normal")
+    made = GeneratorModel(schema, encoder, Networked(reading.of(BaseModel)))
     model.n_, model.ledger_ = schema.n_public, reading.ledger
     return model._finish(made, [], parts)
 
@@ -338,7 +339,7 @@ def test_a_trained_generator_is_kept():
     model = DPWGANGP(2.0, 1e-5, steps=5, training=small)
     model.fit(cohort(), schema=SCHEMA)
     again = redraw(model, np.random.default_rng(0))
-    assert again.weights is model.model_.weights is not None
+    assert again.sampler is model.model_.sampler and again.sampler.weights
     assert len(model.sample_many(2, 50)[0]) == 50
 
 

@@ -120,7 +120,8 @@ def test_a_model_with_votes_is_saved_and_read(tmp_path) -> None:
     again = dpsynth.load(tmp_path / "model")
     pd.testing.assert_frame_equal(again.sample(300, random_state=1), model.sample(300, random_state=1))
     record = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert record["model"]["base_model"]["weighting"]["most"] == model.model_.base_model.weighting.most > 1
+    network = record["model"]["sampler"]["base_model"]
+    assert network["weighting"]["most"] == model.model_.base_model.weighting.most > 1
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.privacy import Ledger, Profile
 from dpsynth.privacy.records import Bins, Records
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
+from dpsynth.synthesis.marginals import Networked
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.columns import Columns
@@ -112,7 +113,7 @@ class ChainOptions(FitOptions):
 
     def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
         model = super().build(described, reading, refine=refine)
-        return replace(model, base_model=reading.of(Chain))
+        return replace(model, sampler=Networked(reading.of(Chain)))
 
 
 class DPChain(Synthesizer):

@@ -15,11 +15,12 @@ import dpsynth
 from dpsynth import DPMarginals
 from dpsynth.audits.configuration import releases_of
 from dpsynth.errors import InputError
+from dpsynth.files.codec import record
 from dpsynth.privacy import Profile
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Array, GaussianRelease, Ints
 from dpsynth.synthesis.many_tables import redraw
-from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.synthesis.model import GeneratorModel, Sampler
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
 from dpsynth.table import Column, Schema
@@ -49,6 +50,22 @@ class OldRelease(GaussianRelease[float]):
         return float(noisy[0])
 
 
+@record
+@dataclass(frozen=True)
+class Counted(Sampler):
+    """A sampler and the number."""
+
+    of: Sampler
+    number: int
+
+    @property
+    def network(self):
+        return self.of.network
+
+    def draw(self, encoder, n, rng):
+        return self.of.draw(encoder, n, rng)
+
+
 @dataclass(frozen=True)
 class Old(Part[float]):
     """A part of one's own."""
@@ -67,8 +84,8 @@ class Old(Part[float]):
         return float(reading.run(self.release))
 
     def extend(self, model: GeneratorModel, found: float) -> GeneratorModel:
-        """The model with the number, in a place that one without a network does not use."""
-        return replace(model, latent=round(found))
+        """The model with the number."""
+        return replace(model, sampler=Counted(model.sampler, round(found)))
 
 
 def table(n: int = 400) -> pd.DataFrame:
@@ -102,7 +119,7 @@ def test_a_part_of_ones_own_is_redrawn(tmp_path: Path) -> None:
     model = dpsynth.load(tmp_path / "model")
     rng, part = np.random.default_rng(0), model._parts.of(Old)
     assert part == fitted._parts.of(Old)
-    counts = [redraw(model._plan, model.model_, rng).latent for _ in range(40)]
+    counts = [redraw(model._plan, model.model_, rng).sampler.number for _ in range(40)]
     share = (table()["age"] > 65).mean()
     assert np.std(counts, ddof=1) == pytest.approx(
         np.hypot(part.noise, 20 * np.sqrt(share - share**2)), rel=0.5

@@ -89,7 +89,7 @@ def marginal_model(
         for j, grid in enumerate(grids)
     )
     encoder = Encoder(schema.modelled, Marginals(grids, p, 1000.0, noise, Counting()))
-    return GeneratorModel(schema, encoder, None, None, latent=1, latent_law="normal")
+    return GeneratorModel(schema, encoder)
 
 
 def distances(model: GeneratorModel, frame: pd.DataFrame) -> list[float]:
@@ -151,14 +151,7 @@ def test_released_marginals_are_kept(fitted):
     model = fitted.model_
     frame = fitted.sample(4000, random_state=0)
     assert max(distances(model, frame)) < 0.008
-    plain = GeneratorModel(
-        SCHEMA.modelled,
-        model.encoder,
-        model.base_model,
-        None,
-        latent=model.latent,
-        latent_law=model.latent_law,
-    )
+    plain = GeneratorModel(SCHEMA.modelled, model.encoder, model.sampler)
     free = plain.sample(4000, np.random.default_rng(0))
     assert any(rule.broken(SCHEMA.conform(free).frame).any() for rule in SCHEMA.rules)
     assert not frame.duplicated().any()

@@ -14,6 +14,7 @@ import dpsynth
 from dpsynth.errors import InputError, RunError
 from dpsynth.privacy.release import NOISE_SHAPES, Plan
 from dpsynth.synthesis import training
+from dpsynth.synthesis.training import Matched
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Encoder, Layout
 from dpsynth.wgan import matching as gradient_matching
@@ -327,7 +328,7 @@ def test_points_match_the_released_gradients():
 
 def test_a_fit_without_a_base_model_keeps_associations(model):
     """Catches points that do not reach the samples, or lose the outcome: ward a is for the dead."""
-    assert model.model_.matched is not None and model.model_.weights is None
+    assert isinstance(model.model_.sampler, Matched)
     assert model.history_[-1]["step"] == 80 and model.history_[-1]["difference"] < 1.5
     frame = model.sample(2000, random_state=1)
     died = frame["died"] == "yes"
@@ -405,7 +406,7 @@ def test_any_number_is_sampled(model, n):
 
 def test_points_stay_in_the_cube(model):
     """Catches jitter that leaves the unit cube, and jitter on probabilities."""
-    wild = MatchedPoints(model.model_.matched.points, 0.9)
+    wild = MatchedPoints(model.model_.sampler.points.points, 0.9)
     points = wild.sample(3000, 1, np.random.default_rng(0))
     assert points.min() >= 0 and points.max() <= 1 and points.dtype == np.float32
     np.testing.assert_allclose(points[:, 1:4].sum(axis=1), 1.0, atol=1e-5)

@@ -30,6 +30,7 @@ from dpsynth.research.replications.protocol import Protocol
 from dpsynth.studies.model import ModelText
 from dpsynth.synthesis.generators import unfitted
 from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.synthesis.training import Generated
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 
 #: a split of the records into training and test part, or records drawn from all of them with replacement
@@ -237,10 +238,10 @@ def _without_durations(tables: Tables, protocol: Protocol) -> Tables:
 
 def _architecture(model: Synthesizer) -> dict[str, Any]:
     """Widths from the first layer's input to the last one's output, as Pedersen (2022) counts them."""
-    weights = model.model_.weights
-    options = model.validate()
-    if weights is None or not isinstance(options, WganOptions):
+    options, sampler = model.validate(), model.model_.sampler
+    if not isinstance(options, WganOptions) or not isinstance(sampler, Generated):
         return {}
+    weights = sampler.weights
     widths = [weights[0][0].shape[0], *(matrix.shape[1] for matrix, _ in weights)]
     return {
         "generator": [int(width) for width in widths],

@@ -45,8 +45,7 @@ class Critic(Part[Trained]):
 
     def redraw(self, reading: Redrawing) -> Trained:
         """The released weights or points: a training is not repeated."""
-        released = reading.released
-        return replace(reading.made, weights=released.weights, matched=released.matched), []
+        return replace(reading.made, sampler=reading.released.sampler), []
 
     def extend(self, model: GeneratorModel, found: Trained) -> GeneratorModel:
         """The trained model."""
