@@ -222,14 +222,13 @@ def test_each_block_of_a_long_table_is_drawn_from_many():
     rng = np.random.default_rng(5)
     model = model_of(pairs(N, rng), PAIR, noise=4.0, rng=rng)
     asked: list[int] = []
-    whole = GeneratorModel._drawn
 
-    class Watched(GeneratorModel):
-        def _drawn(self, n, rng):
+    class Watched(Networked):
+        def draw(self, encoder, n, rng):
             asked.append(n)
-            return whole(self, n, rng)
+            return super().draw(encoder, n, rng)
 
-    watched = Watched(**{f.name: getattr(model.model_, f.name) for f in dataclasses.fields(model.model_)})
+    watched = dataclasses.replace(model.model_, sampler=Watched(model.model_.base_model))
     sizes = [len(frame) for frame in watched.blocks(1000, rng, block=8000, among=20)]
     assert sizes == [333, 333, 334] and asked == [20 * size for size in sizes]
 
