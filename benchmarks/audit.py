@@ -213,7 +213,7 @@ def main() -> None:
     if args.child:
         print(json.dumps(child(args.child, args.trials)))
         return
-    from dpsynth.wgan.checkpoint import load_tensorflow_quietly
+    from dpsynth.lazy import load_tensorflow_quietly
 
     load_tensorflow_quietly()
     kept = Kept(args.out)

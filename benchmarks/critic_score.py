@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import InputError
+from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CriticRelease, Plan
@@ -27,7 +28,6 @@ from dpsynth.synthesis.parts.part import Reading
 from dpsynth.synthesis.training import Training, trained_state
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 from dpsynth.table.schema import Schema
-from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 from dpsynth.wgan.networks import Weights, unflatten
 from dpsynth.wgan.settings import TrainingSettings
 

@@ -1,8 +1,10 @@
-"""Public names of a package that are loaded when they are first used."""
+"""What is loaded when it is first used: public names of a package, and TensorFlow."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,3 +27,25 @@ def first_used(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return module if homes[name] == f"{package}.{name}" else getattr(module, name)
 
     return load
+
+
+def load_tensorflow_quietly() -> None:
+    """Import TensorFlow and look for GPUs with the process's error output turned away meanwhile.
+
+    The messages are written by C++ code to the file descriptor, past Python's ``sys.stderr``. Does nothing
+    where TensorFlow has been imported already.
+    """
+    if "tensorflow" in sys.modules:
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        import tensorflow as tf
+
+        tf.config.list_physical_devices("GPU")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

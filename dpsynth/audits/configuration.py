@@ -32,6 +32,7 @@ from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.patients.schema import TableSchema, schema_of
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.records import FrameRecords
@@ -41,7 +42,6 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Reading
 from dpsynth.table.encoder import Layout
-from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 from dpsynth.wgan.networks import coordinate_scale
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 

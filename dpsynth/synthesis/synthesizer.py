@@ -18,6 +18,7 @@ from dpsynth.checks import checked_seed, whole
 from dpsynth.errors import InputError, NotFittedError, PrivacyError
 from dpsynth.files import codec, storage
 from dpsynth.files.text import html_lines
+from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.privacy.guarantee import WARNING, Guarantee
 from dpsynth.privacy.ledger import Ledger
@@ -51,7 +52,6 @@ from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory, write_table
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import require_reviewed
-from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import record
+from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.parallel import in_blocks
 from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.records import Records
@@ -22,7 +23,6 @@ from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.model import GeneratorModel, Sampler, independent_points
 from dpsynth.synthesis.sampling import Codes, Places, calibrate
 from dpsynth.table.encoder import Encoder
-from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 

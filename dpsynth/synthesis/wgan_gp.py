@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
+from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import PartitionedRecords, Records
@@ -28,7 +29,6 @@ from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training
 from dpsynth.table.schema import Schema
-from dpsynth.wgan.checkpoint import load_tensorflow_quietly
 from dpsynth.wgan.settings import TrainingSettings
 
 

@@ -1,4 +1,75 @@
-"""Algorithm 1 of Pedersen (2022), section 3.2, corrected: critic, noise scales, random numbers, the step."""
+"""Algorithm 1 of Pedersen (2022), section 3.2, corrected: critic, noise scales, random numbers, the step.
+
+Comments such as "line 12" name the printed lines. Lines 4 to 19 are one call of `Step`. The loop around it
+(lines 1 and 3, and what is returned) is `dpsynth.wgan.training.Trainer`. Line 2 is a `Plan`, made before.
+
+All deviations from chapter 3 of the thesis, with the reason and the place. Other modules cite their numbers.
+
+Theorem 3.1.1, in `dpsynth.wgan.theorems`:
+
+1. (3.9) and (3.10) omit the bias of (3.6). They have it: `_affine`, `_first_affine`.
+2. (3.14), (3.23) and (3.24) print the gradient with respect to ``x^(l-1)`` where the activation ``x^(l-1)``
+   belongs: `gradient_box`, `weighted_gradient`.
+3. (3.21) and (3.22) sum over the inputs of a layer. The sum is over its outputs: `_transposed`.
+4. The thesis covers rounding by output gradients between -0.999999 and -1.000001. Margins for float32 are
+   proved instead, product by product, and the gradient of D at its output is 1: `widening`.
+5. Records are centred, not in [0, 1]^d. The radius, and with it the noise, about halves: `Domain`. A category
+   is a one-hot group, not an interval of [0, 1]. Exactly one entry is 1, so a group contributes its extreme
+   weights: `_first_affine`. The generator has a softmax for each: `dpsynth.wgan.networks.unit_cube`.
+6. MaxMin is an activation too. It keeps norms where a projected critic with LeakyReLU loses them:
+   `Activation`.
+7. A ball from spectral norms stands beside each layer's box, and the smaller bound counts: `layer_radii`,
+   `_choose`. Section 3.2 names spectral normalisation as future work. Norms of a critic that is not projected
+   are found once a generator iteration, and widened by how far it moved: `norm_bound_nearby`.
+
+Theorem 3.1.2, in `dpsynth.wgan.theorems`:
+
+8. Its epsilon, from ``sigma = sqrt(2 ln(1.25 / delta)) / epsilon``, holds for one use and epsilon < 1 only.
+   Stds are for noise multiplier z = 1, and z is accounted by the privacy-loss distribution: `allocate`.
+9. Neighbours differ by one record more, not by another record in its place. Each record's gradient is
+   centred, so its half range counts in place of ``C_1 - C_0``: `allocate`.
+10. Noise shapes ``optimal`` and ``layerwise`` have at most the theorem's total variance: `allocate`.
+
+Theorem 3.1.3, in `dpsynth.wgan.theorems`:
+
+11. (3.27) omits the factor ``2 (||grad_x D|| - 1)`` of (3.25), which (3.34) has: `published_penalty_radii`.
+12. Spectral norms in place of Frobenius norms, which are larger by four orders of magnitude: `penalty_radii`.
+
+Algorithm 1:
+
+13. Line 2 is one use's epsilon, with no regard to line 3. z is solved for all steps and for the sampling,
+    before the first step: `dpsynth.privacy.calibration`.
+14. Line 3's ``n_g`` is the plan's number of critic steps over ``n_c``, rounded down: no more steps than the
+    ledger has: `dpsynth.wgan.training.Trainer`.
+15. Line 7 is a root of squares. One record moves both terms together, so their bounds add: `allocate`.
+16. Gradients may be clipped in place of lines 5 to 7, for comparison: `Clipped`.
+17. Lines 8 and 9 draw m records. A Poisson sample is drawn, which the accounting needs: `HostDraws._batches`.
+    Sums are divided by the public B = q n, as the realised size is private: `Step.coefficients`.
+18. Lines 9 and 10 draw one generated point for each record. B of them are drawn, whatever the sample, so they
+    are post-processing: `Step.noisy_gradient`. A penalty at records has partners of its own for each
+    record. By position in the batch, one record would shift those of all others: `Step._data_penalty`.
+19. Lines 6 and 12 take the penalty at the generated point. (2.10) has it at line 11's point between a record
+    and a generated one, as is done: `Step._data_penalty`.
+20. Line 12's penalty is one of three. Its bound makes too much noise, so a penalty is left out by default, or
+    taken at points made without records, at no cost: `TrainingSettings.penalty`, `Step.noisy_gradient`.
+    The norm is ``sqrt(sum of squares + 1e-12)``, which has a gradient at 0: `Step._penalty_gradient`.
+21. Line 14's noise is the same at every step. It is z times the step's sensitivity, so that z is one number
+    for the whole run: `Step.noisy_gradient`.
+22. Line 15 adds noise to the mean of all terms. What is released is a centred sum over records alone, to
+    which functions of released quantities are added: `Step`.
+23. The critic's output has no bias. Its gradient would be 1 for every record, and carry no information:
+    `critic_pass`.
+24. Matrices are projected to spectral norm 1 after line 16 and before the first step, where asked for (the
+    default): `Step.constrain`, `dpsynth.wgan.training.Trainer.run`.
+25. Lines 16 and 19 have one learning rate alpha. There are two: `TrainingSettings`.
+26. The returned Theta is an exponential moving average over generator steps, which noise moves less, unless
+    ``average`` is 0: `Step.updated_generator`. W is not published, and no ``l_2`` is returned. The cost was
+    posted before the first step.
+27. Section 3.3's architecture and latent distribution are not the defaults: `TrainingSettings`,
+    `dpsynth.DPWGANGP.healthgan`.
+28. Section 3.4.1 keeps the best of several restarts by their rates of positives. Each restart is a run of its
+    own in the ledger.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +99,14 @@ from dpsynth.wgan.theorems import (
 # ------------------------------------------------------------------------------------------------
 # The critic of Algorithm 1 (Pedersen 2022, section 3.3) and the gradients it needs.
 #
-# The last layer has one output and no bias. The gradient with respect to an output bias would be 1 for every
-# record and carry no information. Every function can stand inside ``tf.function(jit_compile=True)``.
+# The last layer has one output and no bias (deviation 23). Every function can stand inside
+# ``tf.function(jit_compile=True)``.
 
 
 def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, list[Any], list[Any]]:
     """Scores, layer inputs and layer deltas of a batch, from which every gradient follows.
+
+    Forward by (3.6) and (3.7), backward by (3.12) and (3.13), from the gradient 1 of D at its output.
 
     For record i and layer l the gradient is the outer product ``inputs[l][i] deltas[l][i]^T`` for the matrix
     and ``deltas[l][i]`` for the bias. So a weighted sum over records is one matrix product, without any
@@ -57,7 +130,10 @@ def critic_pass(weights: Weights, x: Any, activation: Activation) -> tuple[Any, 
 
 
 def weighted_gradient(inputs: list[Any], deltas: list[Any], coefficients: Any, weights: Weights) -> list[Any]:
-    """``sum_i coefficients[i] * grad D(x_i)``, flat order, one matrix product a layer, coefficients (n,)."""
+    """``sum_i coefficients[i] * grad D(x_i)``, flat order, one matrix product a layer, coefficients (n,).
+
+    It is (3.14), corrected (deviation 2), summed over records.
+    """
     gradient = []
     for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
         scaled = delta * coefficients[:, None]
@@ -77,7 +153,7 @@ def squared_gradient_norms(inputs: list[Any], deltas: list[Any], weights: Weight
 
 
 # ------------------------------------------------------------------------------------------------
-# From a critic's weights to the centre and the noise of its gradient sum, for one run's settings.
+# Lines 5 to 7: from a critic's weights to the centre and the noise of its gradient sum, for a run's settings.
 
 # Weights -> (centres, stds for z = 1), flat lists shaped like the critic's arrays.
 NoiseScales = Callable[[Weights], tuple[list[Any], list[Any]]]
@@ -134,13 +210,13 @@ class Proved:
         settings = self.settings
         domain = Domain.from_layout(self.layout)
         norms = self.norms(weights)
-        bounds = gradient_bounds(
+        bounds = gradient_bounds(  # line 5
             weights, domain, norms=norms, activation=settings.activation, slope=settings.slope
         )
         extra = None
         if settings.penalty == "data":
-            extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]
-        return allocate(bounds, self.noise_shape, extra_radii=extra)
+            extra = [settings.penalty_weight * c for c in penalty_radii(weights, norms)]  # line 6
+        return allocate(bounds, self.noise_shape, extra_radii=extra)  # line 7, where bounds add
 
     def norms(self, weights: Weights) -> list[Any]:
         """Upper bounds of the spectral norms of the critic's matrices."""
@@ -160,7 +236,7 @@ def starting_from(scales: NoiseScales | None, weights: Weights) -> NoiseScales |
 
 
 # ------------------------------------------------------------------------------------------------
-# Sources of the random numbers of a training program.
+# Sources of the random numbers of a training program: lines 9, 14 and 18.
 #
 # On the host (default without an accelerator): NumPy draws normals in float64 from a generator seeded by the
 # operating system. It draws a chunk of steps ahead in a background thread and feeds them to the program. In
@@ -202,13 +278,15 @@ class HostDraws:
         """Arrays for one chunk, with generator step and critic step as leading axes."""
         s, n_critic = self.shapes, self.settings.critic_steps
         chunk = self._batches(rng)
-        if self.noisy:
+        if self.noisy:  # line 14
             chunk["noise"] = standard_normals(rng, (s.steps, n_critic, s.n_parameters))
+        # lines 9 and 18
         chunk["latent"] = self._latent(rng, (s.steps, n_critic + 1, s.batch, self.settings.latent))
         return chunk
 
     def _batches(self, rng: np.random.Generator) -> Chunk:
         s, n_critic = self.shapes, self.settings.critic_steps
+        # lines 8 and 9
         batches = poisson_batches(rng, s.n_records, s.sampling_prob, s.steps * n_critic, s.capacity)
         chunk: Chunk = {"records": batches.reshape(s.steps, n_critic, -1)}
         if self.settings.penalty == "public":
@@ -269,19 +347,7 @@ class GraphDraws(HostDraws):
 
 
 # ------------------------------------------------------------------------------------------------
-# One generator iteration of Algorithm 1 (Pedersen 2022, section 3.2), corrected, as tensor functions.
-#
-# The only quantity that reads private records is ``sum_i grad_W D(x_i)`` over the Poisson sample (plus its
-# penalty term when ``penalty='data'``). It is released as
-#
-#     ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
-#
-# with the centre ``c`` and the stds from `dpsynth.wgan.theorems`, both functions of released weights, and
-# ``B`` the public expected batch size. Adam, the projection and the generator step are post-processing.
-#
-# Deviations from the printed algorithm: the bounds of critic and penalty add (line 7 prints a root of
-# squares). The noise is proportional to the step's sensitivity (line 14 prints a constant), so the noise
-# multiplier z is one number for the whole run.
+# Lines 4 to 19: one generator iteration of Algorithm 1, corrected, as tensor functions.
 
 State = dict[str, Any]
 METRICS = ("noise_std", "gradient_norm", "score_generated")
@@ -339,6 +405,14 @@ def adam_start(values: list[Any]) -> State:
 class Step:
     """One generator iteration: `TrainingSettings.critic_steps` critic updates, then one of the generator.
 
+    The only quantity that reads private records is ``sum_i grad_W D(x_i)`` over the Poisson sample (plus its
+    penalty term when ``penalty='data'``). It is released as
+
+        ``R = sum_i (g_i - c) + B c + z * std * N(0, 1)``
+
+    with the centre ``c`` and the stds from `noise_scales`, both functions of released weights, and ``B`` the
+    public expected batch size. Adam, the projection and the generator step are post-processing.
+
     ``noise_scales``: centre and unit std of the released sum for given critic weights. None adds no noise.
     ``expected_batch``: public B = q * n.
     """
@@ -367,6 +441,7 @@ class Step:
             return j + 1, *started._critic_update(state, data, bank, chunk, step, j)
 
         start = (tf.constant(0), state, tf.zeros([len(METRICS)]))
+        # line 4
         _, state, metrics = tf.while_loop(lambda j, *_: j < n_critic, critic_loop, start)
         return self.updated_generator(state, chunk, step), metrics
 
@@ -387,7 +462,7 @@ class Step:
     def noisy_gradient(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any
     ) -> tuple[list[Any], Any, Any]:
-        """Noisy gradient of the critic's step ``j``: ``-R / B`` with R as in the module's docstring.
+        """Noisy gradient of the critic's step ``j`` (lines 5 to 15): ``-R / B`` with the R of `Step`.
 
         The gradient at generated and at public points, post-processing, is added to it.
 
@@ -396,27 +471,28 @@ class Step:
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
-        index = chunk["records"][step, j]
+        index = chunk["records"][step, j]  # line 9
         sampled = tf.cast(index >= 0, tf.float32)
         real = tf.gather(data, tf.maximum(index, 0))
-        fake = self.generate(unflatten(state["generator"], output_bias=True), chunk, step, j)
+        fake = self.generate(unflatten(state["generator"], output_bias=True), chunk, step, j)  # line 10
 
+        # line 12 without the penalty, summed over the batch as in line 15
         scores, inputs, deltas = critic_pass(weights, tf.concat([real, fake], axis=0), self.activation)
         n_real, n_fake = index.shape[0], fake.shape[0]
         coefficients = self.coefficients(weights, inputs, deltas, sampled)
         gradient = self.sum_of_gradients(weights, inputs, deltas, coefficients, index)
 
         noise_std = tf.zeros([])
-        if settings.penalty == "data":
+        if settings.penalty == "data":  # the penalty of line 12
             penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j)
             gradient = [g + p / batch for g, p in zip(gradient, penalty, strict=True)]
         count = tf.reduce_sum(sampled)
         if self.noise_scales is not None:
-            noise = self.draws.noise(chunk, step, j)
-            centers, stds = self.noise_scales(weights)
+            noise = self.draws.noise(chunk, step, j)  # line 14
+            centers, stds = self.noise_scales(weights)  # lines 5 to 7
             z = chunk["noise_multiplier"]
             pieces = tf.split(noise, [int(np.prod(g.shape)) for g in gradient])
-            # -R / B with R as in the module's docstring; the sign of the noise does not matter.
+            # Line 15: -R / B; the sign of the noise does not matter.
             gradient = [
                 g + ((count - batch) * c + z * s * tf.reshape(e, g.shape)) / batch
                 for g, c, s, e in zip(gradient, centers, stds, pieces, strict=True)
@@ -427,7 +503,7 @@ class Step:
                 for s, g in zip(stds, gradient, strict=True)
             )
             noise_std = z * tf.sqrt(variance) / batch
-        if settings.penalty == "public":
+        if settings.penalty == "public":  # lines 11 and 12 at points made without records
             mix = chunk["mix"][step, j][:, None]
             points = mix * fake + (1.0 - mix) * (tf.gather(bank, chunk["pair"][step, j]) - self._center)
             ones = tf.fill([n_fake], np.float32(1.0 / n_fake))
@@ -463,7 +539,7 @@ class Step:
         return self.updated_critic(state, gradient), tf.stack([noise_std, norm, score])
 
     def updated_critic(self, state: State, gradient: list[Any]) -> State:
-        """State after Adam and the projection, which read released quantities only."""
+        """State after Adam (line 16) and the projection, which read released quantities only."""
         critic, moments = adam(
             state["critic"],
             gradient,
@@ -481,13 +557,13 @@ class Step:
         return flatten([(project(w, bjorck_steps=self.settings.bjorck_steps), b) for w, b in weights])
 
     def _penalty_gradient(self, weights: Weights, points: Any, coefficients: Any) -> list[Any]:
-        """Gradient of ``lambda * sum_i coefficients_i (||grad_x D(x_i)|| - 1)^2``, flat."""
+        """Gradient of ``lambda * sum_i coefficients_i (||grad_x D(x_i)|| - 1)^2`` (line 12), flat."""
         flat = flatten(weights)
         with tf.GradientTape() as tape:
             tape.watch(flat)
             watched = unflatten(flat, output_bias=False)
             _, _, deltas = critic_pass(watched, points, self.activation)
-            slope = tf.matmul(deltas[0], watched[0][0], transpose_b=True)
+            slope = tf.matmul(deltas[0], watched[0][0], transpose_b=True)  # grad_x D (3.31)
             norm = tf.sqrt(tf.reduce_sum(slope * slope, axis=1) + 1e-12)
             loss = self.settings.penalty_weight * tf.reduce_sum(coefficients * tf.square(norm - 1.0))
         return tape.gradient(loss, flat, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -502,24 +578,24 @@ class Step:
         step: Any,
         j: Any,
     ) -> list[Any]:
-        """Penalty summed over the sampled records, each with a generated partner of its own (line 11)."""
+        """Gradient of the penalty summed over the sampled records, each with a partner of its own."""
         generator = unflatten(state["generator"], output_bias=True)
-        partner = generator_pass(generator, chunk["pair_latent"][step, j], self.layout, TensorOps)
+        partner = generator_pass(generator, chunk["pair_latent"][step, j], self.layout, TensorOps)  # line 10
         mix = chunk["mix"][step, j][:, None]
-        points = mix * real + (1.0 - mix) * (partner - self._center)
+        points = mix * real + (1.0 - mix) * (partner - self._center)  # line 11
         return self._penalty_gradient(weights, points, sampled)
 
     def updated_generator(self, state: State, chunk: dict[str, Any], step: Any) -> State:
-        """State after a step of the generator against the released critic."""
+        """State after a step of the generator against the released critic (lines 18 and 19)."""
         settings = self.settings
         critic = unflatten(state["critic"], output_bias=False)
         flat = state["generator"]
         slot = settings.critic_steps
         with tf.GradientTape() as tape:
             tape.watch(flat)
-            points = self.generate(unflatten(flat, output_bias=True), chunk, step, slot)
+            points = self.generate(unflatten(flat, output_bias=True), chunk, step, slot)  # line 18
             loss = -tf.reduce_mean(critic_pass(critic, points, self.activation)[0])
-        gradient = tape.gradient(loss, flat)
+        gradient = tape.gradient(loss, flat)  # line 19
         betas = (settings.beta_1, settings.beta_2)
         flat, moments = adam(flat, gradient, state["generator_adam"], settings.generator_learning_rate, betas)
         keep = settings.average

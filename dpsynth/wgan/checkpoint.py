@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,33 +23,6 @@ from dpsynth.wgan.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from dpsynth.wgan.training import TrainingState
-
-
-# ------------------------------------------------------------------------------------------------
-# TensorFlow without its start-up messages, which no setting of its own keeps off stderr.
-
-
-def load_tensorflow_quietly() -> None:
-    """Import TensorFlow and look for GPUs with the process's error output turned away meanwhile.
-
-    The messages are written by C++ code to the file descriptor, past Python's ``sys.stderr``. Does nothing
-    where TensorFlow has been imported already.
-    """
-    if "tensorflow" in sys.modules:
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        import tensorflow as tf
-
-        tf.config.list_physical_devices("GPU")
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
 
 _NAME, _USED = "checkpoint.json", "checkpoint.used.json"
 _NOTE = "PRIVATE: this folder holds the state of an unfinished run. Keep it with the data; do not share it.\n"

@@ -1,9 +1,14 @@
-"""The theorems of Pedersen (2022), section 3.1, with their corrections, from the domain to the noise.
+"""The theorems of Pedersen (2022), section 3.1, corrected, from the domain to the gradient penalty.
 
 1. the domain: where records can lie
 2. Theorem 3.1.1: bounds of each component of a record's gradient
-3. bounds of norms, and Theorem 3.1.3: the gradient penalty
+3. bounds of norms, and all bounds of a layer together
 4. Theorem 3.1.2: the noise of each component
+5. Theorem 3.1.3: the gradient penalty's share
+
+Equations have the thesis's numbers, ``x^l``, ``s^l`` and ``phi`` are its symbols. Here a layer's matrix W has
+the shape (n_in, n_out), so ``s = x W + b``. ``deltas`` are the thesis's gradients with respect to a bias.
+What differs from the thesis is listed, with numbers, in the docstring of `dpsynth.wgan.algorithm`.
 """
 
 from __future__ import annotations
@@ -122,16 +127,10 @@ class Domain:
 # ------------------------------------------------------------------------------------------------
 # Componentwise bounds of the critic's gradient (Pedersen 2022, Theorem 3.1.1), by interval propagation.
 #
-# Corrections to the printed theorem:
-#
-# * (3.9) and (3.10) omit the bias.
-# * (3.14), (3.23) and (3.24) print the gradient with respect to the activation. The activation belongs
-#   there.
-# * (3.21) and (3.22) sum over the wrong index.
-#
-# The product with a matrix is written by midpoint and half range, ``W m -+ |W| r``. The positive and
-# negative parts of W give the same interval. One-hot groups enter the first layer by the largest and
-# smallest weight of the group instead of the sums of the signs.
+# The printed equations are corrected (deviations 1 to 3). The product with a matrix is written by midpoint
+# and half range, ``W m -+ |W| r``. The positive and negative parts of W give the same interval. One-hot
+# groups enter the first layer by the largest and smallest weight of the group instead of the sums of the
+# signs.
 #
 # MaxMin sorts pairs (Anil, Lucas and Grosse 2019, not in Pedersen). It has slope 1 in every direction and
 # permutes its inputs. Its derivative is therefore exact wherever the order of a pair is certain. A critic
@@ -157,13 +156,13 @@ TINY = 2.0**-50
 Weights = Sequence[tuple[Any, Any]]
 
 
-def gamma(terms: int) -> float:
-    """Relative widening of a bound that goes through dot products of ``terms`` terms."""
+def widening(terms: int) -> float:
+    """By how much dot products of ``terms`` terms widen a bound, relative to the size of the terms."""
     return 4.0 * (terms + 8) * UNIT
 
 
 class Interval(NamedTuple):
-    """Componentwise bounds ``lo <= value <= hi``, tensors of one shape."""
+    """Componentwise bounds ``lo <= value <= hi``, tensors of one shape: ``C_0`` and ``C_1`` of (3.8)."""
 
     lo: Any
     hi: Any
@@ -212,7 +211,7 @@ class Activation:
         return 0.0 if self.kind == "relu" else self.slope
 
     def forward(self, s: Any) -> tuple[Any, Any]:
-        """Outputs and the mask that `backward` needs, for ``s`` of shape (n, width)."""
+        """Outputs (3.7), and the mask that `backward` needs, for ``s`` of shape (n, width)."""
         if self.kind == "maxmin":
             a, b = s[:, 0::2], s[:, 1::2]
             return tf.concat([tf.maximum(a, b), tf.minimum(a, b)], axis=1), a > b
@@ -220,7 +219,7 @@ class Activation:
         return s * mask, mask
 
     def backward(self, upstream: Any, mask: Any) -> Any:
-        """Gradient with respect to ``s`` from the gradient with respect to the outputs, both (n, width)."""
+        """Gradient with respect to ``s`` from that with respect to the outputs (3.12), both (n, width)."""
         if self.kind == "maxmin":
             half = mask.shape[1]
             high, low = upstream[:, :half], upstream[:, half:]
@@ -262,11 +261,12 @@ class Activation:
 
 
 class GradientBox(NamedTuple):
-    """Bounds of ``grad D(x)`` and of its parts for every record x, as lists over layers.
+    """Bounds of ``grad D(x)`` and of its parts for every record x (3.4), as lists over layers.
 
-    ``matrices[l]`` bounds the gradient with respect to W (n_in, n_out). ``biases[l]`` bounds that with
-    respect to b (n_out,), or is None for a layer without bias. ``inputs[l]`` bounds the layer's input
-    (n_in,), and ``deltas[l]`` the gradient with respect to its sum ``x W + b`` (n_out,).
+    ``matrices[l]`` bounds the gradient with respect to W (n_in, n_out), (3.23) and (3.24). ``biases[l]``
+    bounds that with respect to b (n_out,), or is None for a layer without bias. ``inputs[l]`` bounds the
+    layer's input (n_in,), (3.11), and ``deltas[l]`` the gradient with respect to its sum ``x W + b``
+    (n_out,), (3.19) and (3.20).
     """
 
     matrices: list[Interval]
@@ -304,12 +304,12 @@ def _affine(x: Interval, matrix: Any, bias: Any) -> Interval:
     spread, size = _spread(matrix, half_range, x.magnitude)
     if bias is not None:
         center, size = center + bias, size + tf.abs(bias)
-    half = spread + gamma(matrix.shape[0]) * size
+    half = spread + widening(matrix.shape[0]) * size
     return Interval(center - half, center + half)
 
 
 def _first_affine(domain: Domain, matrix: Any, bias: Any) -> Interval:
-    """Bounds of ``x W + b`` for records: a one-hot group contributes ``[min_c W_cj, max_c W_cj]``."""
+    """(3.9) and (3.10) for records: a one-hot group contributes ``[min_c W_cj, max_c W_cj]``."""
     lo, hi = domain.lo.astype(float), domain.hi.astype(float)
     middle, half_range = 0.5 * (lo + hi), 0.5 * (hi - lo)
     for start, stop in domain.groups:  # a group is its values for 0, plus one weight times (hi - lo)
@@ -324,7 +324,7 @@ def _first_affine(domain: Domain, matrix: Any, bias: Any) -> Interval:
         spread += 0.5 * tf.reduce_sum(high - low, axis=0)
     if bias is not None:
         center, size = center + bias, size + tf.abs(bias)
-    half = spread + gamma(matrix.shape[0]) * size
+    half = spread + widening(matrix.shape[0]) * size
     return Interval(center - half, center + half)
 
 
@@ -335,11 +335,11 @@ def _group_rows(groups: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def _transposed(matrix: Any, delta: Interval) -> Interval:
-    """Bounds of ``W delta``, (3.21) and (3.22) with the sum over the outputs."""
+    """Bounds of ``W delta`` (3.13): (3.21) and (3.22) with the sum over the outputs."""
     middle, half_range = 0.5 * (delta.lo + delta.hi), 0.5 * (delta.hi - delta.lo)
     center = tf.linalg.matvec(matrix, middle)
     spread, size = _spread(tf.transpose(matrix), half_range, delta.magnitude)
-    half = spread + gamma(matrix.shape[1]) * size
+    half = spread + widening(matrix.shape[1]) * size
     return Interval(center - half, center + half)
 
 
@@ -354,25 +354,27 @@ def gradient_box(
 ) -> GradientBox:
     """Bounds of every component of ``grad_W D(x)`` that hold for all records of the domain (Theorem 3.1.1).
 
+    Forward by (3.9) to (3.11), backward by (3.19) to (3.24).
+
     ``weights`` are the critic's, float32 and released. Equal ends of the domain give the gradient itself up
     to the widening for float32. Elsewhere interval arithmetic is loose. The function may stand inside
     ``tf.function(jit_compile=True)``.
     """
     check_weights(weights, domain.dim)
     phi = Activation(activation, slope)
-    x = Interval(tf.constant(domain.lo), tf.constant(domain.hi))
+    x = Interval(tf.constant(domain.lo), tf.constant(domain.hi))  # (3.8) of the input
     inputs: list[Interval] = [x]
     sums: list[Interval] = []
     for layer, (matrix, bias) in enumerate(weights[:-1]):
         if activation == "maxmin" and matrix.shape[1] % 2:
             raise InputError(f"layer {layer} has {matrix.shape[1]} outputs, but maxmin needs an even number")
         s = _affine(inputs[-1], matrix, bias) if layer else _first_affine(domain, matrix, bias)
-        sums.append(s)
-        inputs.append(phi.interval_forward(s))
+        sums.append(s)  # (3.9), (3.10)
+        inputs.append(phi.interval_forward(s))  # (3.11)
     one = tf.ones([1])
     deltas = [Interval(one, one)]
     for layer in range(len(weights) - 1, 0, -1):
-        upstream = _transposed(weights[layer][0], deltas[0])
+        upstream = _transposed(weights[layer][0], deltas[0])  # (3.21), (3.22)
         deltas.insert(0, phi.interval_backward(sums[layer - 1], upstream))  # (3.19), (3.20)
     matrices, biases = [], []
     for x, delta, (_, bias) in zip(inputs, deltas, weights, strict=True):
@@ -383,21 +385,14 @@ def gradient_box(
 
 
 # ------------------------------------------------------------------------------------------------
-# Norm bounds of a critic's gradient, the gradient penalty's share, and all bounds of a layer together.
+# Norm bounds of a critic's gradient, and all bounds of a layer together.
 #
-# Norms (future work in Pedersen 2022, section 3.2). Let every ``||W||_2 <= 1``, and let the activation be
-# 1-Lipschitz and map 0 to 0. A layer's gradient block is the rank-one matrix ``x delta^T`` (``delta`` for
-# the bias), so ``||x|| ||delta||`` bounds it. Compare Bethune et al. (2023), "DP-SGD without clipping". The
-# projection needs a *guaranteed* upper bound of ``||W||_2``: Gram iteration, widened for float32 (Delattre
-# et al. 2023, "Efficient bound of Lipschitz constant for convolutional layers by Gram iteration"). Power
-# iteration is a lower estimate and not safe.
-#
-# Penalty (Pedersen 2022, Theorem 3.1.3). ``grad_x D`` is a product of the matrices and of diagonal 0/slope/1
-# matrices. Its gradient with respect to one matrix is therefore a rank-one matrix. Pedersen bounds the
-# factors by Frobenius norms, with ``||phi'||_F = sqrt(width)``. Spectral norms (1 for phi') hold as well.
-# They are smaller by four orders of magnitude for that architecture. Gradients with respect to biases are 0,
-# because phi'' is 0. For one record the critic's term and the penalty's move together, so their bounds
-# *add*. Line 7 of Algorithm 1 prints a root of squares, which under-states the sensitivity.
+# Spectral norms are future work in section 3.2 of the thesis. Let every ``||W||_2 <= 1``, and let the
+# activation be 1-Lipschitz and map 0 to 0. A layer's gradient block is the rank-one matrix ``x delta^T``
+# (``delta`` for the bias), so ``||x|| ||delta||`` bounds it. Compare Bethune et al. (2023), "DP-SGD without
+# clipping". The projection needs a *guaranteed* upper bound of ``||W||_2``: Gram iteration, widened for
+# float32 (Delattre et al. 2023, "Efficient bound of Lipschitz constant for convolutional layers by Gram
+# iteration"). Power iteration is a lower estimate and not safe.
 
 
 def spectral_norm_bound(matrix: Any, *, iterations: int = 5) -> Any:
@@ -412,8 +407,8 @@ def spectral_norm_bound(matrix: Any, *, iterations: int = 5) -> Any:
     a = matrix / scale
     gram = tf.matmul(a, a, transpose_a=n_out <= n_in, transpose_b=n_out > n_in)
     side, terms = min(n_in, n_out), max(n_in, n_out)
-    rounding = gamma(terms)
-    # ||M||_2^2 = ||M^T M||_2 <= ||fl(M^T M)||_2 + gamma ||M||_F^2 for any M, symmetric or not.
+    rounding = widening(terms)
+    # ||M||_2^2 = ||M^T M||_2 <= ||fl(M^T M)||_2 + widening ||M||_F^2 for any M, symmetric or not.
     slack = 1.02 * rounding * tf.reduce_sum(a * a)
     lengths = []
     for _ in range(iterations if side > 1 else 0):
@@ -421,9 +416,9 @@ def spectral_norm_bound(matrix: Any, *, iterations: int = 5) -> Any:
         unit = gram / length  # ||unit||_F <= 1.01
         gram = tf.matmul(unit, unit, transpose_a=True)
         lengths.append(length)
-    largest = tf.norm(gram) * (1.0 + gamma(side * side))
+    largest = tf.norm(gram) * (1.0 + widening(side * side))
     for length in reversed(lengths):
-        largest = length * (tf.sqrt(largest + 1.05 * gamma(side)) + 4.0 * UNIT) * (1.0 + 8.0 * UNIT)
+        largest = length * (tf.sqrt(largest + 1.05 * widening(side)) + 4.0 * UNIT) * (1.0 + 8.0 * UNIT)
     return scale * (tf.sqrt(largest + slack) * (1.0 + 8.0 * UNIT) + 2.0 * UNIT * np.sqrt(n_in * n_out))
 
 
@@ -434,7 +429,7 @@ def norm_bound_nearby(matrix: Any, start: Any, bound: Any) -> Any:
     """
     move = matrix - start
     scale = tf.maximum(tf.reduce_max(tf.abs(move)), 2.0**-60)  # else squares underflow
-    moved = scale * tf.norm(move / scale) * (1.0 + gamma(move.shape[0] * move.shape[1]))
+    moved = scale * tf.norm(move / scale) * (1.0 + widening(move.shape[0] * move.shape[1]))
     return (bound + moved) * (1.0 + 4.0 * UNIT)
 
 
@@ -470,7 +465,7 @@ def project(matrix: Any, *, bjorck_steps: int = 0) -> Any:
 def _norm(interval: Interval) -> Any:
     """Upper bound of the norm of any vector in the interval."""
     magnitude = interval.magnitude
-    return tf.norm(magnitude) * (1.0 + gamma(int(magnitude.shape[0])))
+    return tf.norm(magnitude) * (1.0 + widening(int(magnitude.shape[0])))
 
 
 def layer_radii(
@@ -493,9 +488,10 @@ def layer_radii(
     >>> [round(float(r), 3) for r in radii]  # sqrt(1 + 1) and 1
     [1.414, 1.0]
     """
-    # A computed product W x is off by gamma || |W| |x| ||, and || |W| ||_2 <= ||W||_F <= sqrt(rank) ||W||_2.
-    forward = [1.0 + gamma(w.shape[0]) * np.sqrt(min(w.shape)) for w, _ in weights]
-    backward = [1.0 + gamma(w.shape[1]) * np.sqrt(min(w.shape)) for w, _ in weights]
+    # A computed product W x is off by widening || |W| |x| ||, and || |W| ||_2 <= ||W||_F <= sqrt(rank)
+    # ||W||_2.
+    forward = [1.0 + widening(w.shape[0]) * np.sqrt(min(w.shape)) for w, _ in weights]
+    backward = [1.0 + widening(w.shape[1]) * np.sqrt(min(w.shape)) for w, _ in weights]
     norms = [tf.cast(norm, tf.float32) for norm in norms]
     x = tf.constant(domain.radius, tf.float32)
     xs = []
@@ -505,7 +501,7 @@ def layer_radii(
         xs.append(x)
         x = norms[layer] * forward[layer] * x
         if bias is not None:
-            x = (x + tf.norm(bias)) * (1.0 + gamma(matrix.shape[0] + matrix.shape[1]))
+            x = (x + tf.norm(bias)) * (1.0 + widening(matrix.shape[0] + matrix.shape[1]))
     delta = tf.ones([])
     radii: list[Any] = []
     for layer in range(len(weights) - 1, -1, -1):
@@ -513,53 +509,9 @@ def layer_radii(
         if box is not None:
             delta = tf.minimum(delta, _norm(box.deltas[layer]))
         ones = 0.0 if bias is None else 1.0
-        radii.insert(0, tf.sqrt(xs[layer] ** 2 + ones) * delta * (1.0 + gamma(8)))
+        radii.insert(0, tf.sqrt(xs[layer] ** 2 + ones) * delta * (1.0 + widening(8)))
         delta = norms[layer] * backward[layer] * delta
     return radii
-
-
-def _product_without(factors: Sequence[Any], left_out: int) -> Any:
-    total = tf.ones([])
-    for layer, factor in enumerate(factors):
-        if layer != left_out:
-            total = total * factor
-    return total
-
-
-def published_penalty_radii(weights: Weights, input_gradient_norm: float) -> list[Any]:
-    """The bound as printed, ``2 max(||grad_x D|| - 1, 1) prod_{k != l} ||W^k||_F prod ||phi'^k||_F`` (3.34).
-
-    It bounds the gradient of ``(||grad_x D|| - 1)^2`` with respect to each matrix. It is right but far too
-    large, and kept for comparison. ``input_gradient_norm`` is an upper bound of ``||grad_x D(x)||``.
-
-    Examples
-    --------
-    >>> weights = [(tf.ones([2, 4]), None), (tf.ones([4, 1]), None)]
-    >>> [round(float(r), 3) for r in published_penalty_radii(weights, 1.0)]  # 2 * 2 * 2, 2 * sqrt(8) * 2
-    [8.0, 11.314]
-    """
-    frobenius = [tf.norm(matrix) for matrix, _ in weights]
-    derivative = math.sqrt(math.prod(matrix.shape[1] for matrix, _ in weights[:-1]))
-    factor = 2.0 * max(input_gradient_norm - 1.0, 1.0) * derivative
-    return [factor * _product_without(frobenius, layer) for layer in range(len(weights))]
-
-
-def penalty_radii(weights: Weights, norms: Sequence[Any]) -> list[Any]:
-    """The tight bound ``C_l = 2 max(prod ||W||_2 - 1, 1) prod_{k != l} ||W^k||_2``, widened for float32.
-
-    It bounds the gradient with respect to each matrix. Multiply it by lambda. ``norms`` are upper bounds of
-    every ``||W||_2``. If all are at most 1, so is half of every C_l. It holds for one interpolated point per
-    record and for penalties written with ``sqrt(sum of squares + small)`` (Theorem 3.1.3, spectral norms).
-    """
-    norms = [tf.cast(norm, tf.float32) for norm in norms]
-    # Four passes through every matrix: two to reach grad_x D, two to differentiate its norm.
-    widening = 1.0
-    for matrix, _ in weights:
-        widening *= (1.0 + gamma(max(matrix.shape)) * float(np.sqrt(min(matrix.shape)))) ** 4
-    whole = _product_without(norms, -1)
-    # The factor is 2 | ||grad_x D|| - 1 |, and ||grad_x D|| lies between 0 and the product of all norms.
-    factor = 2.0 * tf.maximum(whole * widening - 1.0, 1.0) * widening
-    return [factor * _product_without(norms, layer) for layer in range(len(weights))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -593,10 +545,10 @@ def gradient_bounds(
     activation: str = "leaky_relu",
     slope: float = 0.2,
 ) -> list[LayerBounds]:
-    """Bounds of ``grad_W D(x)`` for every record x, a layer at a time.
+    """Bounds of ``grad_W D(x)`` for every record x (3.3), a layer at a time: the box and the ball.
 
-    `dpsynth.wgan.theorems` derives from them the sensitivity of the sum of gradients to adding or
-    removing one record. The function may stand inside ``tf.function(jit_compile=True)``.
+    `allocate` derives from them the sensitivity of the sum of gradients to adding or removing one record. The
+    function may stand inside ``tf.function(jit_compile=True)``.
 
     Parameters
     ----------
@@ -605,8 +557,7 @@ def gradient_bounds(
     domain : Domain
         Box that contains every record.
     norms : sequence of scalars, optional
-        Upper bounds of every ``||W||_2`` (1 after `dpsynth.wgan.theorems.project`). Without them there are
-        no balls.
+        Upper bounds of every ``||W||_2`` (1 after `project`). Without them there are no balls.
     activation : {"relu", "leaky_relu", "maxmin"}
         Activation between the layers.
     slope : float
@@ -639,7 +590,7 @@ def gradient_bounds(
 
 
 # ------------------------------------------------------------------------------------------------
-# Allocation of the noise to components: Theorem 3.1.2 of Pedersen (2022), and the smallest noise.
+# Allocation of the noise to components (Pedersen 2022, Theorem 3.1.2), and the smallest noise.
 #
 # A diagonal Gaussian with stds ``sigma_k`` is a Gaussian mechanism of multiplier z iff
 # ``max_g sum_k g_k^2 / sigma_k^2 <= 1 / z^2`` over a record's contributions g. For z = 1, half ranges r_k:
@@ -707,8 +658,8 @@ def allocate(
     where a layer's ball is the smaller bound. A std is a scalar if a whole array has one.
 
     ``extra_radii`` bound, for each layer, the norm of a term added to a record's gradient beside the critic's
-    term: lambda times `dpsynth.wgan.theorems.penalty_radii`. The bounds add, since both terms move
-    together. A penalty at private records has no componentwise bound, so componentwise shapes refuse it.
+    term: lambda times `penalty_radii`. The bounds add, since both terms move together. A penalty at private
+    records has no componentwise bound, so componentwise shapes refuse it.
 
     Examples
     --------
@@ -757,3 +708,60 @@ def allocate(
         ranges_of.append(ranges if ranges is not None else [radius / root for _ in layer.shapes])
     root_sum = tf.sqrt(tf.add_n(sums)) * outward
     return centers, [tf.sqrt(r) * root_sum for ranges in ranges_of for r in ranges]
+
+
+# ------------------------------------------------------------------------------------------------
+# The gradient penalty's share of a record's gradient (Pedersen 2022, Theorem 3.1.3).
+#
+# ``grad_x D`` is a product of the matrices and of diagonal 0/slope/1 matrices (3.31). Its gradient with
+# respect to one matrix is therefore a rank-one matrix (3.32). Pedersen bounds the factors by Frobenius norms
+# (3.33), with ``||phi'||_F = sqrt(width)``. Spectral norms (1 for phi') hold as well. They are smaller by
+# four orders of magnitude for that architecture. Gradients with respect to biases are 0, because phi'' is 0.
+# For one record the critic's term and the penalty's move together, so their bounds *add*: `allocate` takes
+# the penalty's as ``extra_radii`` (deviation 15).
+
+
+def _product_without(factors: Sequence[Any], left_out: int) -> Any:
+    """``prod_{k != l}`` of (3.33) and (3.34)."""
+    total = tf.ones([])
+    for layer, factor in enumerate(factors):
+        if layer != left_out:
+            total = total * factor
+    return total
+
+
+def published_penalty_radii(weights: Weights, input_gradient_norm: float) -> list[Any]:
+    """The bound as printed, ``2 max(||grad_x D|| - 1, 1) prod_{k != l} ||W^k||_F prod ||phi'^k||_F`` (3.34).
+
+    It bounds the gradient of ``(||grad_x D|| - 1)^2`` with respect to each matrix. It is right but far too
+    large, and kept for comparison. ``input_gradient_norm`` is an upper bound of ``||grad_x D(x)||``.
+
+    Examples
+    --------
+    >>> weights = [(tf.ones([2, 4]), None), (tf.ones([4, 1]), None)]
+    >>> [round(float(r), 3) for r in published_penalty_radii(weights, 1.0)]  # 2 * 2 * 2, 2 * sqrt(8) * 2
+    [8.0, 11.314]
+    """
+    frobenius = [tf.norm(matrix) for matrix, _ in weights]
+    derivative = math.sqrt(math.prod(matrix.shape[1] for matrix, _ in weights[:-1]))
+    factor = 2.0 * max(input_gradient_norm - 1.0, 1.0) * derivative
+    return [factor * _product_without(frobenius, layer) for layer in range(len(weights))]
+
+
+def penalty_radii(weights: Weights, norms: Sequence[Any]) -> list[Any]:
+    """(3.34) by spectral norms: ``C_l = 2 max(prod ||W||_2 - 1, 1) prod_{k != l} ||W^k||_2``, for float32.
+
+    It bounds the gradient with respect to each matrix. Multiply it by lambda. ``norms`` are upper bounds of
+    every ``||W||_2``. If all are at most 1, so is half of every C_l. It holds for one interpolated point per
+    record and for penalties written with ``sqrt(sum of squares + small)``.
+    """
+    norms = [tf.cast(norm, tf.float32) for norm in norms]
+    # Four passes through every matrix: two to reach grad_x D, two to differentiate its norm.
+    outward = 1.0
+    for matrix, _ in weights:
+        outward *= (1.0 + widening(max(matrix.shape)) * float(np.sqrt(min(matrix.shape)))) ** 4
+    whole = _product_without(norms, -1)
+    # The factor of (3.25) is 2 | ||grad_x D|| - 1 |, and ||grad_x D|| lies between 0 and the product of all
+    # norms.
+    factor = 2.0 * tf.maximum(whole * outward - 1.0, 1.0) * outward
+    return [factor * _product_without(norms, layer) for layer in range(len(weights))]

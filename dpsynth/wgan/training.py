@@ -1,4 +1,4 @@
-"""The training loop of Algorithm 1 (Pedersen 2022): one XLA program of many steps, called chunk by chunk.
+"""The loop of Algorithm 1 (Pedersen 2022), lines 1 and 3: one XLA program of many steps, called in chunks.
 
 Private state (weights, Adam's averages) leaves the program only at chunk boundaries. The history holds
 functions of released quantities: the noise's scale, the norm of the noisy gradient and the critic's mean
@@ -61,7 +61,7 @@ class TrainingState:
 
 
 def initial_state(layout: Layout, settings: TrainingSettings, rng: np.random.Generator) -> TrainingState:
-    """Glorot weights and Adam averages of zero."""
+    """Line 1: Glorot weights and Adam averages of zero."""
     critic = glorot(rng, (layout.dim, *settings.critic_hidden, 1), output_bias=False)
     generator = glorot(rng, (settings.latent, *settings.generator_hidden, layout.dim), output_bias=True)
     flat_c, flat_g = flatten(critic), flatten(generator)
@@ -161,7 +161,8 @@ class Trainer:
         tf.config.experimental.enable_tensor_float_32_execution(False)
         self.layout, self.settings = layout, settings
         self.noise_multiplier = plan.noise_multiplier if plan.noise_multiplier is not None else 0.0
-        # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has.
+        # The plan's steps are whole generator iterations; a remainder makes fewer steps than the ledger has
+        # (deviation 14 of `dpsynth.wgan.algorithm`).
         self.n_steps = plan.steps // settings.critic_steps
         self.step = build_step(
             layout,
@@ -207,7 +208,7 @@ class Trainer:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
         try:
             with NoiseStream(self._drawn, rng) as stream:
-                while state.step < self.n_steps:
+                while state.step < self.n_steps:  # line 3
                     limit = min(self.step.draws.shapes.steps, self.n_steps - state.step)
                     chunk = {name: tf.constant(a) for name, a in next(stream).items()}
                     chunk["noise_multiplier"] = tf.constant(self.noise_multiplier, tf.float32)

@@ -10,7 +10,7 @@ A room is a TOML file beside this one with a table for each mutant::
     tests = ["test_norms[relu]"]                  # some of them must fail
 
 Symbols and tests are named without their files and found wherever they stand, so moving them costs nothing.
-Where several files have one of that name, the file comes first, as in ``bounds.gamma`` and
+Where several files have one of that name, the file comes first, as in ``theorems._norm`` and
 ``test_step.py::test_norms``. Several places in different symbols of one file have a list of symbols.
 
 ``old`` and ``new`` are an expression each, or statements. They are compared as syntax: layout, quotes and
