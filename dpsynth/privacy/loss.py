@@ -1,6 +1,9 @@
 """The composed privacy loss: on a grid, or from epsilon, delta and total variation alone.
 
-Events are read under an adjacency and merged. Their distributions are composed, and trade-off curves follow.
+1. `normalised`: events, read under an adjacency and merged
+2. `loss_of`: their privacy-loss distributions, composed on a grid
+3. `promised_loss`: what epsilon, delta and total variation of a ledger's stages allow
+4. `from_deltas`: the trade-off curve of any of these losses
 """
 
 from __future__ import annotations
@@ -36,198 +39,6 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# Trade-off curves: the smallest false negative rate of any test at each false positive rate.
-#
-# Dong, Roth and Su 2019, "Gaussian differential privacy", Proposition 2.12: a curve is the envelope of the
-# lines ``fnr = 1 - delta(epsilon) - e^epsilon fpr``. Kulynych, Gomez, Kaissis, du Pin Calmon and Troncoso
-# 2024, "Attack-aware noise calibration for differential privacy", section 3, read it off privacy-loss
-# distributions.
-#
-# ``delta`` is a convex function of ``y = e^epsilon``, so it lies below the lower convex hull of any upper
-# bounds of it. A curve built from that hull is never above the true one. It errs on the private side, even
-# with few points.
-
-#: More than the sums and products below move a vertex off its line, each of terms of at most 1.
-_ROUNDING = 2e-15
-
-
-@dataclass(frozen=True)
-class TradeOff:
-    """A convex, decreasing trade-off curve through vertices, ``fpr`` ascending."""
-
-    fpr: np.ndarray
-    fnr: np.ndarray
-
-    def __call__(self, fpr: float | np.ndarray) -> float | np.ndarray:
-        """Smallest false negative rate at one false positive rate or an array of them."""
-        value = np.interp(fpr, self.fpr, self.fnr)
-        return value if np.ndim(fpr) else float(value)
-
-    def mu(self, smallest_fpr: float) -> float:
-        """Smallest mu whose Gaussian trade-off curve lies nowhere above this one.
-
-        Between vertices the convex Gaussian curve lies below its chord, so the vertices decide. Those with an
-        error rate below ``smallest_fpr`` are left out.
-        """
-        from scipy.special import ndtri
-
-        if float(self(smallest_fpr)) < smallest_fpr:
-            return float("inf")
-        # the ends of what is looked at are vertices of that part of the curve
-        end = float(np.interp(-smallest_fpr, -self.fnr, self.fpr))
-        seen = (self.fpr > smallest_fpr) & (self.fpr < end)
-        fpr = np.concatenate([[smallest_fpr], self.fpr[seen], [end]])
-        # Definition 2.6: G_mu(fpr) = Phi(Phi^{-1}(1 - fpr) - mu)
-        # quantiles of rates from 1e-9 on, below 6, are right to a few units
-        return max(0.0, float(np.max(-ndtri(fpr) - ndtri(self(fpr)))) + 1e-14)
-
-
-def from_deltas(epsilons: np.ndarray, deltas: np.ndarray) -> TradeOff:
-    """Build the curve from upper bounds ``deltas`` at ascending ``epsilons``, both of shape (n,).
-
-    Epsilons are at least 0 and below 700. Each pair holds with the two tables exchanged as well, so the
-    result is its own inverse.
-    """
-    y, bound = np.exp(epsilons), np.minimum.accumulate(np.clip(deltas + _ROUNDING, 0.0, 1.0))
-    apart = np.append(True, np.diff(y) > 0)  # epsilons may differ by less than the numbers next to 1
-    y, bound = _lower_hull(y[apart], bound[apart])
-    # On a stretch of the hull, delta = (1 - fnr) - y fpr; beyond the last point it is constant.
-    fpr = np.append(np.diff(bound) / -np.diff(y), 0.0)
-    fnr = 1 - bound - y * fpr
-    fpr, fnr = fpr[::-1], fnr[::-1]
-    # What holds with the tables exchanged holds for (fnr, fpr): reflect the curve where it meets the
-    # diagonal. The first line goes on to fnr = 0; its slope is -1 where the first epsilon is 0.
-    fpr, fnr = np.append(fpr, (1 - bound[0]) / y[0]), np.append(fnr, 0.0)
-    fpr, fnr = _until_diagonal(fpr, fnr)
-    fpr, fnr = np.append(fpr, fnr[::-1]), np.append(fnr, fpr[::-1])
-    fpr, fnr = np.clip(fpr, 0.0, 1.0), np.clip(fnr, 0.0, 1.0)
-    fpr, fnr = np.maximum.accumulate(np.append(fpr, 1.0)), np.minimum.accumulate(np.append(fnr, 0.0))
-    first = np.flatnonzero(np.diff(np.append(-1.0, fpr)) > 0)
-    # of several vertices at one rate, the lowest counts
-    last = np.append(first[1:], fpr.size) - 1
-    return TradeOff(fpr[first], fnr[last])
-
-
-def _until_diagonal(fpr: np.ndarray, fnr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices as long as ``fnr`` is at least ``fpr``, and the point where it crosses it."""
-    above = fnr - fpr
-    kept = int(np.argmax(above < 0.0)) if np.any(above < 0.0) else fnr.size
-    if kept in (0, fnr.size):
-        return fpr, fnr
-    share = above[kept - 1] / (above[kept - 1] - above[kept])
-    crossing = [(1 - share) * rate[kept - 1] + share * rate[kept] for rate in (fpr, fnr)]
-    return np.append(fpr[:kept], crossing[0]), np.append(fnr[:kept], crossing[1])
-
-
-def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower convex hull of points with ascending ``x`` (Andrew's monotone chain)."""
-    kept: list[tuple[float, float]] = []
-    for point in zip(x.tolist(), y.tolist(), strict=True):
-        while len(kept) > 1:
-            (x0, y0), (x1, y1) = kept[-2], kept[-1]
-            if (y1 - y0) * (point[0] - x1) < (point[1] - y1) * (x1 - x0):
-                break
-            kept.pop()
-        kept.append(point)
-    hull = np.asarray(kept)
-    return hull[:, 0], hull[:, 1]
-
-
-# ------------------------------------------------------------------------------------------------
-# Privacy measures of any mechanism with a given epsilon, delta and total variation.
-#
-# The noise of a ledger's stage may depend on the outputs of an earlier stage. It then has no privacy-loss
-# distribution fixed beforehand. Its epsilon, delta and total variation were fixed, and stages add up.
-#
-# - Epsilon and delta: by basic composition, even if a stage is chosen after seeing earlier outputs (Dwork
-# and Roth 2014, Theorem B.1). The parameters may be chosen so too, if their sum is kept below a bound. See
-# Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters", section 3. - Total variation: run
-# both tables side by side. Draw each stage's output from a maximal coupling, as long as all outputs so far
-# were equal. At stage s the runs first differ with a probability of at most tv_s, whatever came before. So
-# all outputs together differ with a probability of at most the sum.
-#
-# With y = e^epsilon, delta is a convex, non-increasing function h of y (Dong, Roth and Su 2019, Proposition
-# 2.12). From h(1) <= tv and h(e^epsilon) <= delta it lies below the chord between them, and below delta
-# beyond.
-
-
-@dataclass(frozen=True)
-class PromisedLoss:
-    """The largest loss of mechanisms that are (epsilon, delta)-DP with a total variation of at most ``tv``.
-
-    Make it with :func:`promised_loss`.
-
-    Examples
-    --------
-    >>> loss = promised_loss(1.0, 1e-5, 0.25)
-    >>> loss.delta(0.0), loss.delta(1.0), loss.epsilon(1e-5), loss.epsilon(1e-6)
-    (0.25, 1e-05, 1.0, inf)
-    """
-
-    epsilon_promised: float
-    delta_promised: float
-    tv: float
-
-    def delta(self, epsilon: float) -> float:
-        """Smallest delta that follows at ``epsilon`` (at least 0)."""
-        return self.deltas([epsilon])[0]
-
-    def deltas(self, epsilons: list[float]) -> list[float]:
-        """:meth:`delta` at each of a list of epsilons."""
-        size = np.minimum(np.asarray(epsilons, dtype=float), self.epsilon_promised)
-        # the share of the way in y = e^epsilon from 1 to e^promised
-        way: float | np.ndarray = 1.0
-        if self.epsilon_promised > 0.0:
-            way = np.exp(size - self.epsilon_promised) * np.expm1(-size) / np.expm1(-self.epsilon_promised)
-        values = self.delta_promised * way + self.tv * (1 - way)
-        values += 1e-15 * self.tv * ((way > 0.0) & (way < 1.0))  # rounding; both ends are exact
-        return [float(value) for value in np.broadcast_to(values, size.shape)]
-
-    def epsilon(self, delta: float) -> float:
-        """Smallest epsilon that follows at ``delta``, infinite below the promised delta."""
-        if delta >= self.tv:
-            return 0.0
-        if delta <= self.delta_promised * (1 + 1e-12):
-            return self.epsilon_promised if delta >= self.delta_promised * (1 - 1e-12) else math.inf
-        way = (self.tv - delta) / (self.tv - self.delta_promised)
-        # log(1 + way (e^promised - 1)), rounded up
-        last = self.epsilon_promised
-        value = last + math.log(way * -math.expm1(-last) + math.exp(-last))
-        return min(last, max(0.0, value) * (1 + 1e-12) + 1e-15)
-
-    def exceedance(self, epsilon: float) -> float:
-        """Bound on the probability that the loss exceeds ``epsilon``.
-
-        ``P(L > epsilon) (1 - e^{e - epsilon}) <= delta(e)`` for every e below epsilon. On the chord the bound
-        is best at one of its ends.
-        """
-        bounds = [1.0]
-        for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
-            if epsilon > start:
-                bounds.append(delta / -math.expm1(start - epsilon))
-        return min(bounds)
-
-    def quantile(self, probability: float) -> float:
-        """Smallest level, at least 0, that is exceeded with at most this probability."""
-        levels = [math.inf if probability < 1.0 else 0.0]
-        for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
-            if probability > delta:
-                levels.append(start - math.log1p(-delta / probability))
-        return min(levels)
-
-    def grid(self) -> np.ndarray:
-        """Losses from 0 to the promised epsilon, at most 600."""
-        return np.linspace(0.0, min(self.epsilon_promised, 600.0), 513)
-
-
-def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | None:
-    """The loss, with ``tv`` no larger than epsilon and delta allow, or None if nothing is promised."""
-    if math.isinf(epsilon) or delta >= 1.0:
-        return None
-    return PromisedLoss(epsilon, delta, max(delta, min(tv, largest_tv(epsilon, delta))))
-
-
-# ------------------------------------------------------------------------------------------------
 # Normal form of a list of events: joint Gaussian noise, and counts of the mechanisms that are left.
 #
 # Composition does not depend on order. So a tree of events is a bag of atoms, each with a count. Unsampled
@@ -236,15 +47,16 @@ def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | Non
 # Events hold numbers under add/remove one record. Under replace-one, one record is removed and another
 # added. Events then mean the following.
 #
-# - Gaussian and Laplace noise on all records: twice the sensitivity, so half the noise multiplier. -
-# Gaussian noise on a Poisson sample: the pair of mixtures of
-# :class:`~dpsynth.privacy.atoms.ReplacedGaussianAtom`, the worst case. The switch REPLACE_ONE of
-# dp_accounting 0.4.3 is not used: it returns the add/remove figure without a warning. - Exponential
-# mechanisms: a range of twice the length. On a Poisson sample only their epsilon and total variation are
-# used, under either adjacency. - Mechanisms with known (epsilon, delta), and perhaps total variation, and
-# Laplace noise on a Poisson sample. The two tables are neighbours of one that lacks both records. So the
-# sampled mechanism is (2 epsilon, (1 + e^epsilon) delta)-DP with twice the total variation (Dwork and Roth
-# 2014, Theorem 2.2 with delta). This is valid, though not the smallest.
+# - Gaussian and Laplace noise on all records: twice the sensitivity, so half the noise multiplier.
+# - Gaussian noise on a Poisson sample: the pair of mixtures of
+#   :class:`~dpsynth.privacy.atoms.ReplacedGaussianAtom`, the worst case. The switch REPLACE_ONE of
+#   dp_accounting 0.4.3 is not used: it returns the add/remove figure without a warning.
+# - Exponential mechanisms: a range of twice the length. On a Poisson sample only their epsilon and total
+#   variation are used, under either adjacency.
+# - Mechanisms with known (epsilon, delta), and perhaps total variation, and Laplace noise on a Poisson
+#   sample. The two tables are neighbours of one that lacks both records. So the sampled mechanism is
+#   (2 epsilon, (1 + e^epsilon) delta)-DP with twice the total variation (Dwork and Roth 2014, Theorem 2.2
+#   with delta). This is valid, though not the smallest.
 
 ADD_REMOVE = "add/remove"
 """Neighbouring datasets differ in one record that one of them lacks."""
@@ -399,110 +211,42 @@ _UNIT, _PER_DOUBLING = 2.0**-53, 4.25
 _STRETCH = 200.0
 
 
-class Tail:
-    """The upper tail of a privacy loss on a grid.
+def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | NumericLoss | NoPrivacy:
+    """Return the composed privacy loss of a normal form.
 
-    ``rounding`` is what every divergence may be too low by. It counts as mass at infinity.
+    ``coarseness`` is 1 for the answer that is reported. Larger values are quicker and more pessimistic.
     """
-
-    def __init__(self, pmf: PLDPmf, interval: float, rounding: float = 0.0) -> None:
-        dense = pmf.to_dense_pmf()  # which gives no public access to its numbers
-        self.interval = interval
-        self.lower = int(dense._lower_loss)
-        self.infinite = float(dense._infinity_mass) + rounding
-        # Sums of n terms that are not negative, and what is read off them, err by less than 2 n units.
-        mass = np.asarray(dense._probs, dtype=float)
-        self._mass = mass * (1 + _UNIT * (2 * mass.size + 1000))
-        if not np.isfinite(self._mass).all():  # rounding has eaten the distribution: claim nothing
-            self.infinite, self._mass = 1.0, np.zeros(self._mass.size)
-
-    @cached_property
-    def beyond(self) -> np.ndarray:
-        """Probability of a finite loss beyond each point and the one before the first, shape (n + 1,)."""
-        return np.append(np.cumsum(self._mass[::-1])[::-1], 0.0)
-
-    @cached_property
-    def excess(self) -> np.ndarray:
-        """Divergence less its infinite part at each point and the one before the first, shape (n + 1,).
-
-        With A the tails and C the divergences, ``C_i = (1 - e^{-h}) A_i + e^{-h} C_{i+1}``. This is a sum of
-        positive terms, so small values keep their digits.
-        """
-        step = self.interval
-        inputs = -math.expm1(-step) * self.beyond[::-1]
-        result = np.empty_like(inputs)
-        length = max(1, int(_STRETCH / step))
-        before = 0.0
-        for start in range(0, inputs.size, length):
-            part = inputs[start : start + length]
-            growth = np.exp(step * np.arange(1, part.size + 1))
-            result[start : start + length] = (before + np.cumsum(part * growth)) / growth
-            before = float(result[start + part.size - 1])
-        return result[::-1]
-
-    def deltas(self, epsilons: np.ndarray) -> np.ndarray:
-        """Hockey-stick divergence at each of an array of epsilons of any order."""
-        points = np.asarray(epsilons, dtype=float) / self.interval
-        # the last grid point at or below epsilon; index 0 is the point in front of the grid
-        index = np.clip(np.floor(points) - self.lower + 1, 0, self._mass.size)
-        index = np.where(np.isfinite(index), index, self._mass.size).astype(int)
-        ahead = np.where(index < self._mass.size, (points - (index + self.lower - 1)) * self.interval, 0.0)
-        # sum over the tail of p (1 - e^{epsilon - loss}), epsilon being ``ahead`` of the grid point
-        value = self.excess[index] * np.exp(ahead) - self.beyond[index] * np.expm1(ahead)
-        return self.infinite + np.maximum(0.0, value)
-
-    def epsilon(self, delta: float) -> float:
-        """Smallest epsilon, at least 0, whose divergence is at most ``delta``, infinite if there is none."""
-        if self.infinite > delta:
-            return math.inf
-        fits = np.flatnonzero(self.infinite + self.excess <= delta)
-        first = int(fits[0])
-        if first == 0:
-            return 0.0
-        # between two grid points the divergence is linear in e^epsilon
-        tail, excess = float(self.beyond[first - 1]), float(self.excess[first - 1])
-        ahead = math.log((self.infinite + tail - delta) / (tail - excess))
-        return max(0.0, (first - 1 + self.lower - 1) * self.interval + max(0.0, ahead))
-
-    def exceedance(self, epsilon: float) -> float:
-        """Probability of a loss beyond the last grid point at or below ``epsilon``."""
-        index = math.floor(epsilon / self.interval) - self.lower + 1
-        return self.infinite + float(self.beyond[min(max(index, 0), self._mass.size)])
-
-    def quantile(self, probability: float) -> float:
-        """Smallest grid point, at least 0, that the loss exceeds with at most this probability."""
-        if self.infinite > probability:
-            return math.inf
-        first = int(np.flatnonzero(self.infinite + self.beyond <= probability)[0])
-        return max(0.0, (first + self.lower - 1) * self.interval)
+    if not form.private:
+        return NoPrivacy()
+    if not form.atoms:
+        return GaussianLoss(form.mu)
+    if form.mu > 1e100:
+        return NoPrivacy()
+    interval = grid_interval(form, coarseness)
+    if interval > _LARGEST_INTERVAL or any(700 < atom.pure_epsilon < math.inf for atom, _ in form.atoms):
+        return NoPrivacy()
+    return NumericLoss(form, interval)
 
 
-class NoPrivacy:
-    """The loss of a statistic without a guarantee."""
+def grid_interval(form: NormalForm, coarseness: float = 1.0) -> float:
+    """Choose the grid spacing, a power of two, for a normal form that has atoms.
 
-    def delta(self, epsilon: float) -> float:
-        """Always 1."""
-        return 1.0
-
-    def epsilon(self, delta: float) -> float:
-        """Infinite, but for ``delta`` = 1."""
-        return 0.0 if delta == 1.0 else math.inf
-
-    def deltas(self, epsilons: list[float]) -> list[float]:
-        """Always 1."""
-        return [1.0] * len(epsilons)
-
-    def exceedance(self, epsilon: float) -> float:
-        """Always 1."""
-        return 1.0
-
-    def quantile(self, probability: float) -> float:
-        """Infinite, but for a probability of 1."""
-        return 0.0 if probability == 1.0 else math.inf
-
-    def grid(self) -> np.ndarray:
-        """A single point."""
-        return np.zeros(1)
+    Connecting the dots adds at most about ``interval**2 / 6`` to the variance of each application's loss.
+    Rounding an (epsilon, delta) event up to the grid adds on average ``epsilon interval``. Both are kept
+    below a small part of the variance of the whole. The grid is coarsened again if it would be too long.
+    """
+    sizes = [(atom.size(), count) for atom, count in _all_atoms(form)]
+    variance = sum(count * size.std**2 for size, count in sizes)
+    interval = _INTERVAL
+    if variance > 0.0:
+        interval = min(interval, math.sqrt(6 * _EXCESS * variance / sum(count for _, count in sizes)))
+        rounded = sum(2 * size.std * count for size, count in sizes if size.rounded)
+        if rounded > 0.0:
+            interval = min(interval, 4 * _EXCESS * variance / rounded)
+    reach = sum(count * size.mean + 20 * math.sqrt(count) * size.std + size.width for size, count in sizes)
+    longest = max(size.width for size, _ in sizes)
+    interval = max(interval * coarseness, reach / _COMPOSED_POINTS, longest / _SINGLE_POINTS, 2.0**-60)
+    return 2.0 ** math.floor(math.log2(interval))
 
 
 class NumericLoss:
@@ -581,49 +325,6 @@ class NumericLoss:
         return np.arange(0, points + stride, stride) * self._interval
 
 
-def loss_of(form: NormalForm, coarseness: float = 1.0) -> GaussianLoss | NumericLoss | NoPrivacy:
-    """Return the composed privacy loss of a normal form.
-
-    ``coarseness`` is 1 for the answer that is reported. Larger values are quicker and more pessimistic.
-    """
-    if not form.private:
-        return NoPrivacy()
-    if not form.atoms:
-        return GaussianLoss(form.mu)
-    if form.mu > 1e100:
-        return NoPrivacy()
-    interval = grid_interval(form, coarseness)
-    if interval > _LARGEST_INTERVAL or any(700 < atom.pure_epsilon < math.inf for atom, _ in form.atoms):
-        return NoPrivacy()
-    return NumericLoss(form, interval)
-
-
-def grid_interval(form: NormalForm, coarseness: float = 1.0) -> float:
-    """Choose the grid spacing, a power of two, for a normal form that has atoms.
-
-    Connecting the dots adds at most about ``interval**2 / 6`` to the variance of each application's loss.
-    Rounding an (epsilon, delta) event up to the grid adds on average ``epsilon interval``. Both are kept
-    below a small part of the variance of the whole. The grid is coarsened again if it would be too long.
-    """
-    sizes = [(atom.size(), count) for atom, count in _all_atoms(form)]
-    variance = sum(count * size.std**2 for size, count in sizes)
-    interval = _INTERVAL
-    if variance > 0.0:
-        interval = min(interval, math.sqrt(6 * _EXCESS * variance / sum(count for _, count in sizes)))
-        rounded = sum(2 * size.std * count for size, count in sizes if size.rounded)
-        if rounded > 0.0:
-            interval = min(interval, 4 * _EXCESS * variance / rounded)
-    reach = sum(count * size.mean + 20 * math.sqrt(count) * size.std + size.width for size, count in sizes)
-    longest = max(size.width for size, _ in sizes)
-    interval = max(interval * coarseness, reach / _COMPOSED_POINTS, longest / _SINGLE_POINTS, 2.0**-60)
-    return 2.0 ** math.floor(math.log2(interval))
-
-
-def _all_atoms(form: NormalForm) -> tuple[tuple[Atom, int], ...]:
-    joint: tuple[tuple[Atom, int], ...] = ((GaussianAtom(1 / form.mu), 1),) if form.mu else ()
-    return joint + form.atoms
-
-
 def _slack(count: int) -> tuple[int, float]:
     """By how many grid points, and by what factor, atoms of the loss may exceed what the grid shows.
 
@@ -638,6 +339,11 @@ def _slack(count: int) -> tuple[int, float]:
         return count, 1.0
     cells = math.ceil(math.sqrt(5 * count))
     return cells, 1 / -math.expm1(-2 * cells**2 / count)
+
+
+def _all_atoms(form: NormalForm) -> tuple[tuple[Atom, int], ...]:
+    joint: tuple[tuple[Atom, int], ...] = ((GaussianAtom(1 / form.mu), 1),) if form.mu else ()
+    return joint + form.atoms
 
 
 @functools.lru_cache(maxsize=32)
@@ -661,6 +367,84 @@ def _tails(form: NormalForm, interval: float) -> tuple[Tail, ...]:
     if pld._pmf_add is pld._pmf_remove:
         return (present,)
     return present, Tail(pld._pmf_add, interval, _rounding(form, interval, "_pmf_add"))
+
+
+class Tail:
+    """The upper tail of a privacy loss on a grid.
+
+    ``rounding`` is what every divergence may be too low by. It counts as mass at infinity.
+    """
+
+    def __init__(self, pmf: PLDPmf, interval: float, rounding: float = 0.0) -> None:
+        dense = pmf.to_dense_pmf()  # which gives no public access to its numbers
+        self.interval = interval
+        self.lower = int(dense._lower_loss)
+        self.infinite = float(dense._infinity_mass) + rounding
+        # Sums of n terms that are not negative, and what is read off them, err by less than 2 n units.
+        mass = np.asarray(dense._probs, dtype=float)
+        self._mass = mass * (1 + _UNIT * (2 * mass.size + 1000))
+        if not np.isfinite(self._mass).all():  # rounding has eaten the distribution: claim nothing
+            self.infinite, self._mass = 1.0, np.zeros(self._mass.size)
+
+    @cached_property
+    def beyond(self) -> np.ndarray:
+        """Probability of a finite loss beyond each point and the one before the first, shape (n + 1,)."""
+        return np.append(np.cumsum(self._mass[::-1])[::-1], 0.0)
+
+    @cached_property
+    def excess(self) -> np.ndarray:
+        """Divergence less its infinite part at each point and the one before the first, shape (n + 1,).
+
+        With A the tails and C the divergences, ``C_i = (1 - e^{-h}) A_i + e^{-h} C_{i+1}``. This is a sum of
+        positive terms, so small values keep their digits.
+        """
+        step = self.interval
+        inputs = -math.expm1(-step) * self.beyond[::-1]
+        result = np.empty_like(inputs)
+        length = max(1, int(_STRETCH / step))
+        before = 0.0
+        for start in range(0, inputs.size, length):
+            part = inputs[start : start + length]
+            growth = np.exp(step * np.arange(1, part.size + 1))
+            result[start : start + length] = (before + np.cumsum(part * growth)) / growth
+            before = float(result[start + part.size - 1])
+        return result[::-1]
+
+    def deltas(self, epsilons: np.ndarray) -> np.ndarray:
+        """Hockey-stick divergence at each of an array of epsilons of any order."""
+        points = np.asarray(epsilons, dtype=float) / self.interval
+        # the last grid point at or below epsilon; index 0 is the point in front of the grid
+        index = np.clip(np.floor(points) - self.lower + 1, 0, self._mass.size)
+        index = np.where(np.isfinite(index), index, self._mass.size).astype(int)
+        ahead = np.where(index < self._mass.size, (points - (index + self.lower - 1)) * self.interval, 0.0)
+        # sum over the tail of p (1 - e^{epsilon - loss}), epsilon being ``ahead`` of the grid point
+        value = self.excess[index] * np.exp(ahead) - self.beyond[index] * np.expm1(ahead)
+        return self.infinite + np.maximum(0.0, value)
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest epsilon, at least 0, whose divergence is at most ``delta``, infinite if there is none."""
+        if self.infinite > delta:
+            return math.inf
+        fits = np.flatnonzero(self.infinite + self.excess <= delta)
+        first = int(fits[0])
+        if first == 0:
+            return 0.0
+        # between two grid points the divergence is linear in e^epsilon
+        tail, excess = float(self.beyond[first - 1]), float(self.excess[first - 1])
+        ahead = math.log((self.infinite + tail - delta) / (tail - excess))
+        return max(0.0, (first - 1 + self.lower - 1) * self.interval + max(0.0, ahead))
+
+    def exceedance(self, epsilon: float) -> float:
+        """Probability of a loss beyond the last grid point at or below ``epsilon``."""
+        index = math.floor(epsilon / self.interval) - self.lower + 1
+        return self.infinite + float(self.beyond[min(max(index, 0), self._mass.size)])
+
+    def quantile(self, probability: float) -> float:
+        """Smallest grid point, at least 0, that the loss exceeds with at most this probability."""
+        if self.infinite > probability:
+            return math.inf
+        first = int(np.flatnonzero(self.infinite + self.beyond <= probability)[0])
+        return max(0.0, (first + self.lower - 1) * self.interval)
 
 
 def _rounding(form: NormalForm, interval: float, side: str) -> float:
@@ -696,3 +480,223 @@ def _rounding(form: NormalForm, interval: float, side: str) -> float:
     for narrowest in np.minimum.accumulate(norms)[1:].tolist():
         of_masses += 3 * _PER_DOUBLING * math.log2(2 * size) * narrowest
     return _UNIT * (of_divergences + math.sqrt(size) * of_masses)
+
+
+class NoPrivacy:
+    """The loss of a statistic without a guarantee."""
+
+    def delta(self, epsilon: float) -> float:
+        """Always 1."""
+        return 1.0
+
+    def epsilon(self, delta: float) -> float:
+        """Infinite, but for ``delta`` = 1."""
+        return 0.0 if delta == 1.0 else math.inf
+
+    def deltas(self, epsilons: list[float]) -> list[float]:
+        """Always 1."""
+        return [1.0] * len(epsilons)
+
+    def exceedance(self, epsilon: float) -> float:
+        """Always 1."""
+        return 1.0
+
+    def quantile(self, probability: float) -> float:
+        """Infinite, but for a probability of 1."""
+        return 0.0 if probability == 1.0 else math.inf
+
+    def grid(self) -> np.ndarray:
+        """A single point."""
+        return np.zeros(1)
+
+
+# ------------------------------------------------------------------------------------------------
+# Privacy measures of any mechanism with a given epsilon, delta and total variation.
+#
+# The noise of a ledger's stage may depend on the outputs of an earlier stage. It then has no privacy-loss
+# distribution fixed beforehand. Its epsilon, delta and total variation were fixed, and stages add up.
+#
+# - Epsilon and delta: by basic composition, even if a stage is chosen after seeing earlier outputs (Dwork
+#   and Roth 2014, Theorem B.1). The parameters may be chosen so too, if their sum is kept below a bound. See
+#   Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters", section 3.
+# - Total variation: run both tables side by side. Draw each stage's output from a maximal coupling, as long
+#   as all outputs so far were equal. At stage s the runs first differ with a probability of at most tv_s,
+#   whatever came before. So all outputs together differ with a probability of at most the sum.
+#
+# With y = e^epsilon, delta is a convex, non-increasing function h of y (Dong, Roth and Su 2019, Proposition
+# 2.12). From h(1) <= tv and h(e^epsilon) <= delta it lies below the chord between them, and below delta
+# beyond.
+
+
+@dataclass(frozen=True)
+class PromisedLoss:
+    """The largest loss of mechanisms that are (epsilon, delta)-DP with a total variation of at most ``tv``.
+
+    Make it with :func:`promised_loss`.
+
+    Examples
+    --------
+    >>> loss = promised_loss(1.0, 1e-5, 0.25)
+    >>> loss.delta(0.0), loss.delta(1.0), loss.epsilon(1e-5), loss.epsilon(1e-6)
+    (0.25, 1e-05, 1.0, inf)
+    """
+
+    epsilon_promised: float
+    delta_promised: float
+    tv: float
+
+    def delta(self, epsilon: float) -> float:
+        """Smallest delta that follows at ``epsilon`` (at least 0)."""
+        return self.deltas([epsilon])[0]
+
+    def deltas(self, epsilons: list[float]) -> list[float]:
+        """:meth:`delta` at each of a list of epsilons."""
+        size = np.minimum(np.asarray(epsilons, dtype=float), self.epsilon_promised)
+        # the share of the way in y = e^epsilon from 1 to e^promised
+        way: float | np.ndarray = 1.0
+        if self.epsilon_promised > 0.0:
+            way = np.exp(size - self.epsilon_promised) * np.expm1(-size) / np.expm1(-self.epsilon_promised)
+        values = self.delta_promised * way + self.tv * (1 - way)
+        values += 1e-15 * self.tv * ((way > 0.0) & (way < 1.0))  # rounding; both ends are exact
+        return [float(value) for value in np.broadcast_to(values, size.shape)]
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest epsilon that follows at ``delta``, infinite below the promised delta."""
+        if delta >= self.tv:
+            return 0.0
+        if delta <= self.delta_promised * (1 + 1e-12):
+            return self.epsilon_promised if delta >= self.delta_promised * (1 - 1e-12) else math.inf
+        way = (self.tv - delta) / (self.tv - self.delta_promised)
+        # log(1 + way (e^promised - 1)), rounded up
+        last = self.epsilon_promised
+        value = last + math.log(way * -math.expm1(-last) + math.exp(-last))
+        return min(last, max(0.0, value) * (1 + 1e-12) + 1e-15)
+
+    def exceedance(self, epsilon: float) -> float:
+        """Bound on the probability that the loss exceeds ``epsilon``.
+
+        ``P(L > epsilon) (1 - e^{e - epsilon}) <= delta(e)`` for every e below epsilon. On the chord the bound
+        is best at one of its ends.
+        """
+        bounds = [1.0]
+        for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
+            if epsilon > start:
+                bounds.append(delta / -math.expm1(start - epsilon))
+        return min(bounds)
+
+    def quantile(self, probability: float) -> float:
+        """Smallest level, at least 0, that is exceeded with at most this probability."""
+        levels = [math.inf if probability < 1.0 else 0.0]
+        for start, delta in ((0.0, self.tv), (self.epsilon_promised, self.delta_promised)):
+            if probability > delta:
+                levels.append(start - math.log1p(-delta / probability))
+        return min(levels)
+
+    def grid(self) -> np.ndarray:
+        """Losses from 0 to the promised epsilon, at most 600."""
+        return np.linspace(0.0, min(self.epsilon_promised, 600.0), 513)
+
+
+def promised_loss(epsilon: float, delta: float, tv: float) -> PromisedLoss | None:
+    """The loss, with ``tv`` no larger than epsilon and delta allow, or None if nothing is promised."""
+    if math.isinf(epsilon) or delta >= 1.0:
+        return None
+    return PromisedLoss(epsilon, delta, max(delta, min(tv, largest_tv(epsilon, delta))))
+
+
+# ------------------------------------------------------------------------------------------------
+# Trade-off curves: the smallest false negative rate of any test at each false positive rate.
+#
+# Dong, Roth and Su 2019, "Gaussian differential privacy", Proposition 2.12: a curve is the envelope of the
+# lines ``fnr = 1 - delta(epsilon) - e^epsilon fpr``. Kulynych, Gomez, Kaissis, du Pin Calmon and Troncoso
+# 2024, "Attack-aware noise calibration for differential privacy", section 3, read it off privacy-loss
+# distributions.
+#
+# ``delta`` is a convex function of ``y = e^epsilon``, so it lies below the lower convex hull of any upper
+# bounds of it. A curve built from that hull is never above the true one. It errs on the private side, even
+# with few points.
+
+#: More than the sums and products below move a vertex off its line, each of terms of at most 1.
+_ROUNDING = 2e-15
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """A convex, decreasing trade-off curve through vertices, ``fpr`` ascending."""
+
+    fpr: np.ndarray
+    fnr: np.ndarray
+
+    def __call__(self, fpr: float | np.ndarray) -> float | np.ndarray:
+        """Smallest false negative rate at one false positive rate or an array of them."""
+        value = np.interp(fpr, self.fpr, self.fnr)
+        return value if np.ndim(fpr) else float(value)
+
+    def mu(self, smallest_fpr: float) -> float:
+        """Smallest mu whose Gaussian trade-off curve lies nowhere above this one.
+
+        Between vertices the convex Gaussian curve lies below its chord, so the vertices decide. Those with an
+        error rate below ``smallest_fpr`` are left out.
+        """
+        from scipy.special import ndtri
+
+        if float(self(smallest_fpr)) < smallest_fpr:
+            return float("inf")
+        # the ends of what is looked at are vertices of that part of the curve
+        end = float(np.interp(-smallest_fpr, -self.fnr, self.fpr))
+        seen = (self.fpr > smallest_fpr) & (self.fpr < end)
+        fpr = np.concatenate([[smallest_fpr], self.fpr[seen], [end]])
+        # Definition 2.6: G_mu(fpr) = Phi(Phi^{-1}(1 - fpr) - mu)
+        # quantiles of rates from 1e-9 on, below 6, are right to a few units
+        return max(0.0, float(np.max(-ndtri(fpr) - ndtri(self(fpr)))) + 1e-14)
+
+
+def from_deltas(epsilons: np.ndarray, deltas: np.ndarray) -> TradeOff:
+    """Build the curve from upper bounds ``deltas`` at ascending ``epsilons``, both of shape (n,).
+
+    Epsilons are at least 0 and below 700. Each pair holds with the two tables exchanged as well, so the
+    result is its own inverse.
+    """
+    y, bound = np.exp(epsilons), np.minimum.accumulate(np.clip(deltas + _ROUNDING, 0.0, 1.0))
+    apart = np.append(True, np.diff(y) > 0)  # epsilons may differ by less than the numbers next to 1
+    y, bound = _lower_hull(y[apart], bound[apart])
+    # On a stretch of the hull, delta = (1 - fnr) - y fpr; beyond the last point it is constant.
+    fpr = np.append(np.diff(bound) / -np.diff(y), 0.0)
+    fnr = 1 - bound - y * fpr
+    fpr, fnr = fpr[::-1], fnr[::-1]
+    # What holds with the tables exchanged holds for (fnr, fpr): reflect the curve where it meets the
+    # diagonal. The first line goes on to fnr = 0; its slope is -1 where the first epsilon is 0.
+    fpr, fnr = np.append(fpr, (1 - bound[0]) / y[0]), np.append(fnr, 0.0)
+    fpr, fnr = _until_diagonal(fpr, fnr)
+    fpr, fnr = np.append(fpr, fnr[::-1]), np.append(fnr, fpr[::-1])
+    fpr, fnr = np.clip(fpr, 0.0, 1.0), np.clip(fnr, 0.0, 1.0)
+    fpr, fnr = np.maximum.accumulate(np.append(fpr, 1.0)), np.minimum.accumulate(np.append(fnr, 0.0))
+    first = np.flatnonzero(np.diff(np.append(-1.0, fpr)) > 0)
+    # of several vertices at one rate, the lowest counts
+    last = np.append(first[1:], fpr.size) - 1
+    return TradeOff(fpr[first], fnr[last])
+
+
+def _until_diagonal(fpr: np.ndarray, fnr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices as long as ``fnr`` is at least ``fpr``, and the point where it crosses it."""
+    above = fnr - fpr
+    kept = int(np.argmax(above < 0.0)) if np.any(above < 0.0) else fnr.size
+    if kept in (0, fnr.size):
+        return fpr, fnr
+    share = above[kept - 1] / (above[kept - 1] - above[kept])
+    crossing = [(1 - share) * rate[kept - 1] + share * rate[kept] for rate in (fpr, fnr)]
+    return np.append(fpr[:kept], crossing[0]), np.append(fnr[:kept], crossing[1])
+
+
+def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower convex hull of points with ascending ``x`` (Andrew's monotone chain)."""
+    kept: list[tuple[float, float]] = []
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(kept) > 1:
+            (x0, y0), (x1, y1) = kept[-2], kept[-1]
+            if (y1 - y0) * (point[0] - x1) < (point[1] - y1) * (x1 - x0):
+                break
+            kept.pop()
+        kept.append(point)
+    hull = np.asarray(kept)
+    return hull[:, 0], hull[:, 1]
