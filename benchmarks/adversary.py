@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 from dpsynth import datasets
 from dpsynth.audits import adversary as critic
 from dpsynth.audits.adversary import Setting
-from dpsynth.privacy.events import epsilon_of_belief
+from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.report.plots import save, styled
 from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records, classifier_subject, encoded
 from dpsynth.research.adversary.playing import Played, draw_beliefs, play

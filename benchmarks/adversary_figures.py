@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsynth.attacks.trials import Game
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.privacy.events import epsilon_of_belief, posterior_belief
+from dpsynth.privacy.conversions import epsilon_of_belief, posterior_belief
 from dpsynth.report.plots import COLOURS, legend_below, line, panels
 from dpsynth.research.adversary.playing import legend_columns
 

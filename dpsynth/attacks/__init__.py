@@ -2,7 +2,7 @@
 
 Attacks read real records without noise: their results are confidential. They do not depend on how a table or
 model was made. A generator is a function ``fit_sample(frame, rng) -> frame``, a classifier a function of data
-and seed. A training run is a :class:`~dpsynth.privacy.release.Transcript`. The names below are loaded when
+and seed. A training run is a :class:`~dpsynth.attacks.trials.Transcript`. The names below are loaded when
 first used.
 """
 

@@ -29,9 +29,8 @@ from dpsynth.attacks.attempt import (
 from dpsynth.checks import inside
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
-from dpsynth.privacy.events import epsilon_of_belief
+from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.privacy.profile import Profile
-from dpsynth.privacy.release import Transcript
 
 #: An audit is awake if it proves this part of the total variation that it could expect to prove.
 AWAKE = 0.5
@@ -295,6 +294,55 @@ Floats = NDArray[np.float64]
 _RECORD_MOVES_LESS = (
     "a record that moves every step by the whole bound, always in the same direction. Real ones move less"
 )
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A training run of T steps that each release P numbers, seen by an adversary with all records but one.
+
+    It holds sums over real records without noise. It is as secret as the records, and no model or report
+    keeps one.
+
+    Table D holds one record that D' lacks or replaces. Each step takes that record with probability
+    ``sampling_prob``. The adversary sees which others were taken. Under D the numbers of step t are normal
+    with standard deviations ``stds[t]``. Their mean is ``others[t] + records[0, t]`` if the record was taken,
+    else ``others[t]``. Under D' the same holds with ``records[1]``.
+
+    ``others``: their means without the differing record.
+    ``records``: contribution of the differing record if taken, under D and under D', zeros if there is none.
+    ``stds``: of the noise, greater than 0.
+    ``sampling_prob``: q in (0, 1].
+
+    Examples
+    --------
+    >>> zeros = np.zeros((3, 1))
+    >>> Transcript(zeros + 0.9, zeros, np.stack([zeros + 1, zeros]), zeros + 2.0, 1.0).steps
+    3
+    """
+
+    released: Floats
+    others: Floats
+    records: Floats
+    stds: Floats
+    sampling_prob: float
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.released)
+        for name, expected in (("others", shape), ("records", (2, *shape)), ("stds", shape)):
+            if len(shape) != 2 or np.shape(getattr(self, name)) != expected:
+                raise InputError(f"{name} must have shape {expected}, got {np.shape(getattr(self, name))}")
+        for name in ("released", "others", "records", "stds"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise InputError(f"{name} must be finite")
+        if not (np.asarray(self.stds) > 0.0).all():
+            raise InputError("stds must be greater than 0: without noise there is nothing to infer")
+        if not 0.0 < self.sampling_prob <= 1.0:
+            raise InputError(f"sampling_prob must be in (0, 1], got {self.sampling_prob!r}")
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return len(self.released)
 
 
 def log_ratios(seen: Transcript) -> Floats:

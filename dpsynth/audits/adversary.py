@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import NOTHING, Attempt
-from dpsynth.attacks.trials import SURE, Game, log_odds, shifts
+from dpsynth.attacks.trials import SURE, Game, Transcript, log_odds, shifts
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.privacy.events import posterior_belief, training_event
+from dpsynth.privacy.conversions import posterior_belief
+from dpsynth.privacy.events import training_event
 from dpsynth.privacy.loss import ADD_REMOVE, REPLACE_ONE, check_adjacency
 from dpsynth.privacy.profile import Profile
-from dpsynth.privacy.release import Plan, Transcript
+from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from dpsynth.attacks.trials import Transcript
 from dpsynth.errors import InputError
-from dpsynth.privacy.release import Plan, Transcript
+from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import State, Step
 from dpsynth.wgan.networks import unflatten

@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 from dpsynth.attacks.attempt import epsilon_lower, right_guesses
 from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.errors import InputError
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.statistics import EdgesRelease
 from dpsynth.patients.histories import Histories, in_order
 from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.privacy.events import exponential_mechanism_event
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
-from dpsynth.privacy.records import Binning, Bins, FrameRecords
+from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import GaussianRelease
 from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.options import FitOptions

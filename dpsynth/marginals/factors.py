@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.density import fit_margins, norm_sub
 from dpsynth.marginals.statistics import OUTCOME_SHARE, Family
-from dpsynth.privacy.records import Binning, Bins
 from dpsynth.table.values import draw_conditional
 
 Array = NDArray[np.float64]

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.files.codec import record
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.privacy.noise import in_steps
-from dpsynth.privacy.records import Binning, Bins
 
 Floats = NDArray[np.float64]
 

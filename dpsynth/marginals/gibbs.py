@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.files.codec import record
+from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.factors import conditional, lacking_bins, missing_values
 from dpsynth.marginals.features import OUTCOME_WEIGHT, FourierFeatures, PairFeatures
 from dpsynth.marginals.statistics import Groups
 from dpsynth.parallel import in_blocks
-from dpsynth.privacy.records import Binning
 
 # ------------------------------------------------------------------------------------------------
 # Weights of a base model's samples: how likely each is, by group and by random Fourier features.

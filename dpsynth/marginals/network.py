@@ -25,6 +25,7 @@ from scipy.special import ndtr, ndtri, owens_t
 
 from dpsynth.errors import ConfigError, InputError
 from dpsynth.files.codec import record
+from dpsynth.marginals.binning import Binning, Bins, make_binning
 from dpsynth.marginals.factors import (
     CountedTree,
     Factor,
@@ -39,7 +40,7 @@ from dpsynth.marginals.statistics import EdgesRelease, Family, Kind, TablesRelea
 from dpsynth.parallel import in_blocks
 from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.ledger import Ledger
-from dpsynth.privacy.records import Binning, Bins, Records, make_binning
+from dpsynth.privacy.records import Records
 from dpsynth.table.derived import derived_numbers, modelled_inputs
 from dpsynth.table.expressions import Expression
 from dpsynth.table.grid import Grid, Marginals, make_grids

@@ -9,32 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.files.codec import record
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.features import PRODUCT_STEP, FourierFeatures, PairFeatures, tables_of, values_of
 from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
 from dpsynth.privacy.loss import ADD_REMOVE
-from dpsynth.privacy.noise import STEP, exponential_trial, geometric
-from dpsynth.privacy.records import (
-    Axes,
-    Binning,
-    Bins,
-    CycleAxis,
-    GridAxis,
-    MissingAxis,
-    Records,
-    ResidueAxis,
-)
+from dpsynth.privacy.noise import SCORE_STEP, STEP, check_epsilon, choose
+from dpsynth.privacy.records import Axes, CycleAxis, GridAxis, MissingAxis, Records, ResidueAxis
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Counting, Grid, make_grids
@@ -229,60 +220,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 # changes one n_ij by one and nothing else, so the score has sensitivity 1. The released products are rounded
 # to a public step, and sums of whole numbers of it are exact.
 #
-# The exponential mechanism (McSherry and Talwar 2007) picks a candidate with probability proportional to
-# ``exp(epsilon * score / 2)``. With such scores it is (epsilon, 0)-differentially private. Its losses lie in
-# an interval of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way.
-# It moves that of their sum equally for all candidates. Candidates are drawn evenly, and kept with
-# probability ``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers (`dpsynth.privacy.noise`).
-# Each choice uses fresh randomness and is posted on its own, so later choices may depend on earlier ones.
-
-#: Step of scores.
-SCORE_STEP = 2.0**-20
-#: Candidates that are drawn at once, at most.
-_CANDIDATES = 4096
-
-
-def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
-    """Index of a candidate, by the exponential mechanism.
-
-    ``scores``, shape (k,), k >= 1: whole numbers of `SCORE_STEP`, to which others are rounded. Each changes
-        by at most 1 when one record is added or removed.
-    ``epsilon``: cost of this choice (`exponential_mechanism_event`). None takes the largest score: **not
-        private**.
-
-    Source: McSherry and Talwar (2007), Theorem 6.
-
-    Examples
-    --------
-    >>> choose([1.0, 9.0, 3.0], None, np.random.default_rng(0))
-    1
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.size == 0:
-        raise ConfigError("there is no candidate to choose from")
-    check_epsilon(epsilon)
-    if epsilon is None:
-        return int(np.argmax(values))
-    steps = [int(step) for step in np.rint(values / SCORE_STEP)]
-    best = max(steps)
-    unit = Fraction(epsilon) * Fraction(SCORE_STEP) / 2
-    exponents = [unit * (best - step) for step in steps]
-    wholes = np.array([min(int(exponent), 2**62) for exponent in exponents])
-    size = min(4 * len(steps), _CANDIDATES)
-    while True:
-        drawn = rng.integers(0, len(steps), size)
-        # exp(-exponent) is exp(-1) as often as the whole part says, and what is left.
-        for pick in drawn[geometric(size, rng) >= wholes[drawn]]:
-            left = exponents[pick] - int(wholes[pick])
-            if exponential_trial(left.numerator, left.denominator, rng):
-                return int(pick)
-
-
-def check_epsilon(epsilon: float | None) -> None:
-    """Refuse a selection epsilon that is neither None nor a positive finite number."""
-    if epsilon is not None and not (np.isfinite(epsilon) and epsilon > 0):
-        raise ConfigError(f"selection_epsilon is {epsilon}, but must be greater than 0, or None")
-
+# `dpsynth.privacy.noise.choose` draws it. Each choice uses fresh randomness and is posted on its own, so
+# later choices may depend on earlier ones.
 
 Kind = Literal["tree", "tan"]
 #: Columns of one table, the child last.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.privacy.events import amplified, tv_of_mu
+from dpsynth.privacy.conversions import amplified, tv_of_mu
 from dpsynth.privacy.gaussian import gaussian_deltas
 
 if TYPE_CHECKING:

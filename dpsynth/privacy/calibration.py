@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from dpsynth.checks import in_range, inside, one_of
 from dpsynth.errors import InputError, PrivacyError
-from dpsynth.privacy.events import epsilon_of_belief, gaussian_event, training_event
+from dpsynth.privacy.conversions import epsilon_of_belief
+from dpsynth.privacy.events import gaussian_event, training_event
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.profile import Profile
 

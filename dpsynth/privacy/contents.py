@@ -11,12 +11,9 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from dpsynth.checks import in_range, text
 from dpsynth.errors import DataError, InputError, PrivacyError
@@ -30,49 +27,8 @@ if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 
-class Lockable(Protocol):
-    """Private records that a release can read only while they are opened."""
-
-    def opened(self) -> AbstractContextManager[None]:
-        """Let them be read."""
-
-
 #: by which the entries' cost may exceed the promise of their stage that their noise was solved for
 ROUNDING = 1e-9
-
-Records = TypeVar("Records", bound=Lockable, contravariant=True)
-Released = TypeVar("Released", covariant=True)
-
-
-class Release(Protocol[Records, Released]):
-    """A noisy statistic of private records: its cost, and how it is computed, in one object."""
-
-    @property
-    def name(self) -> str:
-        """Name of the statistic."""
-
-    @property
-    def sensitivity(self) -> str:
-        """How far one record can move the query, in words."""
-
-    @property
-    def adjacency(self) -> str:
-        """Neighbouring tables."""
-
-    @property
-    def detail(self) -> str:
-        """Anything else a reader of the ledger needs."""
-
-    @property
-    def stage(self) -> Stage | None:
-        """Stage of statistics whose noise was fixed together, or None for the ledger's last one."""
-
-    @property
-    def event(self) -> DpEvent:
-        """Its cost."""
-
-    def __call__(self, records: Records, rng: np.random.Generator) -> Released:
-        """Read the records and add the noise."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth.checks import in_range
-from dpsynth.privacy.events import tv_of_mu
+from dpsynth.privacy.conversions import tv_of_mu
 
 #: two units of rounding, and the least number above 0
 _UNITS, _LEAST = 2.0**-52, 5e-324

@@ -29,9 +29,6 @@ from dpsynth.privacy.contents import (
     ROUNDING,
     Contents,
     Entry,
-    Records,
-    Release,
-    Released,
     Stage,
     Summary,
     from_record,
@@ -54,6 +51,9 @@ from dpsynth.privacy.profile import Profile, meanings, measures_of
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
+
+    from dpsynth.privacy.release import Read as Records
+    from dpsynth.privacy.release import Release, Released
 
 #: measures of the guarantee that a printed ledger explains
 _PRINTED = ("epsilon", "total variation", "attack accuracy")

@@ -29,7 +29,8 @@ from dpsynth.privacy.atoms import (
     ReplacedGaussianAtom,
     most_noise,
 )
-from dpsynth.privacy.events import amplified, check_event, kind_of, largest_tv
+from dpsynth.privacy.conversions import amplified, largest_tv
+from dpsynth.privacy.events import check_event, kind_of
 from dpsynth.privacy.gaussian import GaussianLoss
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import in_range, inside, one_of, positive, whole
 from dpsynth.errors import InputError
-from dpsynth.privacy.events import posterior_belief, training_event, tv_of_mu
+from dpsynth.privacy.conversions import posterior_belief, tv_of_mu
+from dpsynth.privacy.events import training_event
 from dpsynth.privacy.gaussian import GaussianLoss
 from dpsynth.privacy.guarantee import round_up
 from dpsynth.privacy.loss import (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,53 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
+# What a ledger runs: one object that names its cost and reads the records.
+
+Released = TypeVar("Released", covariant=True)
+
+
+class Lockable(Protocol):
+    """Private records that can be read while they are opened, and at no other time."""
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Let them be read."""
+
+
+Read = TypeVar("Read", bound=Lockable, contravariant=True)
+
+
+class Release(Protocol[Read, Released]):
+    """A noisy statistic of private records: its cost, and how it is computed, in one object."""
+
+    @property
+    def name(self) -> str:
+        """Name of the statistic."""
+
+    @property
+    def sensitivity(self) -> str:
+        """How far one record can move the query, in words."""
+
+    @property
+    def adjacency(self) -> str:
+        """Neighbouring tables."""
+
+    @property
+    def detail(self) -> str:
+        """Anything else a reader of the ledger needs."""
+
+    @property
+    def stage(self) -> Stage | None:
+        """Stage of statistics whose noise was fixed together, or None for the ledger's last one."""
+
+    @property
+    def event(self) -> DpEvent:
+        """Its cost."""
+
+    def __call__(self, records: Read, rng: np.random.Generator) -> Released:
+        """Read the records and add the noise."""
+
+
+# ------------------------------------------------------------------------------------------------
 # The Gaussian mechanism on counts: the one place where a table's noise is drawn.
 #
 # Balle and Wang 2018, "Improving the Gaussian mechanism for differential privacy": noise of standard
@@ -37,7 +85,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Released = TypeVar("Released", covariant=True)
 Given = TypeVar("Given")
 
 
@@ -257,10 +304,6 @@ class Plan:
 
 # ------------------------------------------------------------------------------------------------
 # The critic's steps: Poisson samples, gradients of a bounded critic, Gaussian noise shaped to the bounds.
-#
-# A `Transcript` is the view of an adversary with all records but one. It is for audits and attacks only. It
-# holds sums over real records without noise. It is as secret as the records, and no model or report keeps
-# one.
 
 Trained = TypeVar("Trained", covariant=True)
 
@@ -298,52 +341,3 @@ class CriticRelease(Generic[Trained]):
     def __call__(self, records: Records, rng: np.random.Generator) -> Trained:
         """Train. A ledger calls it when the steps are posted."""
         return self.train(records, self.plan, rng)
-
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Transcript:
-    """A training run of T steps that each release P numbers, seen by an adversary.
-
-    Table D holds one record that D' lacks or replaces. Each step takes that record with probability
-    ``sampling_prob``. The adversary sees which others were taken. Under D the numbers of step t are normal
-    with standard deviations ``stds[t]``. Their mean is ``others[t] + records[0, t]`` if the record was taken,
-    else ``others[t]``. Under D' the same holds with ``records[1]``.
-
-    ``others``: their means without the differing record.
-    ``records``: contribution of the differing record if taken, under D and under D', zeros if there is none.
-    ``stds``: of the noise, greater than 0.
-    ``sampling_prob``: q in (0, 1].
-
-    Examples
-    --------
-    >>> zeros = np.zeros((3, 1))
-    >>> Transcript(zeros + 0.9, zeros, np.stack([zeros + 1, zeros]), zeros + 2.0, 1.0).steps
-    3
-    """
-
-    released: Floats
-    others: Floats
-    records: Floats
-    stds: Floats
-    sampling_prob: float
-
-    def __post_init__(self) -> None:
-        shape = np.shape(self.released)
-        for name, expected in (("others", shape), ("records", (2, *shape)), ("stds", shape)):
-            if len(shape) != 2 or np.shape(getattr(self, name)) != expected:
-                raise InputError(f"{name} must have shape {expected}, got {np.shape(getattr(self, name))}")
-        for name in ("released", "others", "records", "stds"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise InputError(f"{name} must be finite")
-        if not (np.asarray(self.stds) > 0.0).all():
-            raise InputError("stds must be greater than 0: without noise there is nothing to infer")
-        if not 0.0 < self.sampling_prob <= 1.0:
-            raise InputError(f"sampling_prob must be in (0, 1], got {self.sampling_prob!r}")
-
-    @property
-    def steps(self) -> int:
-        """T."""
-        return len(self.released)

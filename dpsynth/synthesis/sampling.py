@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import DataError, RejectionError
+from dpsynth.marginals.binning import make_binning
 from dpsynth.marginals.network import BayesianNetwork, obeyed
 from dpsynth.parallel import in_blocks
-from dpsynth.privacy.records import make_binning
 from dpsynth.table.derived import modelled_inputs
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import Expression

@@ -13,12 +13,11 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from dpsynth.attacks.trials import Game, log_odds, log_ratios, shifts
+from dpsynth.attacks.trials import Game, Transcript, log_odds, log_ratios, shifts
 from dpsynth.audits import run_at_the_bound
 from dpsynth.errors import InputError
 from dpsynth.privacy.events import training_event
 from dpsynth.privacy.profile import Profile
-from dpsynth.privacy.release import Transcript
 
 
 def transcript(seed, q, replaced, steps=8, width=5, world=0):

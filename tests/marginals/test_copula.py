@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import multivariate_normal
 from stored import read_back
 
+from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.network import Copula, _cells
-from dpsynth.privacy.records import Binning
 
 
 def drawn(rho: float, *cuts: list[float], n: int = 60_000) -> tuple[np.ndarray, np.ndarray]:

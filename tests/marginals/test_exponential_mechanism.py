@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.marginals import statistics as structure
-from dpsynth.marginals.statistics import SCORE_STEP, choose, pair_scores
-from dpsynth.privacy.records import Binning
+from dpsynth.marginals.binning import Binning
+from dpsynth.marginals.statistics import pair_scores
+from dpsynth.privacy import noise
+from dpsynth.privacy.noise import SCORE_STEP, choose
 
 
 def test_law_of_the_exponential_mechanism():
@@ -24,9 +25,9 @@ def test_law_of_the_exponential_mechanism():
 
 def test_every_one_of_many_candidates_can_be_chosen():
     """A choice among the first 4,096: of 8,200 equal ones, as many as are drawn at once lie beyond."""
-    rng, count = np.random.default_rng(2), 2 * structure._CANDIDATES + 8
+    rng, count = np.random.default_rng(2), 2 * noise._CANDIDATES + 8
     chosen = [choose(np.zeros(count), 1.0, rng) for _ in range(20)]
-    assert min(chosen) < structure._CANDIDATES < max(chosen) < count
+    assert min(chosen) < noise._CANDIDATES < max(chosen) < count
 
 
 def test_privacy_loss_is_at_most_epsilon():
@@ -54,7 +55,7 @@ def test_no_candidate_is_excluded(height, monkeypatch):
     """A chance that is cut off: a candidate that scores far below the best is then never chosen."""
     lead = height * 2.0 / 0.25  # an exponent of exactly the height
     geometric = lambda size, rng: np.full(size, height)  # noqa: E731
-    monkeypatch.setattr("dpsynth.marginals.statistics.geometric", geometric)
+    monkeypatch.setattr("dpsynth.privacy.noise.geometric", geometric)
     rng = np.random.default_rng(2)
     assert {choose([0.0, lead], 0.25, rng) for _ in range(40)} == {0, 1}
     assert {choose([0.0, lead + 4], 0.25, rng) for _ in range(40)} == {0, 1}

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.factors import _clean, fit_factors
 from dpsynth.marginals.statistics import OUTCOME_SHARE, TablesRelease
-from dpsynth.privacy.records import Binning, Bins
 
 SIZES, N = (2, 4, 5, 3), 4000
 FAMILIES = ((0, 1), (0, 1, 2), (0, 2, 3))

@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from stored import read_back
 
 from dpsynth.marginals import network
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.factors import choose
 from dpsynth.marginals.features import FourierFeatures, values_of
 from dpsynth.marginals.gibbs import Reweighting
@@ -20,7 +21,6 @@ from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.marginals.reweighting import group_weights, weighted
 from dpsynth.marginals.statistics import Groups, NeighbourHistogram, group_count
 from dpsynth.privacy.noise import STEP
-from dpsynth.privacy.records import Binning, Bins
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.features import DEVIATION, FourierFeatures, numbers
 from dpsynth.marginals.gibbs import FourierReweighting, fourier_reweighting
 from dpsynth.privacy.noise import STEP
-from dpsynth.privacy.records import Binning
 
 RNG = np.random.default_rng
 BINS = 12

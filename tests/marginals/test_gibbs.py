@@ -12,12 +12,12 @@ from scipy import stats
 from stored import read_back
 
 from dpsynth.marginals import gibbs
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures, halves_of, numbers, tables_of
 from dpsynth.marginals.gibbs import Reweighting
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.marginals.reweighting import _Fit, reweighted, weights_of
 from dpsynth.marginals.statistics import PairwiseStatistics
-from dpsynth.privacy.records import Binning, Bins
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 

@@ -7,13 +7,14 @@ from releases import fit_base_model, read, release_marginals
 from scipy.optimize import minimize
 from stored import read_back
 
+from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.factors import choose, with_mean
 from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.marginals.reweighting import reweighted
 from dpsynth.marginals.statistics import MarginalsRelease, PairwiseStatisticsRelease, panel_of
 from dpsynth.privacy import Ledger
-from dpsynth.privacy.records import Bins, FrameRecords
+from dpsynth.privacy.records import FrameRecords
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Column, Schema
 
@@ -126,7 +127,7 @@ def test_missing_values_are_not_taken_for_rare_categories(monkeypatch):
     made["x0"] = made["x1"] = np.where(pd.isna(made["x2"]), None, made["x0"])
     frame = schema.conform(pd.DataFrame({**made, "died": rng.integers(0, 2, 4000)})).frame
     released = release_marginals(frame, schema, noise_multiplier=None, n=4000, rng=rng)
-    monkeypatch.setattr("dpsynth.privacy.records.default_bins", lambda n, noise_std, classes: 2)
+    monkeypatch.setattr("dpsynth.marginals.binning.default_bins", lambda n, noise_std, classes: 2)
     base_model = fit_base_model(
         frame, schema, released, kind="tan", noise_multiplier=None, selection_epsilon=None, rng=rng
     )

@@ -7,10 +7,10 @@ from releases import fit_base_model, release_marginals
 from stored import read_back
 
 from dpsynth.errors import ConfigError
+from dpsynth.marginals.binning import Binning, default_bins
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BaseModelReleases
 from dpsynth.marginals.statistics import grow_tree, pair_scores
-from dpsynth.privacy.records import Binning, default_bins
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
 

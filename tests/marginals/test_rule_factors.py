@@ -13,9 +13,9 @@ from stored import read_back
 from dpsynth import Column, Schema
 from dpsynth.errors import InputError
 from dpsynth.marginals import network as rule_factors
+from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.gibbs import Reweighting
 from dpsynth.marginals.network import BayesianNetwork, check_possible, with_rules
-from dpsynth.privacy.records import Binning
 from dpsynth.table.grid import Grid
 
 SCHEMA = Schema(

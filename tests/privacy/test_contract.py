@@ -27,6 +27,7 @@ from visits import FILED, STAYS, VISITS, WARDS, filed, stays, visits, wards
 import dpsynth
 from dpsynth.errors import PrivacyError
 from dpsynth.marginals import statistics as structure
+from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.features import FourierFeatures, PairFeatures
 from dpsynth.marginals.network import BaseModelReleases
 from dpsynth.marginals.statistics import (
@@ -37,11 +38,11 @@ from dpsynth.marginals.statistics import (
 )
 from dpsynth.patients.schema import MOST_ROWS, PatientSchema
 from dpsynth.privacy import Ledger
-from dpsynth.privacy.contents import Release, Stage
+from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.events import event_to_dict
 from dpsynth.privacy.records import _BLOCK as BLOCK
-from dpsynth.privacy.records import Bins, FrameRecords
-from dpsynth.privacy.release import CountRelease, CriticRelease, GaussianRelease, Plan
+from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.release import CountRelease, CriticRelease, GaussianRelease, Plan, Release
 from dpsynth.studies.estimation import Linear, StudyDesign
 from dpsynth.studies.statistics import (
     InformationRelease,

@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.privacy.events import (
-    amplified,
-    epsilon_of_belief,
-    largest_tv,
-    posterior_belief,
-    tv_of_mu,
-)
+from dpsynth.privacy.conversions import amplified, epsilon_of_belief, largest_tv, posterior_belief, tv_of_mu
 
 
 def test_largest_tv_at_the_ends():

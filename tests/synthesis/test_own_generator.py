@@ -15,10 +15,11 @@ import dpsynth
 from dpsynth.audits.configuration import releases_of
 from dpsynth.errors import InputError
 from dpsynth.files.codec import record
+from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.privacy import Ledger, Profile
-from dpsynth.privacy.records import Bins, Records
+from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
 from dpsynth.synthesis.marginals import Networked
 from dpsynth.synthesis.model import GeneratorModel

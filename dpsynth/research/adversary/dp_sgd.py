@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.trials import log_odds, shifts
+from dpsynth.attacks.trials import Transcript, log_odds, shifts
 from dpsynth.audits.adversary import Setting, differing
 from dpsynth.checks import inside, whole
 from dpsynth.datasets.table import Table
 from dpsynth.errors import InputError
 from dpsynth.evaluation.tables import ClassifierEncoding
-from dpsynth.privacy.release import Transcript
 
 Floats = NDArray[np.float64]
 

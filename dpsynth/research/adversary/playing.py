@@ -15,7 +15,7 @@ from dpsynth.attacks.trials import Game
 from dpsynth.audits.adversary import CHOSEN, CriticSubject
 from dpsynth.checks import inside, whole
 from dpsynth.files.storage import OnRound, carry_out, silent
-from dpsynth.privacy.events import epsilon_of_belief
+from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.privacy.profile import Profile
 from dpsynth.report.plots import legend_below, line, panels
 from dpsynth.report.words import plain

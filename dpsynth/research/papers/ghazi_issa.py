@@ -3,7 +3,7 @@
 Ghazi and Issa 2024, "Total variation meets differential privacy": Theorem 2 (composition), Proposition 1
 (subsampling), Theorem 3 (Gaussian limit) and section VI-D (noisy gradient descent). Section VII on local
 privacy is :mod:`dpsynth.research.papers.ghazi_issa_local`. Remark 1, the largest TV, is
-:func:`dpsynth.privacy.events.largest_tv`. The staircase mechanism (section VI-C, appendix K) is in
+:func:`dpsynth.privacy.conversions.largest_tv`. The staircase mechanism (section VI-C, appendix K) is in
 :mod:`dpsynth.privacy.profile`. Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
 privacy", is the case of the largest TV. Neighbouring tables are those of whatever symmetric relation the
 parameters were stated for. Arguments out of range or NaN raise InputError by name.
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
-from dpsynth.privacy.events import amplified, largest_tv
+from dpsynth.privacy.conversions import amplified, largest_tv
 from dpsynth.privacy.gaussian import GaussianLoss
 from dpsynth.research.papers.trade_off import Pair, strongest
 
@@ -45,7 +45,7 @@ def erasure_probability(epsilon: float, delta: float, tv: float) -> float:
     """Probability ``a`` with which the worst mechanism erases its output when it does not give all away.
 
     ``epsilon`` is at least 0 and finite, ``delta`` in [0, 1), ``tv`` from ``delta`` to
-    :func:`~dpsynth.privacy.events.largest_tv`. A smaller tv is refused, because the mechanism is then
+    :func:`~dpsynth.privacy.conversions.largest_tv`. A smaller tv is refused, because the mechanism is then
     (0, tv)-DP: pass ``delta=tv``. A larger one says nothing. ``a`` is 0 at the largest tv, 1 where ``tv ==
     delta`` and at epsilon 0.
     """

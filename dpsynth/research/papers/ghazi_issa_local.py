@@ -7,7 +7,7 @@ distance between two rows. Under two distributions P and Q of the input the repo
 and QK. The utility is how far apart these stay. An f-divergence is ``D_f(P || Q) = sum Q f(P / Q)`` with f
 convex and f(1) = 0.
 
-``epsilon`` is at least 0 and finite, ``tv`` from 0 to :func:`~dpsynth.privacy.events.largest_tv`.
+``epsilon`` is at least 0 and finite, ``tv`` from 0 to :func:`~dpsynth.privacy.conversions.largest_tv`.
 Arguments out of range or NaN raise InputError by name.
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
-from dpsynth.privacy.events import largest_tv
+from dpsynth.privacy.conversions import largest_tv
 from dpsynth.research.papers.ghazi_issa import erasure_probability
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.privacy import profile
-from dpsynth.privacy.events import epsilon_of_belief, largest_tv
+from dpsynth.privacy.conversions import epsilon_of_belief, largest_tv
 from dpsynth.privacy.profile import from_parameters, staircase_tv
 from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
 from dpsynth.research.papers.jia import optimal_composition

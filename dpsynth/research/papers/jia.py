@@ -13,7 +13,7 @@ import math
 
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
-from dpsynth.privacy.events import largest_tv
+from dpsynth.privacy.conversions import largest_tv
 from dpsynth.research.papers.ghazi_issa import compose
 from dpsynth.research.papers.trade_off import Pair
 

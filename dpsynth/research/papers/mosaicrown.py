@@ -20,7 +20,7 @@ import warnings
 from dataclasses import dataclass
 
 from dpsynth.checks import in_range, inside, whole
-from dpsynth.privacy.events import epsilon_of_belief, posterior_belief, tv_of_mu
+from dpsynth.privacy.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
 from dpsynth.privacy.gaussian import analytic_sigma
 
 

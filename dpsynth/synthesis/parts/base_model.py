@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError
+from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.factors import fit_factors
 from dpsynth.marginals.network import BaseModelReleases, BayesianNetwork
 from dpsynth.marginals.statistics import OUTCOME_SHARE, Kind
-from dpsynth.privacy.records import Binning, Bins
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.table.schema import Schema

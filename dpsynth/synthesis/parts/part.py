@@ -23,7 +23,7 @@ from dpsynth.files.codec import record
 from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
 from dpsynth.privacy.contents import Stage
-from dpsynth.privacy.events import tv_of_mu
+from dpsynth.privacy.conversions import tv_of_mu
 from dpsynth.privacy.gaussian import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.loss import DELTA_FLOOR

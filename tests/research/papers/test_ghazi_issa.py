@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
 from dpsynth.errors import InputError
-from dpsynth.privacy.events import largest_tv
+from dpsynth.privacy.conversions import largest_tv
 from dpsynth.privacy.profile import staircase_density, staircase_tv
 from dpsynth.research.papers.ghazi_issa import (
     compose,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.privacy.events import largest_tv
+from dpsynth.privacy.conversions import largest_tv
 from dpsynth.research.papers.ghazi_issa import erasure_probability
 from dpsynth.research.papers.ghazi_issa_local import (
     DIVERGENCES,

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.privacy.records import Binning, equal_mass, make_binning
+from dpsynth.marginals.binning import Binning, equal_mass, make_binning
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
