@@ -18,7 +18,7 @@ from dpsynth.privacy import profile
 from dpsynth.privacy.conversions import epsilon_of_belief, largest_tv
 from dpsynth.privacy.profile import from_parameters, staircase_tv
 from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
-from dpsynth.research.papers.jia import optimal_composition
+from dpsynth.research.papers.jia import gaussian_tv, laplace_tv, optimal_composition
 from dpsynth.research.papers.lowy import exponential_pmp
 from dpsynth.research.papers.lowy_gaussian import (
     gaussian_dp_delta,
@@ -95,12 +95,12 @@ _RUNS = ((1.1, 256 / 60000, 3525), (1.0, 0.01, 1000), (0.8, 0.005, 1000))
 
 def jia_values() -> Iterator[tuple[str, str, float]]:
     """Jia 2023: examples and experiments of the paper, and runs computed independently."""
-    laplace, gaussian = profile.laplace_tv(1.0), profile.gaussian_tv(math.sqrt(2))
+    laplace, gaussian = laplace_tv(1.0), gaussian_tv(math.sqrt(2))
     yield "Laplace(1, 1): total variation", "0.39347", laplace
     yield "Laplace(1, 1): attack accuracy", "0.69673", profile.tv_accuracy(laplace)
     yield "Gaussian, variance 2: total variation", "0.27633", gaussian
     yield "Gaussian, variance 2: attack accuracy", "0.63816", profile.tv_accuracy(gaussian)
-    yield "Gaussian, std 1: total variation", "0.38292", profile.gaussian_tv(1.0)
+    yield "Gaussian, std 1: total variation", "0.38292", gaussian_tv(1.0)
     golden = (("0.14304", "0.11350", "1.1354"), ("0.20471", "0.16102", "1.8282"), ("0.15077", "0.11814", ""))
     for run, (pinsker, exact, epsilon) in zip(_RUNS, golden, strict=True):
         name = f"z {run[0]:g}, q {run[1]:.4g}, T {run[2]}"

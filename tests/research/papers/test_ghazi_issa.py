@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
 from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import largest_tv
-from dpsynth.privacy.profile import staircase_density, staircase_tv
+from dpsynth.privacy.profile import staircase_tv
 from dpsynth.research.papers.ghazi_issa import (
     compose,
     erasure_probability,
@@ -331,6 +331,23 @@ def test_others_refuse(call, message):
     """The same for the other functions, each fault named."""
     with pytest.raises(InputError, match=message):
         call()
+
+
+def staircase_density(x, epsilon, gamma):
+    """Density of staircase noise at ``x`` (equation 16): symmetric, falling by ``e^-epsilon`` a step.
+
+    The drops are at ``gamma, 1 + gamma, 2 + gamma, ...`` in units of the sensitivity, with ``gamma`` in [0,
+    1].
+    """
+    distance = np.abs(np.asarray(x, dtype=float))
+    step = np.floor(distance)
+    drops = step + (distance - step >= gamma)
+    u = math.exp(-epsilon)
+    if gamma == 0.0:  # the first drop is at 0: one drop less of a height that is e^epsilon times as large
+        height, drops = -math.expm1(-epsilon) / 2, drops - 1
+    else:
+        height = -math.expm1(-epsilon) / (2 * (gamma + u * (1 - gamma)))
+    return height * np.exp(-epsilon * drops)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.2, 0.5, 0.8, 1.0])
