@@ -14,9 +14,11 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.attacks.attempt import Attempt, Proved, Risk, passing
-from dpsynth.attacks.inference import infer_columns, known_columns, membership_risks
+from dpsynth.attacks.inference import infer_columns, known_columns
+from dpsynth.attacks.linkability import check_linked, link_people
+from dpsynth.attacks.membership import membership_risks
 from dpsynth.attacks.shadow import Shadow
-from dpsynth.attacks.singling_out import check_linked, link_people, single_out
+from dpsynth.attacks.singling_out import single_out
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, sure_end
 from dpsynth.evaluation.tables import Tables, coordinates, random_rows

@@ -1,9 +1,9 @@
 """Private records, which answer a release only while the ledger runs it.
 
-All counts come from one method, `Records.counts`. The records are a frame in memory or a table in parts
-(`dpsynth.privacy.records`). The lock is against mistakes, not malice: code that reads records without
-posting the reading fails the first time it is run. Three things read records and release nothing of them:
-`PartitionedRecords.check` before a fit, the comparison of a checkpoint with its table, and audits.
+All counts come from one method, `Records.counts`. The records are a frame in memory (`FrameRecords`) or a
+table in parts (`PartitionedRecords`). The lock is against mistakes, not malice: code that reads records
+without posting the reading fails the first time it is run. Three things read records and release nothing of
+them: `PartitionedRecords.check` before a fit, the comparison of a checkpoint with its table, and audits.
 """
 
 from __future__ import annotations

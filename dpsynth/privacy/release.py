@@ -34,7 +34,7 @@ Released = TypeVar("Released", covariant=True)
 
 
 class Lockable(Protocol):
-    """Private records that can be read while they are opened, and at no other time."""
+    """Private records that a release can read only while they are opened."""
 
     def opened(self) -> AbstractContextManager[None]:
         """Let them be read."""

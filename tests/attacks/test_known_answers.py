@@ -14,7 +14,8 @@ from table_strategies import random_frame, schemas
 
 from dpsynth.attacks.attempt import RISKS, Attempt, Proved
 from dpsynth.attacks.inference import guess
-from dpsynth.attacks.singling_out import codes, link_people, matches, of_one_column
+from dpsynth.attacks.linkability import link_people
+from dpsynth.attacks.singling_out import codes, matches, of_one_column
 from dpsynth.attacks.suite import QUICK, Effort, affordable, attack_tables, attempts, in_words, quick, verdict
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share

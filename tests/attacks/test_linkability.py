@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED
 
-from dpsynth.attacks.singling_out import check_linked, columns_of, link_people, tied_nearest
+from dpsynth.attacks.linkability import check_linked, columns_of, link_people, tied_nearest
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours import metric_named
 from dpsynth.evaluation.tables import Tables

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.attacks.attempt import Proved, mean_rate, normalised, rate_of, scaled
-from dpsynth.attacks.inference import _risk
+from dpsynth.attacks.membership import _risk
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.datasets import fetch, load, registry
-from dpsynth.datasets import registry as download
+from dpsynth.datasets import download, fetch, load, registry
 from dpsynth.errors import DataError, RunError
 
 ROWS = "a,b,id\n" + "".join(f"{i % 10},{'no' if i % 3 else 'yes'},{i}\n" for i in range(40_000))
@@ -93,7 +92,8 @@ def server() -> Iterator[Server]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder, and no folder of the user's."""
     folder = tmp_path / "cache" / "dpsynth"
-    monkeypatch.setattr(registry, "cache_folder", lambda: folder)
+    for module in (registry, download):
+        monkeypatch.setattr(module, "cache_folder", lambda: folder)
     monkeypatch.delenv("DPSYNTH_DATA_DIR", raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)

@@ -81,7 +81,8 @@ def fetch_files(
     as_json: console.JsonFlag = False,
 ) -> None:
     """Download missing files of data sets. Only files with the card's checksum are kept."""
-    from dpsynth.datasets.registry import card, fetch
+    from dpsynth.datasets.download import fetch
+    from dpsynth.datasets.registry import card
 
     done = {one: fetch(one, folder, say=console.say) for one in name}
     shipped = {one: card(one).source for one in name}
