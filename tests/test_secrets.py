@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from dpsynth.privacy import records as partitioned
-from dpsynth.privacy.contents import Entry, Stage
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.noise import secure_generator
 from dpsynth.privacy.records import FrameRecords, PartitionedRecords
+from dpsynth.privacy.stages import Entry, Stage
 from dpsynth.table.schema import Column, Schema
 
 ENTRY = Entry("count", gaussian_event(1.0), "1")

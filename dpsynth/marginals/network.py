@@ -38,9 +38,9 @@ from dpsynth.marginals.factors import (
 from dpsynth.marginals.gibbs import HeatBath, Reweighting, Weighting
 from dpsynth.marginals.statistics import EdgesRelease, Family, Kind, TablesRelease, panel_of
 from dpsynth.parallel import in_blocks
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import Records
+from dpsynth.privacy.stages import Stage
 from dpsynth.table.derived import derived_numbers, modelled_inputs
 from dpsynth.table.expressions import Expression
 from dpsynth.table.grid import Grid, Marginals, make_grids

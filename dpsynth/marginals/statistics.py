@@ -21,12 +21,12 @@ from dpsynth.errors import ConfigError, PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.features import PRODUCT_STEP, FourierFeatures, PairFeatures, tables_of, values_of
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.noise import SCORE_STEP, STEP, check_epsilon, choose
 from dpsynth.privacy.records import Axes, CycleAxis, GridAxis, MissingAxis, Records, ResidueAxis
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
+from dpsynth.privacy.stages import Stage
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Counting, Grid, make_grids
 from dpsynth.table.schema import Schema

@@ -11,7 +11,7 @@
 `noise`               random numbers that a guarantee rests on: exact noise, Poisson samples, private choices
 `records`             private records, locked to all but the ledger; the axes on which they are counted
 `release`             a noisy statistic: what is read, its sensitivity, noise and event in one object
-`ledger`              runs releases on one table; `contents` is what it has posted, `guarantee` what it proves
+`ledger`              runs releases on one table; `stages` is what it has posted, `guarantee` what it proves
 `ledger_file`         what all runs of a data set may cost, and have cost, in a file that they share
 ====================  =====================================================================================
 
@@ -33,7 +33,6 @@ from dpsynth.privacy.calibration import (
     calibrate_training,
     parse_target,
 )
-from dpsynth.privacy.contents import Entry
 from dpsynth.privacy.events import (
     approx_tv_event,
     epsilon_delta_event,
@@ -48,6 +47,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import Cost, LedgerFile
 from dpsynth.privacy.loss import ADD_REMOVE, REPLACE_ONE
 from dpsynth.privacy.profile import Profile, from_parameters, measures_of
+from dpsynth.privacy.stages import Entry
 
 if TYPE_CHECKING:
     from dpsynth.privacy.noise import poisson_batches, secure_generator

@@ -24,18 +24,6 @@ from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError
 from dpsynth.files.codec import record_as
 from dpsynth.files.storage import read_json, sealed, unsealed, write_text
 from dpsynth.files.text import html_lines, html_table, text_table
-from dpsynth.privacy.contents import (
-    PUBLISHED,
-    ROUNDING,
-    Contents,
-    Entry,
-    Stage,
-    Summary,
-    from_record,
-    summary_of,
-    to_record,
-    without_published,
-)
 from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, about_schema, round_up
 from dpsynth.privacy.ledger_file import (
     COMPLETE,
@@ -48,6 +36,18 @@ from dpsynth.privacy.ledger_file import (
 )
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.profile import Profile, meanings, measures_of
+from dpsynth.privacy.stages import (
+    PUBLISHED,
+    ROUNDING,
+    Contents,
+    Entry,
+    Stage,
+    Summary,
+    from_record,
+    summary_of,
+    to_record,
+    without_published,
+)
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

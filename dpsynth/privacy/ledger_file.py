@@ -33,8 +33,8 @@ from typing import Any
 from dpsynth.checks import in_range, inside
 from dpsynth.errors import DataError, DpsynthError, InputError, PrivacyError, RunError
 from dpsynth.files.storage import through
-from dpsynth.privacy.contents import Contents, from_record, to_record
 from dpsynth.privacy.guarantee import UNIT, is_of_patients, round_up
+from dpsynth.privacy.stages import Contents, from_record, to_record
 
 #: environment variable that names the file
 VARIABLE = "DPSYNTH_LEDGER"

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.errors import ConfigError, InputError, PrivacyError
 from dpsynth.files.codec import record
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.events import gaussian_event, non_private_event, training_event
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.noise import with_noise
 from dpsynth.privacy.records import Records
+from dpsynth.privacy.stages import Stage
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

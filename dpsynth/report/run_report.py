@@ -34,10 +34,10 @@ from dpsynth.evaluation.results import (
 from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.files.storage import finite
 from dpsynth.files.text import html_lines, show_figures
-from dpsynth.privacy.contents import Summary
 from dpsynth.privacy.guarantee import NOT_PRIVATE, Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
+from dpsynth.privacy.stages import Summary
 from dpsynth.report.curves import (
     plot_calibration,
     plot_costs,

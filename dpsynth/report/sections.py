@@ -11,10 +11,10 @@ from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Detail, Evaluation, Measure, SubgroupRow, Subgroups, SubgroupScores
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.text import dump_yaml
-from dpsynth.privacy.contents import Summary
 from dpsynth.privacy.profile import Profile, meanings
 from dpsynth.privacy.profile import measures_of as ledger_measures
 from dpsynth.privacy.release import CountRelease
+from dpsynth.privacy.stages import Summary
 from dpsynth.report.blocks import (
     Block,
     Bullets,

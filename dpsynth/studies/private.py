@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.patients.schema import PatientSchema, TableSchema
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import Records
+from dpsynth.privacy.stages import Stage
 from dpsynth.studies.calibration import Clusters, Corrected, StandIn, clipped, corrected, far_out
 from dpsynth.studies.estimation import StudyDesign, SurvivalCurve, mode, posterior, survival_curve
 from dpsynth.studies.statistics import (

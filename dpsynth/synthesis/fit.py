@@ -17,12 +17,12 @@ import numpy as np
 
 from dpsynth.errors import InputError
 from dpsynth.patients.schema import TableSchema
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.gaussian import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import Cost
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CountRelease
+from dpsynth.privacy.stages import Stage
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic

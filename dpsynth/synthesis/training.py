@@ -16,9 +16,9 @@ from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import record
 from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.parallel import in_blocks
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CriticRelease, Plan
+from dpsynth.privacy.stages import Stage
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.model import GeneratorModel, Sampler, independent_points
 from dpsynth.synthesis.sampling import Codes, Places, calibrate

@@ -38,11 +38,11 @@ from dpsynth.marginals.statistics import (
 )
 from dpsynth.patients.schema import MOST_ROWS, PatientSchema
 from dpsynth.privacy import Ledger
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.events import event_to_dict
 from dpsynth.privacy.records import _BLOCK as BLOCK
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import CountRelease, CriticRelease, GaussianRelease, Plan, Release
+from dpsynth.privacy.stages import Stage
 from dpsynth.studies.estimation import Linear, StudyDesign
 from dpsynth.studies.statistics import (
     InformationRelease,

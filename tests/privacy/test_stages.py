@@ -17,12 +17,12 @@ from scipy.special import ndtr
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.privacy import Ledger, Profile
 from dpsynth.privacy.calibration import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
-from dpsynth.privacy.contents import Contents
 from dpsynth.privacy.conversions import posterior_belief
 from dpsynth.privacy.events import approx_tv_event, gaussian_event, laplace_event, training_event
 from dpsynth.privacy.gaussian import analytic_sigma
 from dpsynth.privacy.profile import measures_of
 from dpsynth.privacy.records import FrameRecords
+from dpsynth.privacy.stages import Contents
 from dpsynth.runs.commands.account import calibrated, of_ledger
 
 MECHANISMS = {

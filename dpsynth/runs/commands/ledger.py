@@ -85,7 +85,7 @@ def _show(path: Path, *, as_json: bool) -> None:
 
 
 def _record(history: History) -> dict[str, Any]:
-    from dpsynth.privacy.contents import to_record
+    from dpsynth.privacy.stages import to_record
 
     (epsilon, delta), (most, most_delta) = history.used, history.cap or (None, None)
     return {

@@ -22,12 +22,12 @@ from dpsynth.errors import ConfigError, InputError, PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
-from dpsynth.privacy.contents import Stage
 from dpsynth.privacy.conversions import tv_of_mu
 from dpsynth.privacy.gaussian import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.loss import DELTA_FLOOR
 from dpsynth.privacy.records import Records
+from dpsynth.privacy.stages import Stage
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.table.grid import Marginals
 
