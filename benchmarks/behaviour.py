@@ -1,6 +1,7 @@
 """Utility and time of the default generator in two checkouts of the package, in one run.
 
     python benchmarks/behaviour.py --before CHECKOUT --after CHECKOUT [--seeds 5] [--tables NAME ...]
+        [--times]
 
 For changes that move draws on purpose, after which digests of samples say nothing (`tests/behaviour`). Each
 checkout has a process of its own with one thread of BLAS, and names its estimator by its own
@@ -10,6 +11,7 @@ quarters of a table are fitted; the package that runs this script evaluates all 
 A measure is *within seed spread* if the means over seeds differ by no more than their spread explains:
 Student's t at 5 % for all lines of the table together. The column *shown* is the difference that would be
 seen; a smaller one needs more seeds. The time of a fit is that of the processor, its ratio a median.
+--times fits whole tables and takes the time alone. The table ``made-up`` has 50,000 rows and 20 columns.
 """
 
 from __future__ import annotations
@@ -36,29 +38,57 @@ import dpsynth
 TABLES = ("breast_cancer", "heart_failure_299", "flchain", "support2", "randhie")
 MEASURES = ("auc_mean", "effects_overlap_mean", "tvd_mean", "association_error", "nn_accuracy_test")
 ROWS = 4000  # of each table, at most
+WHOLE = 10**9  # rows, where only the time is taken
 WRONG = 0.05  # chance that any line says no where nothing has changed
 
 
-def split(name: str) -> tuple[pd.DataFrame, pd.DataFrame, Any]:
+def split(name: str, rows: int = ROWS) -> tuple[pd.DataFrame, pd.DataFrame, Any]:
     """Records to fit, others a third as many, and the schema."""
-    table = dpsynth.datasets.load(name)
-    frame = table.frame.sample(frac=1.0, random_state=0)[:ROWS]
-    n = len(frame) * 3 // 4
-    return frame[:n], frame[n:], table.schema.model_copy(update={"n_public": n})
+    if name == "made-up":
+        frame, schema = made_up()
+    else:
+        table = dpsynth.datasets.load(name)
+        frame, schema = table.frame, table.schema
+    frame = frame.sample(frac=1.0, random_state=0)[:rows]
+    n = len(frame) * 3 // 4 if rows < WHOLE else len(frame)
+    return frame[:n], frame[n:], schema.model_copy(update={"n_public": n})
+
+
+def made_up(rows: int = 50_000) -> tuple[pd.DataFrame, dpsynth.Schema]:
+    """Five columns each of integers, of measurements with gaps, of amounts in cents, and of categories."""
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=rows)
+    columns, data = [], {}
+    for k in range(5):
+        own = 0.5 * level + rng.normal(size=rows)
+        data[f"age{k}"] = np.clip(50 + 15 * own, 0, 100).round().astype(int)
+        data[f"lab{k}"] = np.where(rng.random(rows) < 0.1, np.nan, np.clip(10 + 2 * own, 0, 30))
+        data[f"cost{k}"] = np.exp(5 + own).clip(0, 9999).round(2)
+        data[f"group{k}"] = np.array([f"group {c}" for c in "abcdef"])[np.clip(own + 3, 0, 5).astype(int)]
+        columns += [
+            dpsynth.Column(name=f"age{k}", kind="integer", lower=0, upper=100),
+            dpsynth.Column(name=f"lab{k}", kind="continuous", lower=0, upper=30, missing=True),
+            dpsynth.Column(name=f"cost{k}", kind="continuous", lower=0, upper=9999, decimals=2),
+            dpsynth.Column(
+                name=f"group{k}", kind="categorical", categories=tuple(f"group {c}" for c in "abcdef")
+            ),
+        ]
+    return pd.DataFrame(data), dpsynth.Schema(columns=tuple(columns))
 
 
 def work() -> None:
     """Fit what lines of JSON on standard input ask for, and answer each with its seconds."""
-    from chosen_statistics import GENERATORS
+    from fits import GENERATORS
 
     warnings.simplefilter("ignore")  # a seed is not private; this is a benchmark
     for line in sys.stdin:
-        table, seed, out = json.loads(line)
-        frame, _, schema = split(table)
+        table, seed, out, rows = json.loads(line)
+        frame, _, schema = split(table, rows)
         start = time.process_time()
         model = GENERATORS["marginals"](random_state=seed).fit(frame, schema=schema)
         seconds = time.process_time() - start
-        model.sample(len(frame)).to_parquet(out)
+        if rows < WHOLE:
+            model.sample(len(frame)).to_parquet(out)
         print(json.dumps([seconds, str(Path(dpsynth.__file__).parents[1])]), flush=True)
 
 
@@ -103,18 +133,22 @@ def main() -> None:
     parser.add_argument("--after", type=Path, required=True, metavar="CHECKOUT")
     parser.add_argument("--seeds", type=int, default=5, help="at least 2")
     parser.add_argument("--tables", nargs="+", default=TABLES, metavar="NAME")
+    parser.add_argument("--times", action="store_true", help="fit whole tables, and take the time alone")
     options = parser.parse_args()
+    rows, measures = (WHOLE, ()) if options.times else (ROWS, MEASURES)
     checkouts = {"before": Checkout(options.before), "after": Checkout(options.after)}
     found: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "sample.parquet")
         for checkout in checkouts.values():
-            checkout.fit(options.tables[0], 0, out)  # imports are no part of a fit
+            checkout.fit(options.tables[0], 0, out, rows)  # imports are no part of a fit
         for table, seed in product(options.tables, range(options.seeds)):
-            train, test, schema = split(table)
+            train, test, schema = split(table, rows)
             given = {"train": train, "test": test, "schema": schema, "reference": False, "groups": ()}
             for side in sorted(checkouts, reverse=seed % 2 == 0):
-                found[table, "fit, s", side].append(checkouts[side].fit(table, seed, out))
+                found[table, "fit, s", side].append(checkouts[side].fit(table, seed, out, rows))
+                if options.times:
+                    continue
                 evaluation = dpsynth.evaluate(pd.read_parquet(out), **given, seed=0, records=1000)
                 values = {measure.name: measure.value for measure in evaluation.measures}
                 for name in MEASURES:
@@ -122,7 +156,7 @@ def main() -> None:
             print(f"{table}, seed {seed}", file=sys.stderr, flush=True)
     print("| table | measure | before | after | difference | shown | within seed spread |")
     print("|---|---|--:|--:|--:|--:|---|")
-    for table, name in product(options.tables, (*MEASURES, "fit, s")):
+    for table, name in product(options.tables, (*measures, "fit, s")):
         before, after = found[table, name, "before"], found[table, name, "after"]
         moved, most = difference(before, after, len(options.tables) * len(MEASURES))
         answer = "yes" if abs(moved) <= most else "no"
