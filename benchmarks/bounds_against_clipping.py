@@ -34,6 +34,7 @@ from dpsynth.privacy import EpsilonTarget, Plan, calibrate_training
 from dpsynth.report.plots import COLOURS, DASHES, line, panels, plain_ticks, save, styled
 from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.synthesis.model import independent_points
+from dpsynth.table.coded import CodedTable
 from dpsynth.wgan import Domain, algorithm, gradient_bounds, training
 from dpsynth.wgan.algorithm import State, Step, critic_pass, squared_gradient_norms, weighted_gradient
 from dpsynth.wgan.networks import ArrayOps, Weights, flatten, generator_pass, unflatten
@@ -152,7 +153,7 @@ def encoded(table: str) -> tuple[np.ndarray, Any, np.ndarray]:
     fitted = unfitted(options_of(**options)).fit(train.frame, schema=train.schema)
     encoder = fitted.model_.encoder
     public = independent_points(encoder, 10_000, np.random.default_rng(0))
-    return encoder.transform(train.frame, np.random.default_rng(0)), encoder.layout, public
+    return encoder.transform(CodedTable(train.frame), np.random.default_rng(0)), encoder.layout, public
 
 
 @cache

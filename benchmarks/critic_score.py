@@ -27,6 +27,7 @@ from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Reading
 from dpsynth.synthesis.training import Training, trained_state
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.networks import Weights, unflatten
 from dpsynth.wgan.settings import TrainingSettings
@@ -53,7 +54,7 @@ class CriticScore:
         from dpsynth.wgan.algorithm import critic_pass
         from dpsynth.wgan.theorems import Activation
 
-        records = self.model.encoder.schema.conform_modelled(frame)
+        records = CodedTable(self.model.encoder.schema.conform_modelled(frame))
         # where a value lies in its cell is drawn; the same for every call
         points = self.model.encoder.transform(records, np.random.default_rng(0))
         centred = points - self.model.encoder.layout.center.astype(np.float32)

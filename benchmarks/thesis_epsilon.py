@@ -20,6 +20,7 @@ import numpy as np
 import dpsynth
 from dpsynth.privacy.release import Plan
 from dpsynth.synthesis import default_rules
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.networks import unflatten
 from dpsynth.wgan.theorems import (
@@ -61,7 +62,7 @@ def main() -> None:
     args = parser.parse_args()
     train, _ = dpsynth.datasets.train_test(dpsynth.datasets.load(args.data))
     n, rng = train.schema.n_public, np.random.default_rng(0)
-    records = train.schema.conform(train.frame).frame
+    records = CodedTable(train.schema.conform(train.frame).frame)
     encoder = Encoder(train.schema, None)
     settings = default_rules.healthgan(train.schema)
     batch = max(n // 10, 1)

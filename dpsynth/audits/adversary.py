@@ -22,6 +22,7 @@ from dpsynth.privacy.events import training_event
 from dpsynth.privacy.loss import ADD_REMOVE, REPLACE_ONE, check_adjacency
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.release import Plan
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
@@ -266,10 +267,8 @@ def encoded(train: Table, test: Table) -> tuple[Floats, Floats, Layout]:
 
     schema = train.schema
     encoder = Encoder(schema, None)
-    found = [
-        np.asarray(encoder.transform(schema.conform(part.frame).frame, np.random.default_rng(0)), np.float64)
-        for part in (train, test)
-    ]
+    parts = (CodedTable(schema.conform(part.frame).frame) for part in (train, test))
+    found = [encoder.transform(part, np.random.default_rng(0)).astype(np.float64) for part in parts]
     return found[0], found[1], encoder.layout
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.files.codec import record
 from dpsynth.privacy.records import GridAxis
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.grid import Grid, Marginals
 
 #: Categories rarer than this fraction of an even share, 1/n_bins, share one bin.
@@ -151,6 +151,6 @@ class Bins:
         pairs = zip(self.grids, self.binnings, strict=True)
         return tuple(GridAxis(grid, binning.labels) for grid, binning in pairs)
 
-    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+    def cells(self, table: CodedTable) -> NDArray[np.int64]:
         """Bins of each record, shape (n, columns)."""
-        return np.stack([axis.cells(frame) for axis in self.axes], axis=1)
+        return np.stack([axis.cells(table) for axis in self.axes], axis=1)

@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError, PrivacyError
@@ -27,6 +26,7 @@ from dpsynth.privacy.noise import SCORE_STEP, STEP, check_epsilon, choose
 from dpsynth.privacy.records import Axes, CycleAxis, GridAxis, MissingAxis, Records, ResidueAxis
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
 from dpsynth.privacy.stages import Stage
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Counting, Grid, make_grids
 from dpsynth.table.schema import Schema
@@ -200,8 +200,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
         axes: list[Axes] = [(GridAxis(grid),) for grid in (*self.grids, *self.by_value) if grid is not None]
         axes += [(axis,) for axis in self.residues]
         axes += [(axis,) for axis in self.cycles]
-        names = tuple(self.schema.names[j] for j in self.panel)
-        return list(records.counts([*axes, (MissingAxis(names),)] if self.panel else axes))
+        panel = MissingAxis(tuple(self.schema.columns[j] for j in self.panel))
+        return list(records.counts([*axes, (panel,)] if self.panel else axes))
 
     def finish(self, noisy: Sequence[Array]) -> list[Array]:
         """The noisy counts, in the order of `query`."""
@@ -540,8 +540,8 @@ class PairwiseStatisticsRelease(Adaptive[tuple[Bins, PairFeatures]], GaussianRel
         """The exact sum, as a vector: each product once."""
         bins, features = self.given
 
-        def total(frame: pd.DataFrame) -> list[Ints]:
-            return [features.total(bins.cells(frame))]
+        def total(table: CodedTable) -> list[Ints]:
+            return [features.total(bins.cells(table))]
 
         return records.sums(total)
 
@@ -629,8 +629,8 @@ class NeighbourHistogramRelease(
         """The exact number of records in each group, and the exact sum of features."""
         bins, groups, features = self.given
 
-        def total(frame: pd.DataFrame) -> list[Ints]:
-            cells = bins.cells(frame)
+        def total(table: CodedTable) -> list[Ints]:
+            cells = bins.cells(table)
             counts = groups.counts(cells)
             return [counts] if features is None else [counts, features.total(cells)]
 

@@ -29,11 +29,12 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError, PrivacyError, RunError, of_records
 from dpsynth.parallel import each
 from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.column import CYCLES, Column, cycle_places
 from dpsynth.table.grid import Grid
 from dpsynth.table.identity import warn_of_near_identities
 from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
-from dpsynth.table.values import quantities, step_numbers, stored_numbers
+from dpsynth.table.values import step_values
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,9 +63,9 @@ class GridAxis:
         """Number of cells or bins."""
         return self.grid.size if self.labels is None else int(self.labels.max()) + 1
 
-    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+    def cells(self, table: CodedTable) -> NDArray[np.int64]:
         """Cell or bin of each record."""
-        cells = self.grid.encode(frame[self.grid.column.name])
+        cells = self.grid.cells(table.codes(self.grid.column))
         return cells if self.labels is None else self.labels[cells]
 
 
@@ -72,16 +73,19 @@ class GridAxis:
 class MissingAxis:
     """The number of missing values a record among some columns."""
 
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
 
     @property
     def size(self) -> int:
         """One more than there are columns."""
         return len(self.columns) + 1
 
-    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+    def cells(self, table: CodedTable) -> NDArray[np.int64]:
         """Number of missing values of each record."""
-        return frame[list(self.columns)].isna().to_numpy().sum(axis=1).astype(np.int64)
+        counts = np.zeros(len(table), np.int64)
+        for column in self.columns:
+            counts += table.codes(column).missing
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +100,11 @@ class CycleAxis:
         """Places of the cycle, and one for missing values."""
         return CYCLES[self.cycle] + 1
 
-    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+    def cells(self, table: CodedTable) -> NDArray[np.int64]:
         """Place of each record."""
-        numbers = stored_numbers(self.column, frame[self.column.name])
-        absent = np.isnan(numbers)
-        places = cycle_places(np.where(absent, 0.0, numbers), self.column.kind, self.cycle)
-        return np.where(absent, self.size - 1, places)
+        codes = table.codes(self.column)
+        places = cycle_places(step_values(self.column, codes.number), self.column.kind, self.cycle)
+        return np.where(codes.missing, self.size - 1, places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +123,11 @@ class ResidueAxis:
         """Residues, and one for what is no number."""
         return self.modulus + 1
 
-    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+    def cells(self, table: CodedTable) -> NDArray[np.int64]:
         """Residue of each record."""
-        numbers = quantities(self.column, stored_numbers(self.column, frame[self.column.name]))
-        absent = np.isnan(numbers)
-        steps = step_numbers(self.column, np.where(absent, self.column.bounds[0], numbers))
-        return np.where(absent, self.modulus, steps // self.width % self.modulus)
+        codes = table.codes(self.column)
+        residues = codes.number.astype(np.int64) // self.width % self.modulus
+        return np.where(codes.apart < 0, residues, self.modulus)
 
 
 #: A partition of records into cells from 0 to ``size - 1``, picklable and compared by identity.
@@ -133,11 +135,11 @@ Axis = GridAxis | CycleAxis | MissingAxis | ResidueAxis
 
 #: The axes of one table of counts, in order.
 Axes = Sequence[Axis]
-#: Sums over the records of a frame.
-Summing = Callable[[pd.DataFrame], Sequence[NDArray]]
-#: ``of(frame, first)``: numbers of each record of a frame, whose first is number ``first`` of the table.
-Rowwise = Callable[[pd.DataFrame, int], NDArray]
-#: Records of a frame that are read at once, which bounds the memory of what each contributes.
+#: Sums over the records of a table, or of a block or a part of it.
+Summing = Callable[[CodedTable], Sequence[NDArray]]
+#: ``of(block, first)``: numbers of each record of a block, whose first is number ``first`` of all records.
+Rowwise = Callable[[CodedTable, int], NDArray]
+#: Records that are read at once, which bounds the memory of what each contributes.
 _BLOCK = 20_000
 
 
@@ -186,7 +188,7 @@ class Records(ABC):
     def sums(self, of: Summing, columns: Collection[str] | None = None) -> list[NDArray[np.int64]]:
         """Exact sums over the records, of whole numbers to which each record adds something of its own.
 
-        ``of``: the sums of a frame of records, which add up over frames, and are zeros without records. The
+        ``of``: the sums of a table of records, which add up over tables, and are zeros without records. The
             release bounds the contribution of one record, and so the sensitivity.
         ``columns``: those that ``of`` reads, all by default. The others of a table in parts stay on disk.
         """
@@ -214,14 +216,14 @@ class Records(ABC):
     def _size(self) -> int: ...
 
     def _counts(self, tables: Sequence[Axes]) -> Sequence[NDArray]:
-        return self._total(partial(count_frame, tables=tables))
+        return self._total(partial(count_table, tables=tables))
 
     def _sums(self, of: Summing, columns: Collection[str] | None) -> Sequence[NDArray]:
-        return self._total(partial(sum_frame, of=of), columns)
+        return self._total(partial(sum_table, of=of), columns)
 
     @abstractmethod
     def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
-        """Arrays of the frame of all records, or their sums over frames that hold all records."""
+        """Arrays of the table of all records, or their sums over tables that hold all records."""
 
     @abstractmethod
     def _rows(self, of: Rowwise) -> NDArray: ...
@@ -231,60 +233,60 @@ class Records(ABC):
 
 
 class FrameRecords(Records):
-    """Records in memory.
+    """Records in memory. A column is coded when it is first read, once for all releases.
 
     ``frame``, shape (n, columns): conformed to its schema.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
         super().__init__()
-        self._records = frame
+        self._table = CodedTable(frame)
 
     def _size(self) -> int:
-        return len(self._records)
+        return len(self._table)
 
     def _total(self, of: Summing, columns: Collection[str] | None = None) -> Sequence[NDArray]:
-        return of(self._records)
+        return of(self._table)
 
     def _rows(self, of: Rowwise) -> NDArray:
-        none = of(self._records.iloc[:0], 0)
-        found = np.empty((len(self._records), *none.shape[1:]), none.dtype)
+        none = of(self._table.block(0, 0), 0)
+        found = np.empty((len(self._table), *none.shape[1:]), none.dtype)
         for start in range(0, len(found), _BLOCK):
-            found[start : start + _BLOCK] = of(self._records.iloc[start : start + _BLOCK], start)
+            found[start : start + _BLOCK] = of(self._table.block(start, start + _BLOCK), start)
         return found
 
     def _frame(self) -> pd.DataFrame:
-        return self._records
+        return self._table.frame
 
 
-def sum_frame(frame: pd.DataFrame, of: Summing) -> Sequence[NDArray[np.int64]]:
-    """Sums over the records of a frame, block by block, or of one part of a table: they add up over parts."""
-    blocks = (frame.iloc[start : start + _BLOCK] for start in range(0, len(frame), _BLOCK))
-    return reduce(added, map(of, blocks), of(frame.iloc[:0]))
+def sum_table(table: CodedTable, of: Summing) -> Sequence[NDArray[np.int64]]:
+    """Sums over the records of a table, block by block, or of one part of it: they add up over parts."""
+    blocks = (table.block(start, start + _BLOCK) for start in range(0, len(table), _BLOCK))
+    return reduce(added, map(of, blocks), of(table.block(0, 0)))
 
 
 def added(total: Sequence[NDArray], part: Sequence[NDArray]) -> Sequence[NDArray]:
-    """Sums of the records of two frames from those of either."""
+    """Sums of the records of two tables from those of either."""
     return [whole + more for whole, more in zip(total, part, strict=True)]
 
 
-def count_frame(frame: pd.DataFrame, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
-    """Exact contingency tables of a frame, or of one part of a table: they add up over parts.
+def count_table(table: CodedTable, tables: Sequence[Axes]) -> list[NDArray[np.int64]]:
+    """Exact contingency tables of records, or of one part of them: they add up over parts.
 
     Examples
     --------
-    >>> from dpsynth.privacy.records import MissingAxis
-    >>> missing = MissingAxis(("a", "b"))
-    >>> frame = pd.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None]})
-    >>> [table.tolist() for table in count_frame(frame, [(missing,), (missing, missing)])]
+    >>> a, b = (Column(name=name, kind="integer", lower=0, upper=9, missing=True) for name in "ab")
+    >>> missing = MissingAxis((a, b))
+    >>> table = CodedTable(pd.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None]}))
+    >>> [counts.tolist() for counts in count_table(table, [(missing,), (missing, missing)])]
     [[1, 1, 1], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]
     """
-    axes = {id(axis): axis for table in tables for axis in table}
-    cells = {key: axis.cells(frame) for key, axis in axes.items()}
+    different = {id(axis): axis for axes in tables for axis in axes}
+    cells = {key: axis.cells(table) for key, axis in different.items()}
     counts = []
-    for table in tables:
-        shape = tuple(axis.size for axis in table)
-        index = np.ravel_multi_index(tuple(cells[id(axis)] for axis in table), shape)
+    for axes in tables:
+        shape = tuple(axis.size for axis in axes)
+        index = np.ravel_multi_index(tuple(cells[id(axis)] for axis in axes), shape)
         counts.append(np.bincount(index, minlength=int(np.prod(shape))).reshape(shape))
     return counts
 
@@ -363,12 +365,12 @@ class PartitionedRecords(Records):
         reader = self._reader if columns is None else self._reader.narrowed(columns)
         # A part that is counted twice, because its worker died, has one future and is added once.
         parts = each(self._client, partial(_total_of_part, reader=reader, of=of), self._parts)
-        return reduce(added, parts, of(self._empty))
+        return reduce(added, parts, of(CodedTable(self._empty)))
 
     def _rows(self, of: Rowwise) -> NDArray:
         if self._reader.whole_files:
             raise InputError("a patient's place in a table of several rows is not known before it is read")
-        none = of(self._empty, 0)
+        none = of(CodedTable(self._empty), 0)
         groups = list(chain.from_iterable(self._parts))
         firsts = accumulate((group.rows for group in groups), initial=0)
         found = _room(none.dtype, (self.table.rows, *none.shape[1:]))
@@ -442,10 +444,10 @@ def _rows_of_group(
     first, group = part
     found, start = np.empty((group.rows, *none.shape[1:]), none.dtype), 0
     for frame in read_part((group,), reader):
-        found[start : start + len(frame)] = of(frame, first + start)
+        found[start : start + len(frame)] = of(CodedTable(frame), first + start)
         start += len(frame)
     return first, found
 
 
 def _total_of_part(part: Part, reader: Reader, of: Summing) -> Sequence[NDArray]:
-    return reduce(added, map(of, read_part(part, reader)))
+    return reduce(added, map(of, map(CodedTable, read_part(part, reader))))

@@ -30,6 +30,7 @@ from dpsynth.runs.folder import RunFolder, open_run
 from dpsynth.runs.forecast import check_run, compared, size_of
 from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.table.coded import CodedTable
 
 #: receives the name of a stage and the part of it that is done
 Stages = Callable[[str, float], None]
@@ -201,7 +202,7 @@ def attempts_on_releases(
 
         # their distances to one another are taken, and they are watched in training
         most = min(2000, max(int(math.sqrt(2e8 / found.layout.dim)), 2))
-        records = tables.train.head(most)
+        records = CodedTable(tables.train.head(most))
         points = model.model_.encoder.transform(records, on_records).astype(np.float64)
         name = tables.schema.name or "the training records"
         seed = int(rng.integers(2**63))

@@ -15,6 +15,7 @@ from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Given, Ints
 from dpsynth.studies.estimation import ENDS, StudyDesign
 from dpsynth.studies.model import EffectsModel, column_values
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import Schema
 
 # ------------------------------------------------------------------------------------------------
@@ -109,19 +110,19 @@ class ScorePoint:
         """Frobenius norms of the records' informations, shape (k,)."""
         return _norms(*self.curvatures(x, y))
 
-    def total_score(self, frame: pd.DataFrame) -> list[Ints]:
-        """Sum of the scores of a frame's records over C, shape (d,), in steps."""
+    def total_score(self, table: CodedTable) -> list[Ints]:
+        """Sum of the records' scores over C, shape (d,), in steps."""
         with np.errstate(all="ignore"):  # of what overflows, which counts for nothing
-            x, y, weight = self.design.weighted(frame)
+            x, y, weight = self.design.weighted(table.frame)
             return [in_steps(self.scores(x, y) * (weight[:, None] / self.bound)).sum(axis=0)]
 
-    def total_information(self, frame: pd.DataFrame) -> list[Ints]:
+    def total_information(self, table: CodedTable) -> list[Ints]:
         """Sum of their informations over K, as a vector of the same norm, in steps.
 
         Shape (d (d + 1) / 2,).
         """
         with np.errstate(all="ignore"):
-            x, y, weight = self.design.weighted(frame)
+            x, y, weight = self.design.weighted(table.frame)
             rows, curvature = self.curvatures(x, y)
         total = np.zeros(self.design.size * (self.design.size + 1) // 2, np.int64)
         for start in range(0, len(x), _BLOCK):
@@ -271,8 +272,9 @@ class LifeTable:
         ends = np.unique([*quantiles, *(intervals or ())])
         return cls(schema, model, np.r_[ends[(ends > 0) & (ends < last)], last])
 
-    def counts(self, frame: pd.DataFrame) -> list[Ints]:
-        """Records of a frame in each cell, shape (3 J + 1,)."""
+    def counts(self, table: CodedTable) -> list[Ints]:
+        """Records in each cell, shape (3 J + 1,)."""
+        frame = table.frame
         times = column_values(self.schema, str(self.model.duration), frame)
         events = column_values(self.schema, self.model.outcome, frame)
         size = len(self.boundaries)

@@ -540,10 +540,14 @@ def obeying(
     ``encoder``: with released marginals to keep, or None to keep none.
     ``at_once``: least and greatest number of records that ``make`` is asked for.
     """
+    margins = []
+    if encoder is not None and encoder.marginals is not None:
+        released = zip(encoder.grids, encoder.marginals.probabilities, strict=True)
+        margins = [(grid, *margin(grid, probabilities)) for grid, probabilities in released]
     pool: list[pd.DataFrame] = []
+    coded: list[list[Cells]] = []  # labels of the same records, column by column
     drawn = held = 0
-    targeted = encoder is not None and encoder.marginals is not None
-    wanted, spare = size, _SPARE if targeted else 1.0
+    wanted, spare = size, _SPARE if margins else 1.0
     while True:
         while held < wanted:
             rate = max(held, 1) / max(drawn, 1) if drawn else 1.0
@@ -551,16 +555,13 @@ def obeying(
             kept = _obey(frame, rules, record)
             drawn, held = drawn + len(frame), held + int(kept.sum())
             pool.append(frame[kept])
+            coded.append([labels[grid.encode(pool[-1][grid.column.name])] for grid, labels, _ in margins])
             _refuse_rare(record, record.obey_all, record.candidates, _rarest(record))
         frame = pd.concat(pool, ignore_index=True)
         if encoder is None or encoder.marginals is None:
             return frame.iloc[rng.permutation(len(frame))[:size]].reset_index(drop=True)
-        margins = list(map(margin, encoder.grids, encoder.marginals.probabilities))
-        cells = [
-            labels[grid.encode(frame[grid.column.name])]
-            for grid, (labels, _) in zip(encoder.grids, margins, strict=True)
-        ]
-        targets = [target for _, target in margins]
+        cells = [np.concatenate(own) for own in zip(*coded, strict=True)]
+        targets = [target for _, _, target in margins]
         even = np.full(held, size / held)
         free, least = _raked(even, cells, targets, size, capped=False)
         shares, gap = _raked(free, cells, targets, size, capped=True)
@@ -568,7 +569,7 @@ def obeying(
         twice = np.maximum(free - 1.0, 0.0).sum() / size
         if twice <= _TWICE or gap - least <= encoder.marginals.noise_share or held >= _POOL * size:
             break
-        pool, wanted = [frame], min(int(1.25 * held), _POOL * size)
+        pool, coded, wanted = [frame], [cells], min(int(1.25 * held), _POOL * size)
     order = rng.permutation(len(frame))
     first = exact_counts(size, shares[order], rng) > 0
     # A share of 1 is drawn twice where it is rounded up: another record then takes the second place.

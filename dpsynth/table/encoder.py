@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.errors import ConfigError, DataError, RunError, of_records
 from dpsynth.files.codec import record
+from dpsynth.table.coded import CodedTable, Codes
 from dpsynth.table.grid import Marginals, make_grids
 from dpsynth.table.schema import Schema
 from dpsynth.table.values import RowUniforms, Uniforms, draw_entry, stored_numbers
@@ -182,7 +183,7 @@ class Encoder:
     ...                          Column(name="sex", kind="binary", categories=("F", "M"))))
     >>> frame = schema.conform(pd.DataFrame({"age": [25, 50], "sex": ["M", "F"]})).frame
     >>> encoder = Encoder(schema, None)
-    >>> points = encoder.transform(frame, np.random.default_rng(0))
+    >>> points = encoder.transform(CodedTable(frame), np.random.default_rng(0))
     >>> points
     array([[0.25, 0.  , 1.  ],
            [0.5 , 1.  , 0.  ]], dtype=float32)
@@ -201,26 +202,26 @@ class Encoder:
         self._ends = [self._interval_ends(j) for j in range(len(self.grids))]
         self.coordinate, self.group, self.layout = self._place()
 
-    def transform(self, frame: pd.DataFrame, rng: Uniforms) -> NDArray[np.float32]:
-        """Encode conformed records as float32 points, shape (n, layout.dim), in [0, 1].
+    def transform(self, table: CodedTable, rng: Uniforms) -> NDArray[np.float32]:
+        """Encode records as float32 points, shape (n, layout.dim), in [0, 1].
 
         ``rng`` draws places within cells of countable values and fillers of missing ones.
         """
-        cells = np.empty((len(frame), len(self.grids)), dtype=np.int64)
+        cells = np.empty((len(table), len(self.grids)), dtype=np.int64)
         places = np.empty(cells.shape)
         for j, grid in enumerate(self.grids):
-            series = frame[grid.column.name]
-            cells[:, j] = grid.encode(series)
-            places[:, j] = grid.position(series, cells[:, j], rng)
+            codes = table.codes(grid.column)
+            cells[:, j] = grid.cells(codes)
+            places[:, j] = grid.position(codes, cells[:, j], rng)
         return self.points_of_cells(cells, places, rng)
 
-    def transform_rows(self, frame: pd.DataFrame, first: int, seed: int) -> NDArray[np.float32]:
-        """Encode the records of a table from number ``first`` on, the same however the table is cut.
+    def transform_rows(self, table: CodedTable, first: int, seed: int) -> NDArray[np.float32]:
+        """Encode a block of records whose first is number ``first``, the same however records are cut.
 
-        ``seed`` is the table's, of what `transform` draws.
+        ``seed`` is that of all records, of what `transform` draws.
         """
         columns = len(self.grids) + self.layout.n_numeric
-        return self.transform(frame, RowUniforms(seed, first, len(frame), columns))
+        return self.transform(table, RowUniforms(seed, first, len(table), columns))
 
     def points_of_cells(
         self, cells: NDArray[np.int64], places: NDArray[np.float64], rng: Uniforms
@@ -354,6 +355,7 @@ class Encoder:
         if self.marginals is None and grid.column.is_numeric:
             lower, upper = grid.column.bounds
             values = pd.Series(lower + u.astype(np.float64) * (upper - lower), name=grid.column.name)
-            code = grid.encode(values)
-            return code, grid.position(values, code, None)
+            codes = Codes.of(grid.column, values)
+            cell = grid.cells(codes)
+            return cell, grid.position(codes, cell, None)
         return locate(self._ends[j], u)

@@ -20,11 +20,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.errors import ConfigError, of_records
+from dpsynth.errors import ConfigError
 from dpsynth.files.codec import record
+from dpsynth.table.coded import Codes
 from dpsynth.table.column import SECONDS, Column
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import Uniforms, cast, step_numbers, step_values, stored_numbers
+from dpsynth.table.values import Uniforms, cast, step_values
 
 #: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
 _FINEST = 1e-5
@@ -143,32 +144,31 @@ class Grid:
             counts[: self.present] = np.diff(self.starts)
         return counts
 
-    def encode(self, series: pd.Series) -> NDArray[np.int64]:
+    def cells(self, codes: Codes) -> NDArray[np.int64]:
         """Cell of each value, shape (n,): the nearest cell for numbers outside the bounds."""
-        index, apart = self._value_index(series)
-        codes = np.clip(np.searchsorted(self._ends, index, side="right") - 1, 0, self.present - 1).astype(
-            np.int64
-        )
-        return np.where(apart < 0, codes, self.present + apart)
+        apart = codes.apart.astype(np.int64)
+        return np.where(apart < 0, self._cells_of(codes.number), self.present + apart)
 
-    def position(
-        self, series: pd.Series, codes: NDArray[np.int64], rng: Uniforms | None
-    ) -> NDArray[np.float64]:
-        """Place of each value within its cell, shape (n,), in [0, 1).
+    def encode(self, series: pd.Series) -> NDArray[np.int64]:
+        """Cells of a column that nothing else reads: it is coded for this alone."""
+        return self.cells(Codes.of(self.column, series))
+
+    def position(self, codes: Codes, cells: NDArray[np.int64], rng: Uniforms | None) -> NDArray[np.float64]:
+        """Place of each value within its cell of `cells`, shape (n,), in [0, 1).
 
         Each countable value owns a share of its cell, in which the place is drawn uniformly (its middle if
         ``rng`` is None). Special codes and missing values get a uniform draw (the middle).
         """
-        index, apart = self._value_index(series)
-        where = np.where(apart < 0, codes, 0)
-        spread = np.full(len(index), 0.5) if rng is None else rng.random(len(index))
+        present = codes.apart < 0
+        where = np.where(present, cells, 0)
+        spread = np.full(len(codes), 0.5) if rng is None else rng.random(len(codes))
         if self.starts is not None:
-            left, right = self._shares(where, index)
+            left, right = self._shares(where, codes.number)
             place = left + spread * (right - left)
         else:
             left, right = self._real_edges(where)
-            place = (self._warp(index) - left) / (right - left)
-        return np.clip(np.where(apart < 0, place, spread), 0.0, np.nextafter(1.0, 0.0))
+            place = (self._warp(codes.number) - left) / (right - left)
+        return np.clip(np.where(present, place, spread), 0.0, np.nextafter(1.0, 0.0))
 
     def shares(
         self, codes: NDArray[np.int64], t: NDArray[np.float64]
@@ -244,34 +244,17 @@ class Grid:
         width = last - first
         return (self.cumulative(index) - first) / width, (self.cumulative(index + 1) - first) / width
 
-    def _value_index(self, series: pd.Series) -> tuple[NDArray, NDArray[np.int64]]:
-        """Number of each value (or the value itself in a real column), and its cell beyond the present ones.
-
-        The second is -1 where there is a value in its order.
-        """
-        column = self.column
-        missing = series.isna().to_numpy()
-        if missing.any() and not column.missing:
-            row = int(np.flatnonzero(missing)[0])
-            raise of_records(f"column {column.name!r}, row {row + 1}: the value is missing, and may not be")
-        if not column.is_numeric:
-            labels = pd.Index(series.to_numpy(dtype=object), dtype=object)
-            index = pd.Index(list(column.categories), dtype=object).get_indexer(labels)
-            if (index[~missing] < 0).any():
-                row = int(np.flatnonzero((index < 0) & ~missing)[0])
-                raise of_records(
-                    f"column {column.name!r}, row {row + 1}: {labels[row]!r} is not a declared category"
-                )
-            return np.where(missing, 0, index).astype(np.int64), np.where(missing, 0, -1)
-        lower, upper = column.bounds
-        values = stored_numbers(column, series)
-        apart = np.where(missing, len(column.special), -1)
-        for code, number in enumerate(column.special):
-            apart[values == number] = code
-        values = np.where(missing, lower, values).clip(lower, upper)
+    def _cells_of(self, numbers: NDArray) -> NDArray[np.int64]:
+        """Cells of `Codes.number`."""
         if self.starts is None:
-            return values, apart
-        return step_numbers(column, values), apart
+            return np.clip(np.searchsorted(self._ends, numbers, side="right") - 1, 0, self.present - 1)
+        count = int(self.starts[-1])
+        if self.present == count:  # a cell for each value
+            return numbers.astype(np.int64)
+        if count > len(numbers):
+            return np.searchsorted(self.starts, numbers, side="right") - 1
+        # The cell of every value that there is, which is looked up.
+        return np.repeat(np.arange(self.present), np.diff(self.starts))[numbers]
 
     def _with_apart(self, values: NDArray[np.float64], apart: NDArray[np.int64]) -> pd.Series:
         """Numbers, with special codes and missing values where ``apart`` is not negative."""

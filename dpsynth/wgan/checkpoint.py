@@ -19,6 +19,7 @@ from dpsynth.files import codec, storage
 from dpsynth.files.storage import write_text
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Plan
+from dpsynth.table.coded import CodedTable
 from dpsynth.wgan.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def recognised(records: Records) -> dict[str, str]:
     return {"salt": salt, "digest": table_digest(records, salt)}
 
 
-def _hashes(frame: pd.DataFrame, first: int) -> NDArray[np.uint64]:
-    return np.asarray(pd.util.hash_pandas_object(frame, index=False), np.uint64)
+def _hashes(table: CodedTable, first: int) -> NDArray[np.uint64]:
+    return np.asarray(pd.util.hash_pandas_object(table.frame, index=False), np.uint64)
 
 
 def write_checkpoint(path: str | Path, saved: Saved) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 
 from dpsynth.privacy.records import GridAxis
+from dpsynth.table.coded import CodedTable
 
 
 @contextmanager
@@ -45,10 +45,10 @@ class DyingAxis(GridAxis):
     grave: Path = Path()
     lives: int = 1
 
-    def cells(self, frame: pd.DataFrame) -> NDArray[np.int64]:
-        met = (frame[self.grid.column.name] == self.value).any()
+    def cells(self, table: CodedTable) -> NDArray[np.int64]:
+        met = (table.frame[self.grid.column.name] == self.value).any()
         died = len(list(self.grave.iterdir()))
         if met and died < self.lives:
             (self.grave / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().cells(frame)
+        return super().cells(table)

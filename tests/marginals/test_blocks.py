@@ -9,6 +9,7 @@ from releases import release_marginals
 
 from dpsynth.marginals.columns import denoise_blocks
 from dpsynth.privacy.records import ResidueAxis
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Counting, Grid
 from dpsynth.table.schema import Schema
@@ -116,7 +117,7 @@ def test_any_noise_gives_counts(values, std, seed):
     """NaN, negative counts, another total or values outside of the bounds, for any noise and few records."""
     column, grid, blocks, axis = parts()
     frame, rng, n = pd.DataFrame({"x": values}, dtype="int64"), np.random.default_rng(seed), len(values) + 1
-    cells = (grid.encode(frame["x"]), blocks.encode(frame["x"]), axis.cells(frame))
+    cells = (grid.encode(frame["x"]), blocks.encode(frame["x"]), axis.cells(CodedTable(frame)))
     noisy = [
         np.bincount(own, minlength=size) + std * rng.standard_normal(size)
         for own, size in zip(cells, (grid.size, blocks.size, axis.size), strict=True)
@@ -136,7 +137,7 @@ def test_without_noise_frequent_values_are_exact():
         for own, size in (
             (grid.encode(frame["x"]), grid.size),
             (blocks.encode(frame["x"]), blocks.size),
-            (axis.cells(frame), axis.size),
+            (axis.cells(CodedTable(frame)), axis.size),
         )
     )
     found, estimate = denoise_blocks(grid, coarse, (blocks, blocked), [(axis, residues)], 0.0, len(values))

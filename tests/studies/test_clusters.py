@@ -22,6 +22,7 @@ from dpsynth.studies.estimation import Logistic, StudyDesign
 from dpsynth.studies.private import FittedStudy, StudyReleases
 from dpsynth.studies.statistics import ScorePoint, symmetric
 from dpsynth.studies.study import Study
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import Column
 
 SCHEMA = PatientSchema(
@@ -126,7 +127,7 @@ def test_a_patient_adds_the_mean_of_complete_rows(schema, frame, model):
         if len(x):
             score += point.scores(x, y).mean(axis=0) / 0.8
             information += np.mean([point.information(x[[k]], y[[k]]) for k in range(len(x))], axis=0) / 0.5
-    records = histories_of(frame, schema)
+    records = CodedTable(histories_of(frame, schema))
     np.testing.assert_allclose(point.total_score(records)[0] * STEP, score, atol=2e-5)
     np.testing.assert_allclose(symmetric(point.total_information(records)[0] * STEP), information, atol=2e-5)
 

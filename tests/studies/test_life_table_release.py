@@ -16,6 +16,7 @@ from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies.private import StudyReleases
 from dpsynth.studies.statistics import INTERVALS, LifeTable, LifeTableRelease
 from dpsynth.studies.study import Estimates, Study
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -55,10 +56,10 @@ def test_counts_are_those_of_a_loop():
             continue
         j = next(j for j, end in enumerate(ends) if days <= end)
         counted[3 * j + (0 if died == "yes" else 2 if days == ends[j] else 1)] += 1
-    found = intervals(ends).counts(frame)[0]
+    found = intervals(ends).counts(CodedTable(frame))[0]
     np.testing.assert_array_equal(found, counted)
     assert found.sum() == 500 and found[15] > 20 and found[14] > 20
-    again = pickle.loads(pickle.dumps(intervals(ends))).counts(frame)[0]
+    again = pickle.loads(pickle.dumps(intervals(ends))).counts(CodedTable(frame))[0]
     np.testing.assert_array_equal(again, found)
 
 
@@ -67,9 +68,9 @@ def test_the_ends_of_intervals_and_of_time():
     frame = pd.DataFrame(
         {"days": [0, 10, 10, 11, 20, 30, 30], "died": ["yes", "yes", "no"] + ["yes"] * 3 + ["no"]}
     )
-    found = intervals([10, 20]).counts(frame)[0]
+    found = intervals([10, 20]).counts(CodedTable(frame))[0]
     assert found.tolist() == [2, 0, 1, 2, 0, 2, 0]
-    assert intervals([10, 20]).counts(frame.iloc[:0])[0].tolist() == [0] * 7
+    assert intervals([10, 20]).counts(CodedTable(frame.iloc[:0]))[0].tolist() == [0] * 7
 
 
 def test_intervals_hold_as_many_draws_each_and_the_declared_ends():
@@ -91,7 +92,8 @@ def test_a_subgroups_life_table_counts_its_records():
     frame, ends = cohort(500), [5.0, 40.0, 90.0, 200.0, 400.0]
     old = Study(model="cox: (days, died) ~ age where age >= 65")
     own = frame[(frame["age"] >= 65).fillna(False)]
-    found, alone = intervals(ends, old).counts(frame)[0], intervals(ends).counts(own)[0]
+    found = intervals(ends, old).counts(CodedTable(frame))[0]
+    alone = intervals(ends).counts(CodedTable(own))[0]
     np.testing.assert_array_equal(found[:-1], alone[:-1])
     assert found.sum() == 500 and 100 < alone.sum() < 400
     drawn = LifeTable.of(SCHEMA, old.effects(SCHEMA), frame).boundaries

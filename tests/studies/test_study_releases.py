@@ -25,6 +25,7 @@ from dpsynth.studies.private import (
 )
 from dpsynth.studies.statistics import ScorePoint, symmetric, triangle
 from dpsynth.studies.study import Study
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -65,7 +66,7 @@ class Spied(FrameRecords):
         self.read: list[str] = []
 
     def __getattribute__(self, name: str):
-        if name in {"_size", "_counts", "_sums", "_frame", "_records"}:
+        if name in {"_size", "_counts", "_sums", "_frame", "_table"}:
             object.__getattribute__(self, "read").append(name)
         return super().__getattribute__(name)
 
@@ -103,8 +104,8 @@ def test_nothing_but_the_releases_reads_the_records(model):
     records, ledger, rng = Spied(frame), Watched(), np.random.default_rng(0)
     releases = StudyReleases.plan("a", noise_multiplier=5.0, survival=survival)
     releases.run(ledger, records, study, schema, draws, 400.0, rng)
-    assert [name for name in records.read if name != "_records"] == READ[model]
-    assert records.read.count("_records") == len(READ[model]) == len(ledger.entries)
+    assert [name for name in records.read if name != "_table"] == READ[model]
+    assert records.read.count("_table") == len(READ[model]) == len(ledger.entries)
     assert all(drawn is rng for drawn in ledger.drawn) and len(ledger.drawn) == len(ledger.entries)
 
 
@@ -295,7 +296,7 @@ def test_a_record_adds_one_at_most(kind):
         for _ in range(20):
             one = cohort(1, seed=int(rng.integers(10**6)))
             one["x"], one["died"] = far * rng.normal(), rng.integers(0, 2)
-            one = SCHEMA.conform(one).frame
+            one = CodedTable(SCHEMA.conform(one).frame)
             total = point.total_score(one) if kind == "score" else point.total_information(one)
             assert np.linalg.norm(total[0] * STEP) <= 1
             assert far > 1 or kind == "information" or total[0].any()
@@ -342,9 +343,10 @@ def test_a_record_that_lacks_a_value_adds_nothing():
     point = point_of(frame, bound=0.3, cap=0.2)
     gap = frame.iloc[:1].assign(x=np.nan)
     more = pd.concat([frame, gap], ignore_index=True)
+    with_gap, gap_alone, none, whole = map(CodedTable, (more, gap, frame.iloc[:0], frame))
     for total in (point.total_score, point.total_information):
-        np.testing.assert_array_equal(total(more)[0], total(frame)[0])
-        assert not total(gap)[0].any() and total(frame.iloc[:0])[0].shape == total(frame)[0].shape
+        np.testing.assert_array_equal(total(with_gap)[0], total(whole)[0])
+        assert not total(gap_alone)[0].any() and total(none)[0].shape == total(whole)[0].shape
 
 
 WOMEN = Study(model="logistic: died ~ x + z where sex == 'F'", units={"x": 1})
@@ -357,9 +359,10 @@ def test_a_record_outside_the_subgroup_adds_nothing():
     point = ScorePoint(design, np.zeros(3), np.eye(3), 0.3, 0.2)
     outside = frame["sex"] == "M"
     assert outside.sum() > 10
+    whole, women, men = map(CodedTable, (frame, frame[~outside], frame[outside]))
     for total in (point.total_score, point.total_information):
-        np.testing.assert_array_equal(total(frame)[0], total(frame[~outside])[0])
-        assert not total(frame[outside])[0].any() and total(frame[~outside])[0].any()
+        np.testing.assert_array_equal(total(whole)[0], total(women)[0])
+        assert not total(men)[0].any() and total(women)[0].any()
     located = StudyDesign.of(SCHEMA, WOMEN.effects(SCHEMA), frame[~outside])
     np.testing.assert_array_equal([design.centre, design.scale], [located.centre, located.scale])
 
@@ -411,10 +414,10 @@ def test_an_empty_subgroup_claims_nothing():
 def test_a_record_that_overflows_adds_nothing():
     """Infinity from a record at the schema's bound, where draws scale the column by a tiny number."""
     frame = cohort(50)
-    point = point_of(frame, bound=0.3, cap=0.2)
+    point, table = point_of(frame, bound=0.3, cap=0.2), CodedTable(frame)
     for tiny in (1e-300, 1e-308, 1e-160):
         far = replace(point, design=replace(point.design, scale=np.array([tiny, tiny, 1.0])))
-        for total in (far.total_score(frame)[0], far.total_information(frame)[0]):
+        for total in (far.total_score(table)[0], far.total_information(table)[0]):
             assert np.abs(total * STEP).max() <= 50  # a whole number made of NaN is far beyond
 
 

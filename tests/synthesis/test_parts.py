@@ -44,7 +44,7 @@ class OldRelease(GaussianRelease[float]):
     sensitivity = "1"
 
     def query(self, records: Records) -> Sequence[Ints]:
-        return records.sums(lambda frame: [np.array((frame["age"] > 65).sum(), dtype=np.int64)])
+        return records.sums(lambda table: [np.array((table.frame["age"] > 65).sum(), dtype=np.int64)])
 
     def finish(self, noisy: Sequence[Array]) -> float:
         return float(noisy[0])

@@ -8,6 +8,7 @@ from scipy import stats
 from stored import read_back
 
 from dpsynth.errors import ConfigError, DataError
+from dpsynth.table.coded import CodedTable
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.values import draw_entry
@@ -61,7 +62,7 @@ def test_round_trip(copula, n, seed):
     rng = np.random.default_rng(seed)
     frame = table(n, rng)
     encoder = encoder_of(frame, copula=copula)
-    points = encoder.transform(frame, rng)
+    points = encoder.transform(CodedTable(frame), rng)
     assert points.dtype == np.float32 and points.shape == (n, encoder.layout.dim)
     assert np.all((points >= 0) & (points <= 1))
     for start, stop in encoder.layout.groups:
@@ -106,17 +107,18 @@ def test_copula_coordinates_are_uniform():
     rng = np.random.default_rng(3)
     frame = table(20_000, rng)
     encoder = encoder_of(frame, noise=None)
-    points = encoder.transform(frame, rng)
+    points = encoder.transform(CodedTable(frame), rng)
     for at in range(encoder.layout.n_numeric):
         assert stats.kstest(points[:, at], "uniform").pvalue > 1e-4
-    assert stats.kstest(encoder_of(frame, copula=False).transform(frame, rng)[:, 1], "uniform").pvalue < 1e-6
+    scaled = encoder_of(frame, copula=False).transform(CodedTable(frame), rng)
+    assert stats.kstest(scaled[:, 1], "uniform").pvalue < 1e-6
 
 
 def test_minmax_values_by_hand():
     """A scaling by anything but the public bounds."""
     schema = Schema(columns=(Column(name="x", kind="continuous", lower=-10, upper=30),))
     points = Encoder(schema, None).transform(
-        pd.DataFrame({"x": [-10.0, 0.0, 30.0]}), np.random.default_rng(0)
+        CodedTable(pd.DataFrame({"x": [-10.0, 0.0, 30.0]})), np.random.default_rng(0)
     )
     assert points.ravel().tolist() == [0.0, 0.25, 1.0]
 
@@ -134,16 +136,17 @@ def test_a_record_is_encoded_by_itself(copula):
     rng = np.random.default_rng(12)
     frame = table(60, rng)
     encoder = encoder_of(frame, copula=copula)
-    points = encoder.transform(frame, Middle())
+    points = encoder.transform(CodedTable(frame), Middle())
     inner = frame[frame["temp"].between(36.5, 37.5) & (frame["lab"].isna() | frame["lab"].between(1, 5))]
     assert 2 < len(inner) < 40
-    np.testing.assert_array_equal(encoder.transform(inner, Middle()), points[inner.index])
+    np.testing.assert_array_equal(encoder.transform(CodedTable(inner), Middle()), points[inner.index])
 
 
 def test_minmax_goes_by_the_schemas_bounds():
     """Both bounds read off a table that reaches neither of them."""
     schema = Schema(columns=(Column(name="x", kind="continuous", lower=-10, upper=30),))
-    points = Encoder(schema, None).transform(pd.DataFrame({"x": [0.0, 10.0, 20.0]}), np.random.default_rng(0))
+    frame = pd.DataFrame({"x": [0.0, 10.0, 20.0]})
+    points = Encoder(schema, None).transform(CodedTable(frame), np.random.default_rng(0))
     assert points.ravel().tolist() == [0.25, 0.5, 0.75]
 
 
@@ -161,7 +164,7 @@ def test_group_probabilities():
     encoder = encoder_of(frame, noise=None)
     found = encoder.group_probabilities()
     assert [len(p) for p in found] == [b - a for a, b in encoder.layout.groups]
-    means = encoder.transform(frame, np.random.default_rng(0)).mean(axis=0)
+    means = encoder.transform(CodedTable(frame), np.random.default_rng(0)).mean(axis=0)
     for p, (start, stop) in zip(found, encoder.layout.groups, strict=True):
         assert p == pytest.approx(means[start:stop], abs=1e-5)
     bare = Encoder(SCHEMA, None).group_probabilities()
@@ -204,5 +207,5 @@ def test_column_of_one_value():
     for marginals in (released, None):
         encoder = Encoder(schema, marginals)
         rng = np.random.default_rng(1)
-        back = encoder.inverse_transform(encoder.transform(schema.conform(frame).frame, rng), rng)
+        back = encoder.inverse_transform(encoder.transform(CodedTable(schema.conform(frame).frame), rng), rng)
         assert back["y"].to_numpy() == pytest.approx([0.0, 0.5, 1.0], abs=1e-6)

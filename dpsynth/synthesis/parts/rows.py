@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 
 import numpy as np
-import pandas as pd
 
 from dpsynth.patients.histories import Histories, Ints, VisitTable, cells, concordances, visit_tables
 from dpsynth.patients.schema import PatientSchema
@@ -18,6 +17,7 @@ from dpsynth.privacy.release import Array, GaussianRelease
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.synthesis.rows import Trajectories, likely_parents
+from dpsynth.table.coded import CodedTable
 
 # ------------------------------------------------------------------------------------------------
 # Noisy tables of what each row of a patient's history adds to the patient's levels.
@@ -83,8 +83,8 @@ class VisitsRelease(GaussianRelease[list[Array]]):
         """Exact sums: a private quantity, never to be shown."""
         return records.sums(self._sums)
 
-    def _sums(self, frame: pd.DataFrame) -> list[Ints]:
-        histories = Histories.from_frame(frame, self.schema)
+    def _sums(self, table: CodedTable) -> list[Ints]:
+        histories = Histories.from_frame(table.frame, self.schema)
         return [self._sum(table, histories).reshape(table.shape) for table in self.tables]
 
     def _sum(self, table: VisitTable, histories: Histories) -> Ints:
