@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
 from dpsynth.table.column import Column
-from dpsynth.table.values import step_numbers, stored_numbers
+from dpsynth.table.values import category_codes, step_numbers, stored_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,9 @@ class Codes:
         Number of each value among the declared ones, from 0: of a category, or of a step above the lower
         bound (int32, or int64 where there are more). The value itself in a column of real numbers (float64).
         Any number where there is no value in the column's order.
-    apart : int32 array, shape (n,)
-        Number of the special code from 0, their count where the value is missing, -1 where it is in order.
+    apart : int array, shape (n,)
+        Number of the special code from 0, their count where the value is missing, -1 where it is in order. A
+        byte each, or more where there are more codes.
 
     Examples
     --------
@@ -41,7 +42,7 @@ class Codes:
 
     column: Column
     number: NDArray
-    apart: NDArray[np.int32]
+    apart: NDArray[np.signedinteger]
 
     @classmethod
     def of(cls, column: Column, series: pd.Series) -> Codes:
@@ -53,14 +54,15 @@ class Codes:
         if missing.any() and not column.missing:
             row = int(np.flatnonzero(missing)[0])
             raise of_records(f"column {column.name!r}, row {row + 1}: the value is missing, and may not be")
-        apart = np.where(missing, len(column.special), -1).astype(np.int32)
+        codes = len(column.special)
+        apart = np.where(missing, codes, -1).astype(np.min_scalar_type(-1 - codes))
         if not column.is_numeric:
-            labels = pd.Index(series.to_numpy(dtype=object), dtype=object)
-            index = pd.Index(list(column.categories), dtype=object).get_indexer(labels)
-            if (index[~missing] < 0).any():
-                row = int(np.flatnonzero((index < 0) & ~missing)[0])
+            index = category_codes(column, series)
+            if (unknown := (index < 0) & ~missing).any():
+                row = int(np.flatnonzero(unknown)[0])
+                value = series.to_numpy(dtype=object)[row]
                 raise of_records(
-                    f"column {column.name!r}, row {row + 1}: {labels[row]!r} is not a declared category"
+                    f"column {column.name!r}, row {row + 1}: {value!r} is not a declared category"
                 )
             return cls(column, _small(np.where(missing, 0, index), len(column.categories)), apart)
         lower, upper = column.bounds

@@ -146,8 +146,10 @@ class Grid:
 
     def cells(self, codes: Codes) -> NDArray[np.int64]:
         """Cell of each value, shape (n,): the nearest cell for numbers outside the bounds."""
-        apart = codes.apart.astype(np.int64)
-        return np.where(apart < 0, self._cells_of(codes.number), self.present + apart)
+        numbers, apart = codes.number, codes.apart.astype(np.int64)
+        if self.starts is None or self.present < self.starts[-1]:  # some cells hold several values
+            numbers = np.clip(np.searchsorted(self._ends, numbers, side="right") - 1, 0, self.present - 1)
+        return np.where(apart < 0, numbers, self.present + apart)
 
     def encode(self, series: pd.Series) -> NDArray[np.int64]:
         """Cells of a column that nothing else reads: it is coded for this alone."""
@@ -243,18 +245,6 @@ class Grid:
         index = index.clip(self.starts[cells], self.starts[cells + 1] - 1)
         width = last - first
         return (self.cumulative(index) - first) / width, (self.cumulative(index + 1) - first) / width
-
-    def _cells_of(self, numbers: NDArray) -> NDArray[np.int64]:
-        """Cells of `Codes.number`."""
-        if self.starts is None:
-            return np.clip(np.searchsorted(self._ends, numbers, side="right") - 1, 0, self.present - 1)
-        count = int(self.starts[-1])
-        if self.present == count:  # a cell for each value
-            return numbers.astype(np.int64)
-        if count > len(numbers):
-            return np.searchsorted(self.starts, numbers, side="right") - 1
-        # The cell of every value that there is, which is looked up.
-        return np.repeat(np.arange(self.present), np.diff(self.starts))[numbers]
 
     def _with_apart(self, values: NDArray[np.float64], apart: NDArray[np.int64]) -> pd.Series:
         """Numbers, with special codes and missing values where ``apart`` is not negative."""

@@ -34,8 +34,8 @@ Numbers = Callable[[Column], NDArray[np.float64]]
 
 def category_codes(column: Column, series: pd.Series[Any]) -> NDArray[np.int64]:
     """Position of each conformed value among the declared categories, shape (n,), -1 where missing."""
-    coded = pd.Categorical(series.astype(object), categories=pd.Index(list(column.categories), dtype=object))
-    return np.asarray(coded.codes, dtype=np.int64)
+    declared = pd.Index(list(column.categories), dtype=object)
+    return declared.get_indexer(pd.Index(series.to_numpy(dtype=object), dtype=object)).astype(np.int64)
 
 
 def stored_numbers(column: Column, series: pd.Series[Any]) -> NDArray[np.float64]:

@@ -83,8 +83,8 @@ class VisitsRelease(GaussianRelease[list[Array]]):
         """Exact sums: a private quantity, never to be shown."""
         return records.sums(self._sums)
 
-    def _sums(self, table: CodedTable) -> list[Ints]:
-        histories = Histories.from_frame(table.frame, self.schema)
+    def _sums(self, patients: CodedTable) -> list[Ints]:
+        histories = Histories.from_frame(patients.frame, self.schema)
         return [self._sum(table, histories).reshape(table.shape) for table in self.tables]
 
     def _sum(self, table: VisitTable, histories: Histories) -> Ints:
