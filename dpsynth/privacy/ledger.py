@@ -113,14 +113,14 @@ class Ledger:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock(), _reservation=None)
-        self._part()
+        self._leave_run()
 
-    def _part(self) -> None:
+    def _leave_run(self) -> None:
         """Make of a copy, maybe in another process, a ledger that carries out no run of the file itself."""
         self._process, self._reservation = os.getpid(), None
         if self.file is not None:
             begun = self._begun
-            self._settle(self._contents)
+            self._set_both(self._contents)
             self._begun = None if begun is None else begun.renewed()
 
     @contextlib.contextmanager
@@ -128,7 +128,7 @@ class Ledger:
         """Keep other threads out. A fork of the process has a copy of the ledger, which parts here."""
         with self._lock:
             if self._process != os.getpid():
-                self._part()
+                self._leave_run()
             yield
 
     @classmethod
@@ -140,7 +140,7 @@ class Ledger:
         """
         ledger = cls()
         ledger.file = LedgerFile(path, make=make)
-        ledger._settle(ledger.file.history().contents())
+        ledger._set_both(ledger.file.history().contents())
         return ledger
 
     @classmethod
@@ -240,7 +240,7 @@ class Ledger:
     @seeded.setter
     def seeded(self, seeded: bool) -> None:
         with self._changing():
-            self._keep(replace(self._own, seeded=seeded))
+            self._set_own(replace(self._own, seeded=seeded))
 
     @property
     def unit(self) -> str:
@@ -257,19 +257,19 @@ class Ledger:
         unit = UNIT if row is None else row if row.startswith(PATIENT) else f"{UNIT} = {row}"
         with self._changing():
             unit = self._own.shared_unit(self._earlier.shared_unit(unit))
-            self._keep(replace(self._own, unit=unit))
+            self._set_own(replace(self._own, unit=unit))
 
     def drawn_by(self, generator: str) -> None:
         """Record a source of the noise, in words, once if given twice."""
         with self._changing():
             known = (*self.generators, text("generator", generator))
-            self._keep(replace(self._own, generators=tuple(dict.fromkeys(known))))
+            self._set_own(replace(self._own, generators=tuple(dict.fromkeys(known))))
 
     def exclude(self, reason: str) -> None:
         """Record something that the guarantee does not cover, once if given twice."""
         with self._changing():
             known = (*self.excluded, text("reason", reason))
-            self._keep(replace(self._own, excluded=tuple(dict.fromkeys(known))))
+            self._set_own(replace(self._own, excluded=tuple(dict.fromkeys(known))))
 
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
         """Begin a stage: entries posted from now on may depend on the outputs of those posted before.
@@ -290,7 +290,7 @@ class Ledger:
         >>> ledger.delta, ledger.epsilon(2e-6), ledger.epsilon(1e-6)
         (2e-06, 1.0, inf)
         """
-        self._begin(Stage.begin(delta, epsilon=epsilon, tv=tv))
+        self._begin_stage(Stage.begin(delta, epsilon=epsilon, tv=tv))
 
     def end_stage(self) -> None:
         """Close all stages. The next entry begins a new one, with the last one's delta."""
@@ -332,7 +332,7 @@ class Ledger:
         """
         with self._changing():
             if release.stage is not None:
-                self._enter(release.stage, release.name)
+                self._join_stage(release.stage, release.name)
             self.post(
                 release.name,
                 release.event,
@@ -358,7 +358,7 @@ class Ledger:
             if not posted:
                 raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
             entries[posted[-1]] = entries[posted[-1]].with_key()
-            self._note(replace(self._own, entries=tuple(entries)))
+            self._write_own(replace(self._own, entries=tuple(entries)))
         with records.opened():
             return release(records, rng)
 
@@ -393,7 +393,7 @@ class Ledger:
                 self._post(entry, stage)
 
     def _post(self, entry: Entry, stage: Stage) -> None:
-        self._note(self._own.adding(entry, stage))
+        self._write_own(self._own.adding(entry, stage))
         self._begun, self._closed = None, False
 
     def counts(self, other: Ledger) -> bool:
@@ -451,7 +451,7 @@ class Ledger:
         those of its entries. Raises PrivacyError if it holds an event that cannot be accounted for.
         """
         ledger = cls()
-        ledger._keep(from_record(record))
+        ledger._set_own(from_record(record))
         return ledger
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -489,12 +489,12 @@ class Ledger:
         many = "1 noisy statistic" if len(entries) == 1 else f"{len(entries)} noisy statistics"
         return f"{many} ({together([entry.name for entry in entries])}), which {cost}"
 
-    def _keep(self, own: Contents) -> None:
+    def _set_own(self, own: Contents) -> None:
         """Hold other entries of one's own, or raise PrivacyError if they do not go with the earlier ones."""
         self._contents = self._earlier.then(own)
         self._own = own
 
-    def _note(self, own: Contents) -> None:
+    def _write_own(self, own: Contents) -> None:
         """Hold other entries of one's own, which are in the file first, if there is one."""
         both = self._earlier.then(own)
         if self.file is not None and self._reservation is not None:
@@ -505,11 +505,11 @@ class Ledger:
             both = self._earlier.then(own)
         self._own, self._contents = own, both
 
-    def _settle(self, earlier: Contents, own: Contents | None = None) -> None:
+    def _set_both(self, earlier: Contents, own: Contents | None = None) -> None:
         """Hold the entries of other runs in the file, and those of one's own run there."""
         self._earlier = earlier
         self._begun, self._closed = None, True
-        self._keep(Contents(unit=earlier.unit) if own is None else own)
+        self._set_own(Contents(unit=earlier.unit) if own is None else own)
 
     def _reserve(
         self, file: LedgerFile, cost: Cost, folder: str, resumed: Ledger | None
@@ -517,17 +517,17 @@ class Ledger:
         """Begin a run of the file or go on with one, or see that the run that is carried out pays."""
         with self._changing():
             if self._reservation is not None:
-                self._take(self._reservation, cost)
+                self._use_reservation(self._reservation, cost)
                 return None
             if resumed is None:
                 number, unread = file.begin(cost, folder), (UNUSED, Contents())
             else:
                 number, own, unread = file.go_on(resumed._contents, cost, folder)
-                self._settle(file.history().contents(without=number), own)
+                self._set_both(file.history().contents(without=number), own)
             self._reservation = _Reservation(number, threading.get_ident(), cost, folder, unread)
             return self._reservation
 
-    def _take(self, outer: _Reservation, cost: Cost) -> None:
+    def _use_reservation(self, outer: _Reservation, cost: Cost) -> None:
         """Let a fit use a reservation."""
         self._check_thread(outer)
         if outer.taken or cost.epsilon > outer.cost.epsilon or cost.delta > outer.cost.delta:
@@ -569,24 +569,24 @@ class Ledger:
                 with contextlib.suppress(DpsynthError):
                     earlier = self.file.write(ended.number, own, state)
             finally:  # also after an interrupt
-                self._settle(earlier.then(posted))
+                self._set_both(earlier.then(posted))
 
     def _write(self, path: str | os.PathLike[str], record: dict[str, Any], *, shared: bool) -> None:
         write_text(path, json.dumps(sealed(record), indent=2, allow_nan=False) + "\n", shared=shared)
 
-    def _enter(self, stage: Stage, name: str) -> None:
+    def _join_stage(self, stage: Stage, name: str) -> None:
         """Begin a release's stage, or see that it is still open."""
         open_stage = self._begun or (None if self._closed else self.stages[-1])
         if open_stage is not None and open_stage.key == stage.key:
             return
         if stage.key in {old.key for old in self.stages}:
             raise PrivacyError(f"{name!r} belongs to a stage of this ledger that is complete")
-        self._begin(stage)
+        self._begin_stage(stage)
 
-    def _begin(self, stage: Stage) -> None:
+    def _begin_stage(self, stage: Stage) -> None:
         with self._changing():
             told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self._own.stages]
-            self._keep(replace(self._own, stages=tuple(told)))
+            self._set_own(replace(self._own, stages=tuple(told)))
             self._begun = stage
 
     def _stage_now(self) -> Stage:
