@@ -134,12 +134,12 @@ class RunConfig(Section):
 
     ``dataset`` is the name of a data set with a card, or the path of a card of one's own. This or ``data`` is
     required. ``studies`` are regressions that part of the budget estimates, each a text or a mapping with the
-    keys of :class:`~dpsynth.studies.study.Study`. ``ledger`` is the file of the data set's ledger, by default
-    that of the environment variable ``DPSYNTH_LEDGER``, else one beside the run's folder. ``owner`` of the
-    real records and ``contact`` for readers are published with the table. ``model`` has the ``generator``
-    (marginals by default) and the options of its estimator. ``model.epsilon``, the whole budget, must be
-    written: ``null`` asks for a run without privacy, and every output then says so. A wrong key raises
-    ConfigError.
+    keys of :class:`~dpsynth.studies.study.Study`. ``studies_share`` is that part, of mu^2. ``ledger`` is the
+    file of the data set's ledger, by default that of the environment variable ``DPSYNTH_LEDGER``, else one
+    beside the run's folder. ``owner`` of the real records and ``contact`` for readers are published with the
+    table. ``model`` has the ``generator`` (marginals by default) and the options of its estimator.
+    ``model.epsilon``, the whole budget, must be written: ``null`` asks for a run without privacy, and every
+    output then says so. A wrong key raises ConfigError.
 
     Examples
     --------
@@ -157,6 +157,7 @@ class RunConfig(Section):
     split: SplitConfig = SplitConfig()
     model: SerializeAsAny[FitOptions]
     studies: tuple[Study, ...] = ()
+    studies_share: float = Field(default=0.3, gt=0, lt=1)
     ledger: FilePath | None = None
     sample: SampleConfig = SampleConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
@@ -220,7 +221,7 @@ class RunConfig(Section):
     @property
     def also(self) -> tuple[Studies, ...]:
         """The parts that the fit reads beside those of the generator."""
-        return (Studies(self.studies),) if self.studies else ()
+        return (Studies(self.studies, share=self.studies_share),) if self.studies else ()
 
     def published(self) -> dict[str, str]:
         """Return what ``ledger.json``, and so the page to share, say of the owner."""
@@ -238,8 +239,9 @@ class RunConfig(Section):
         # Left out, an epsilon of null would be a missing one.
         model = {name: value for name, value in plain["model"].items() if name not in ELSEWHERE}
         plain["model"] = {"generator": self.model.generator, "epsilon": self.model.epsilon, **model}
-        del plain["studies"]
+        del plain["studies"], plain["studies_share"]
         if self.studies:
+            plain["studies_share"] = self.studies_share
             plain["studies"] = [study.to_dict() for study in self.studies]
         return plain
 

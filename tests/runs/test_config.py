@@ -119,6 +119,10 @@ def test_studies_round_trip(tmp_path: Path) -> None:
     assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert config.to_dict()["studies"][0] == {"model": "death ~ age + log(creatinine)"}
     assert "studies" not in RunConfig.from_dict({"dataset": "a", "model": {"epsilon": 1}}).to_dict()
+    half = RunConfig.from_dict({**config.to_dict(), "studies_share": 0.5})
+    assert (half.also[0].share, config.also[0].share) == (0.5, 0.3) and half.of_fit() != config.of_fit()
+    with pytest.raises(ConfigError, match="studies_share must be less than 1"):
+        RunConfig.from_dict({**config.to_dict(), "studies_share": 1})
 
 
 @pytest.mark.parametrize(
