@@ -25,7 +25,7 @@ from dpsynth.synthesis.fit import plan_fit, read_parts
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Reading
-from dpsynth.synthesis.training import Training, trained_state
+from dpsynth.synthesis.training import Generated, Training, trained_state
 from dpsynth.synthesis.wgan_gp import DPWGANGP, WganOptions
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.schema import Schema
@@ -109,7 +109,8 @@ class CriticTrainer:
         def train(own: Records, plan: Plan, noise: np.random.Generator) -> CriticScore:
             state = trained_state(own, plan, noise, training)
             critic = unflatten([np.asarray(a) for a in state.arrays["critic"]], output_bias=False)
-            whole = dataclasses.replace(released, weights=state.generator)
+            made = Generated(state.generator, settings.latent, settings.latent_law)
+            whole = dataclasses.replace(released, sampler=made)
             return CriticScore(whole, critic, settings, ledger)
 
         words = default_rules.describe_sensitivity(settings, part.plan.noise_shape)

@@ -39,7 +39,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.fit import plan_fit, total_delta
-from dpsynth.synthesis.marginals import MarginalsOptions, Statistics
+from dpsynth.synthesis.marginals import MarginalsOptions, Networked, Statistics
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Reading
@@ -136,7 +136,7 @@ def carried_out(task: Round, *, public: bool = True) -> dict[str, Any]:
     parts = {}
     for name, stage in stages.items():
         coupled = stage.coupled(marginals.grids, marginals.n, rng)
-        made = replace(model, base_model=coupled).sample(DRAWN, rng)
+        made = replace(model, sampler=Networked(coupled)).sample(DRAWN, rng)
         parts[name] = figures(made, test, schema, task.seed, rng)
     return {**vars(task), "parts": parts}
 

@@ -145,7 +145,7 @@ def redrawn():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marginals, "weighted", keep)
         for seed in range(10):
-            model = replace(model, base_model=base_model)
+            model = replace(model, sampler=marginals.Networked(base_model))
             many_tables.redraw(fit._plan, model, np.random.default_rng(seed))
     return weighting, seen
 

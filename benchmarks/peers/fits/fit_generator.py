@@ -19,6 +19,7 @@ from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.privacy import Ledger
 from dpsynth.synthesis.check_inputs import records_of
 from dpsynth.synthesis.fit import plan_fit
+from dpsynth.synthesis.marginals import Networked
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.histogram import Histogram
 from dpsynth.synthesis.parts.pairwise import Pairwise
@@ -154,7 +155,7 @@ def fit(train, task):
     loss = misfit(base, refinements, plan.parts.of(Columns).release.noise_std / plan.n, plan.n)
     solved = Solved(**{field.name: getattr(base, field.name) for field in dataclasses.fields(base)})
     object.__setattr__(solved, "network", trained(base, loss, task["seed"]))
-    made = dataclasses.replace(model, base_model=solved, schema=plan.schema).sample(task["rows"], rng)
+    made = dataclasses.replace(model, sampler=Networked(solved), schema=plan.schema).sample(task["rows"], rng)
     return fit_ours.coded(made, schema, task)
 
 
