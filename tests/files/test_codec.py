@@ -362,7 +362,7 @@ def test_a_folder_without_a_record_is_said(tmp_path):
     with pytest.raises(DataError, match=r"holds no s: s\.npz is absent"):
         codec.read(tmp_path, "s", Ruler)
     codec.write(tmp_path, "s", Ruler(np.arange(3.0)))
-    for text in ("[]", "{}", "[" * 10**5, '{"format": 5, "marks": "float64 (3,)", "unit": "mm"}'):
+    for text in ("[]", "{}", "[" * 10**5, f'{{"format": {codec.FORMAT}, "marks": "float64 (3,)"}}'):
         (tmp_path / "s.json").write_text(text)
         with pytest.raises(DataError, match="damaged s"):
             codec.read(tmp_path, "s", Ruler)
