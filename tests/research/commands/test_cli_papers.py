@@ -35,6 +35,6 @@ def test_verify_reports_a_difference(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Would catch a check that cannot fail."""
-    monkeypatch.setattr("dpsynth.research.papers.jia.laplace_tv", lambda scale: 0.4)
+    monkeypatch.setattr("dpsynth.research.papers.golden.laplace_tv", lambda scale: 0.4)
     assert main(["account", "verify"]) == 1
     assert "DIFFERS" in capsys.readouterr().out
