@@ -217,6 +217,7 @@ def test_refuses_a_plan_without_noise():
         BoundedSumQuery(make_plan(None), list)
 
 
+@needs_tf_privacy
 def test_products_are_of_full_precision():
     """Catches products in TF32, which round a thousand times more than the bounds are widened for."""
     tf.config.experimental.enable_tensor_float_32_execution(True)
