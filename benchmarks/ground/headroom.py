@@ -23,7 +23,7 @@ from dpsynth.evaluation.neighbours import adversarial_accuracy
 from dpsynth.evaluation.resemblance import cell_counts
 from dpsynth.evaluation.tables import Tables, distance_features, random_rows
 from dpsynth.table import Column, Schema
-from dpsynth.table.values import category_codes
+from dpsynth.table.kinds.category import category_codes
 
 #: largest parts of tables that are read: by discriminator and neighbours, by learners, by everything else
 APART, LEARNING, WHOLE = 4_000, 20_000, 100_000

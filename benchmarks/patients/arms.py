@@ -15,7 +15,7 @@ from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, from_numbers, public_facts
 from dpsynth import Column, DPMarginals, PatientSchema, Schema
 from dpsynth.patients.histories import Histories
-from dpsynth.table.values import categories_at
+from dpsynth.table.kinds.category import categories_at
 
 DELTA = 1e-5
 FITS = Path(__file__).parents[1] / "peers" / "fits"

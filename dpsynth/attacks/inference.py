@@ -31,7 +31,6 @@ from dpsynth.evaluation.neighbours import metric_named, over_tiles
 from dpsynth.evaluation.tables import Tables
 from dpsynth.table.column import Column
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import days
 
 #: tolerance for numbers, in distances from the 5th to the 95th percentile of the held-out records
 TOLERANCE = 0.05
@@ -68,7 +67,7 @@ def guess(tables: Tables, column: str, rng: np.random.Generator) -> Guessed:
     else:
         said, distance = rng.choice(made, size=len(truth)), rng.random(len(truth))
     constant = _best_constant(truth[len(tables.train) :], width)
-    unit = (schema.column(column).resolution or 1.0) * days(schema.column(column))
+    unit = (schema.column(column).resolution or 1.0) * schema.column(column).unit_size
     return Guessed(
         column,
         _right(said, truth, width),
@@ -231,5 +230,5 @@ def _worst_off(distance: Floats, n: int, rng: np.random.Generator) -> Bools:
 def _told(column: Column, tolerance: float) -> str:
     if not column.is_numeric:
         return "right where the category is the true one"
-    unit = " days" if column.is_date else f" {column.unit}" if column.unit else ""
+    unit = f" {column.difference_unit}" if column.difference_unit else ""
     return f"right within {tolerance:.3g}{unit}"

@@ -53,10 +53,12 @@ from dpsynth.files.storage import OnRound, carry_out, silent
 from dpsynth.patients.histories import in_order, records_in, units_of
 from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.table.column import Column
+from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
 from dpsynth.table.grid import Grid
+from dpsynth.table.kinds.category import category_codes
+from dpsynth.table.kinds.number import step_values
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import cast, category_codes, round_frame, step_values
 
 Floats = NDArray[np.float64]
 
@@ -150,7 +152,7 @@ def _uniform(column: Column, n: int, rng: np.random.Generator) -> Any:
     if not column.is_numeric:
         return [column.categories[i] for i in rng.integers(len(column.categories), size=n)]
     if column.n_values is not None:
-        return cast(column, step_values(column, rng.integers(column.n_values, size=n)))
+        return column.series(step_values(column, rng.integers(column.n_values, size=n)))
     assert column.lower is not None and column.upper is not None
     return rng.uniform(column.lower, column.upper, size=n)
 

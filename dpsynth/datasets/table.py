@@ -39,8 +39,8 @@ from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import read_cells
 from dpsynth.table.identity import identities, warn_of_repeated_persons
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import category_codes
 
 # ------------------------------------------------------------------------------------------------
 # Make tables of one row a patient from published files that are not one already.

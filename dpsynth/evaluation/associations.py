@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpsynth.evaluation.results import Associations, Detail, Findings, Measure, Part, Table, shown
 from dpsynth.evaluation.tables import unit_values
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import category_codes
 
 # ------------------------------------------------------------------------------------------------
 # Means over pairs of columns: over all pairs up to 200 columns, else over a random part of them.

@@ -31,9 +31,9 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
 from dpsynth.patients.histories import Floats, Histories, Standardised, packed, trend
 from dpsynth.patients.schema import PatientSchema
+from dpsynth.table.kinds.category import categories_at
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.suggestions import count_rules, suggested
-from dpsynth.table.values import categories_at
 
 # ------------------------------------------------------------------------------------------------
 # One row of features for each patient, from which a classifier separates synthetic from real patients.

@@ -34,8 +34,9 @@ from dpsynth.evaluation.models import CLASSIFIERS, Estimator
 from dpsynth.evaluation.results import SingleColumnRow
 from dpsynth.evaluation.tables import distance_features, unit_values
 from dpsynth.table.column import Column
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import category_codes, numeric_values
+from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
 
@@ -228,7 +229,7 @@ def _tell(real: Floats, synthetic: Floats, column: Column, level: float) -> Sing
     def told(score: Floats) -> Estimate:
         return within_folds(score[fold, place], label, fold, level)
 
-    enough = not column.is_date and (column.n_values is None or column.n_values >= 2 * _MODULUS)
+    enough = column.rhythm is None and (column.n_values is None or column.n_values >= 2 * _MODULUS)
     last_digits = told(by_digits).value if enough else None
     return SingleColumnRow(column.name, told(scores), last_digits, size)
 
@@ -259,9 +260,9 @@ def _intervals(count: Floats) -> NDArray[np.int64]:
 
 
 def _last_digits(values: Floats, column: Column) -> NDArray[np.int64]:
-    if column.is_date:  # their habits are weekdays and hours
-        unit, size = (1, 7) if column.kind == "date" else (3600, 24)
-        return np.mod(np.floor(values / unit), size).astype(np.int64)
+    if column.rhythm is not None:  # habits of dates are weekdays and hours
+        length, places = column.rhythm
+        return np.mod(np.floor(values / length), places).astype(np.int64)
     if column.resolution is not None:
         return np.mod(np.rint(values / column.resolution), _MODULUS).astype(np.int64)
     # 1.25 has 2 decimals; beyond the most, digits are no habit

@@ -43,8 +43,8 @@ from dpsynth.evaluation.neighbours import (
     tie_band,
 )
 from dpsynth.evaluation.tables import unit_values
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import category_codes
 
 # ------------------------------------------------------------------------------------------------
 # Synthetic records, and single values, that equal real ones, compared with coincidence.

@@ -24,8 +24,8 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import FALSE_ALARMS, FEWEST
 from dpsynth.evaluation.tables import ClassifierEncoding, Progress, silent
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import category_codes
 
 # ------------------------------------------------------------------------------------------------
 # The outcome of a table: what kind it is, how often each value occurs, and whether a value got lost.

@@ -18,8 +18,8 @@ from scipy.special import gammaln
 from dpsynth.checks import in_range
 from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.tables import distance_features, one_hot, unit_values
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import category_codes, stored_numbers
 
 # ------------------------------------------------------------------------------------------------
 # Distances between records of mixed types, declared by name, and the search of nearest neighbours.
@@ -133,7 +133,7 @@ def hamming_points(frame: pd.DataFrame, schema: Schema) -> Floats:
 def _codes(column: Column, series: pd.Series) -> Floats:
     if not column.is_numeric or column.lower is None:
         return category_codes(column, series).astype(np.float64)
-    values = stored_numbers(column, series)
+    values = column.code(series)
     if column.resolution is None:
         return np.where(np.isnan(values), np.nextafter(column.lower, -np.inf), values)
     steps = np.rint((values - column.lower) / column.resolution)

@@ -28,11 +28,13 @@ from dpsynth.evaluation.results import (
 )
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import COMPARED, Progress, Tables, on_part, silent
+from dpsynth.table.conform import only_values
 from dpsynth.table.draft import rarely_held
 from dpsynth.table.grid import Grid
+from dpsynth.table.kinds.category import category_codes
+from dpsynth.table.kinds.number import without_special
 from dpsynth.table.schema import Column, Schema
 from dpsynth.table.suggestions import RuleCount, count_rules, suggested
-from dpsynth.table.values import category_codes, cell_numbers, only_values, quantities, stored_numbers
 
 # ------------------------------------------------------------------------------------------------
 # One column in two tables: distance of the distributions, coverage of its values, histogram.
@@ -107,13 +109,13 @@ def _cells(column: Column, series: pd.Series, real: pd.Series, bins: int) -> NDA
     """The cell of each value, 0 for a missing one. Quantiles of ``real`` cut those of many numbers."""
     if not column.is_numeric:
         return category_codes(column, series) + 1
-    values = stored_numbers(column, series)
+    values = column.code(series)
     n_values = column.n_values
     if n_values is not None and n_values <= bins:
         steps = np.arange(n_values - 1) + 0.5
         edges = float(column.lower or 0.0) + float(column.resolution or 1.0) * steps
     else:
-        reference = stored_numbers(column, real)
+        reference = column.code(real)
         reference = reference[~np.isnan(reference)]
         inner = np.linspace(0.0, 1.0, bins + 1)[1:-1]
         edges = np.unique(np.quantile(reference, inner)) if len(reference) else np.empty(0)
@@ -232,9 +234,7 @@ def range_coverage(real: ArrayLike, synthetic: ArrayLike) -> float | None:
 def ranges_covered(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
     """Return :func:`range_coverage` of every numeric column where it is defined."""
     pairs = {
-        column.name: range_coverage(
-            *(stored_numbers(column, frame[column.name]) for frame in (real, synthetic))
-        )
+        column.name: range_coverage(*(column.code(frame[column.name]) for frame in (real, synthetic)))
         for column in schema.columns
         if column.is_numeric
     }
@@ -407,7 +407,7 @@ def _numeric(raw: pd.DataFrame, schema: Schema) -> Iterator[tuple[Column, NDArra
     for column in schema.columns:
         if column.is_numeric and column.name in raw:
             values = only_values(column, raw[column.name], schema.missing_words)
-            yield column, quantities(column, cell_numbers(column, values))
+            yield column, without_special(column, column.cell_numbers(values))
 
 
 def _conformity(series: pd.Series, column: Column) -> Conformity:
@@ -420,9 +420,9 @@ def _conformity(series: pd.Series, column: Column) -> Conformity:
             bad = np.array([not _all_declared(column, [value]) for value in values])
             undeclared = int(bad[codes].sum())
         return Conformity(column.name, undeclared=undeclared, missing=missing)
-    numbers = cell_numbers(column, present)
+    numbers = column.cell_numbers(present)
     undeclared = int(np.isnan(numbers).sum())
-    numbers = quantities(column, numbers)
+    numbers = without_special(column, numbers)
     numbers = numbers[~np.isnan(numbers)]
     assert column.lower is not None and column.upper is not None
     outside = int(((numbers < column.lower) | (numbers > column.upper)).sum())

@@ -27,8 +27,10 @@ from dpsynth.patients.histories import Histories, in_order, levels_of
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.studies.study import Estimates
 from dpsynth.table.cells import plain_table
+from dpsynth.table.conform import NotAllowed
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import NotAllowed, category_codes, numeric_values
+from dpsynth.table.values import numeric_values
 
 # ------------------------------------------------------------------------------------------------
 # Frames turned into arrays of numbers, for distances, correlations and classifiers.

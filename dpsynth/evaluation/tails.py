@@ -63,9 +63,12 @@ from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
 from dpsynth.patients.histories import Histories, rows_of
 from dpsynth.patients.schema import PatientSchema
-from dpsynth.table.column import SECONDS, Column
+from dpsynth.table.column import Column
+from dpsynth.table.kinds.category import category_codes
+from dpsynth.table.kinds.date import SECONDS
+from dpsynth.table.kinds.number import is_special
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import category_codes, is_special, numeric_values
+from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
 
@@ -178,7 +181,7 @@ def mean_ratio(real: Clustered, synthetic: Clustered, level: float = 0.95) -> Es
 
 def _means(real: Clustered, synthetic: Clustered, column: Column, level: float) -> Means | None:
     """The means of a column whose zero means none: numbers that cannot be negative, no dates."""
-    if column.is_date or column.lower is None or column.lower < 0:
+    if column.written_apart or column.lower is None or column.lower < 0:
         return None
     ratio = mean_ratio(real, synthetic, level)
     if ratio is None:
@@ -228,13 +231,14 @@ def _masses(real: Clustered, synthetic: Clustered, column: Column, level: float)
     def named(number: float) -> float | int | str:
         if column.is_ordinal:
             return column.categories[int(number)]
-        if column.is_date:
+        if column.written_apart:
             return column.shown(number)
         return int(number) if number.is_integer() else number
 
     found = [*_frequent(real, synthetic, named, level)]
-    if column.kind == "datetime":
-        a, b = (Clustered(of.numbers % SECONDS["date"], of.unit) for of in (real, synthetic))
+    if column.is_date and column.seconds < SECONDS["date"]:
+        day = SECONDS["date"] / column.seconds
+        a, b = (Clustered(of.numbers % day, of.unit) for of in (real, synthetic))
         found += _frequent(a, b, lambda number: column.shown(number).split()[1], level)
     return tuple(sorted(found, key=lambda mass: -abs(mass.difference.value)))
 
@@ -553,7 +557,7 @@ def summary(values: pd.Series, column: Column) -> TableOneRow:
         coded = int(is_special(column, values.to_numpy(dtype=np.float64, na_value=np.nan)).sum())
     numbers = _in_table_one(values, column)
     spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
-    if column.scale == "log" or column.is_date:
+    if column.scale == "log" or column.written_apart:
         quartiles = np.quantile(numbers, (0.25, 0.5, 0.75)).tolist() if len(numbers) else [None] * 3
         low, center, high = quartiles
         return TableOneRow(column.name, column.shown_unit, "median", absent, coded, center, spread, low, high)

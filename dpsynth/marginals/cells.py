@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.table.column import SECONDS, Column
+from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 
 # ------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def _periods(column: Column) -> tuple[int, ...]:
     """Periods of a column's habits in its steps."""
     if not column.is_date:
         return _PERIODS
-    step = round((column.resolution or 1.0) * SECONDS[column.kind])
+    step = round((column.resolution or 1.0) * column.seconds)
     return tuple(whole // step for whole in (3_600, 86_400, 604_800) if whole % step == 0 and whole > step)
 
 

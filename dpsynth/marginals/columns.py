@@ -13,9 +13,10 @@ from dpsynth.marginals.density import denoise, norm_sub
 from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.privacy.records import ResidueAxis
 from dpsynth.privacy.release import Array
-from dpsynth.table.column import CYCLES, SECONDS, Column, cycle_places
+from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid, Marginals
-from dpsynth.table.values import step_values
+from dpsynth.table.kinds.date import CYCLES, cycle_places
+from dpsynth.table.kinds.number import step_values
 
 # ------------------------------------------------------------------------------------------------
 # Weekdays, months and hours of dates, from their noisy counts (post-processing).
@@ -86,7 +87,7 @@ def _shrunk(expected: Array, noisy: Array, std: float) -> Array:
 
 def _habit(grid: Grid, numbers: Array, factors: Mapping[str, Array]) -> Array | None:
     """Relative frequency of the values within cells, by the residue of their number."""
-    step = round(float(grid.column.resolution or 1.0) * SECONDS[grid.column.kind])
+    step = round(float(grid.column.resolution or 1.0) * grid.column.seconds)
     whole = {"weekday": 604_800, "hour": 86_400}
     period = max((whole[cycle] // step for cycle in factors if cycle in whole), default=0)
     if not period:

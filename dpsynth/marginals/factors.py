@@ -21,7 +21,7 @@ from scipy.optimize import brentq, minimize
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.density import fit_margins, norm_sub
 from dpsynth.marginals.statistics import OUTCOME_SHARE, Family
-from dpsynth.table.values import draw_conditional
+from dpsynth.table.draws import draw_conditional
 
 Array = NDArray[np.float64]
 #: Parent columns, child column and the table of counts whose axes are the parents' bins and then the child's.

@@ -42,10 +42,11 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.stages import Stage
 from dpsynth.table.derived import derived_numbers, modelled_inputs
+from dpsynth.table.draws import draw_conditional
 from dpsynth.table.expressions import Expression
 from dpsynth.table.grid import Grid, Marginals, make_grids
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import Numbers, draw_conditional, numbers_of
+from dpsynth.table.values import Numbers, numbers_of
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

@@ -34,7 +34,8 @@ from dpsynth.patients.schema import PRESENCE_CLASSES, SHARE_CLASSES, PatientSche
 from dpsynth.table.cells import plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.identity import identities
-from dpsynth.table.values import amounts, cast, categories_at, days, numeric_values, positions
+from dpsynth.table.kinds.category import categories_at, positions
+from dpsynth.table.values import numeric_values
 
 Floats = NDArray[np.float64]
 #: Upper ends of the classes of a share of rows.
@@ -83,9 +84,8 @@ class Histories:
         values = {}
         for column in schema.rows.columns:
             numbers = np.full((len(counts), schema.most), np.nan)
-            numbers[patient[kept], place[kept]] = numeric_values(column, table[column.name])[kept] * days(
-                column
-            )
+            known = numeric_values(column, table[column.name])[kept]
+            numbers[patient[kept], place[kept]] = known * column.unit_size
             values[column.name] = numbers
         if not schema.timed:
             numbers = np.arange(schema.most, dtype=np.float64) + np.zeros((len(counts), 1))
@@ -129,8 +129,8 @@ def rows_of(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, N
             data[column.name] = frame[column.name].iloc[patient].reset_index(drop=True)
             continue
         values = histories.numbers[column.name][here]
-        own = values / days(column) if column.is_numeric else categories_at(column, values)
-        data[column.name] = cast(column, own)
+        own = values / column.unit_size if column.is_numeric else categories_at(column, values)
+        data[column.name] = column.series(own)
     return pd.DataFrame(data), patient
 
 
@@ -158,7 +158,8 @@ def _in_time(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, 
     _refuse_missing(without_value(order, schema.missing_words), schema.order, _ORDERS)
     table = schema.table.conform(frame).frame
     if schema.timed:
-        time = amounts(schema.column(schema.order), table[schema.order])
+        column = schema.column(schema.order)
+        time = column.amounts(column.code(table[schema.order]))
     else:
         time = places(order).astype(np.float64)
     return table, patient, time
@@ -323,7 +324,7 @@ def levels_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
     columns["rows"] = rows
     if schema.timed:
         order = schema.column(schema.order)
-        columns[f"{schema.order} first"] = cast(order, times[:, 0] / days(order))
+        columns[f"{schema.order} first"] = order.series(times[:, 0] / order.unit_size)
         span = np.nanmax(times, axis=1, initial=-np.inf) - times[:, 0]
         columns[f"{schema.order} span"] = np.where(rows > 1, span, np.nan)
     words = np.array([*PRESENCE_CLASSES, None], dtype=object)

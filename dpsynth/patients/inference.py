@@ -19,10 +19,10 @@ from dpsynth.patients.files import PatientFile, places, texts
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
-from dpsynth.table.draft import LeftOut, Remark, Remarks, draft_column, is_text
+from dpsynth.table.draft import draft_column, is_text
 from dpsynth.table.identity import identities, is_person, named_identifier, spellings, tokens
 from dpsynth.table.inference import Draft, asked_about, draft_columns
-from dpsynth.table.values import date_numbers
+from dpsynth.table.remarks import LeftOut, Remark, Remarks
 
 _TIMES = {"day", "days", "date", "time", "datetime", "timestamp", "charttime", "admittime", "visit", "seq"}
 _TIMES |= {"week", "weeks", "month", "months", "year", "years", "sequence", "order", "age"}
@@ -259,7 +259,7 @@ class _Drafting:
     def ordered(self, values: pd.Series) -> np.ndarray:
         """Values that order rows as numbers, equal where they say the same: 7 and 7.0, or one date."""
         order = self.columns.get(self.order)
-        return date_numbers(order, values) if order and order.is_date else places(values)
+        return order.cell_numbers(values) if order and order.written_apart else places(values)
 
     def _own(self, file: str) -> str | None:
         return self.orders[file] if self.orders[file] != self.order else None

@@ -25,7 +25,6 @@ from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import WRITABLE, read_cells, read_table
 from dpsynth.table.schema import Schema, digest_of
-from dpsynth.table.values import days
 
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
@@ -404,8 +403,9 @@ class PatientSchema(BaseModel):
         order = self.column(self.order)
         if not order.is_date:
             return order
-        (lower, upper), step = order.bounds, float(order.resolution or 1.0) * days(order)
-        ends: dict[str, Any] = {"lower": lower * days(order), "upper": upper * days(order), "step": step}
+        (lower, upper), day = order.bounds, order.unit_size
+        step = float(order.resolution or 1.0) * day
+        ends: dict[str, Any] = {"lower": lower * day, "upper": upper * day, "step": step}
         return Column(
             name=order.name, kind="integer" if step.is_integer() else "continuous", unit="days", **ends
         )

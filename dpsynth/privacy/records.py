@@ -30,11 +30,12 @@ from dpsynth.errors import InputError, PrivacyError, RunError, of_records
 from dpsynth.parallel import each
 from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.table.coded import CodedTable
-from dpsynth.table.column import CYCLES, Column, cycle_places
+from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 from dpsynth.table.identity import warn_of_near_identities
+from dpsynth.table.kinds.date import CYCLES, cycle_places
+from dpsynth.table.kinds.number import step_values
 from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
-from dpsynth.table.values import step_values
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -107,7 +107,7 @@ def _field(column: Column, file: str, header: str) -> dict[str, Any]:
         "@id": f"records/{quote(column.name, safe='')}",
         "name": column.name,
         "description": _described(column),
-        "dataType": _type(column),
+        "dataType": f"sc:{column.data_type}",
         "source": {"fileObject": {"@id": file}, "extract": {"column": header}},
     }
 
@@ -121,18 +121,6 @@ def _described(column: Column) -> str:
     unit = f" ({column.unit})" if column.unit else ""
     missing = " Values may be missing." if column.missing else ""
     return f"{column.description + '. ' if column.description else ''}{values}{unit}.{missing}"
-
-
-def _type(column: Column) -> str:
-    if column.kind == "continuous":
-        return "sc:Float"
-    if column.is_date:
-        return "sc:Date" if column.kind == "date" else "sc:DateTime"
-    if column.kind == "integer" or all(type(category) is int for category in column.categories):
-        return "sc:Integer"
-    if all(isinstance(category, bool) for category in column.categories):
-        return "sc:Boolean"
-    return "sc:Text" if isinstance(column.categories[0], str) else "sc:Float"
 
 
 # ------------------------------------------------------------------------------------------------

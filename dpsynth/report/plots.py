@@ -21,7 +21,7 @@ from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.results import Detail, Distances, Marginal, any_internal
 from dpsynth.files.storage import replaced
 from dpsynth.report.words import column_value, in_percent, in_words, plain, shown
-from dpsynth.table.column import SECONDS
+from dpsynth.table.kinds import kind_of_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -341,7 +341,7 @@ def plot_marginals(details: Sequence[Detail[Marginal]]) -> Plot:
     tables = [detail.data for detail in details]
     first = tables[0]
     numeric = first.type == "numeric"
-    unit = first.unit if first.unit not in SECONDS else None
+    unit = first.unit if kind_of_unit(first.unit) is None else None
     caption = str(first.column) + (f" ({unit})" if unit else "")
     missing = [(d.table, d.missing) for d in tables]
     special = [(d.table, d.special) for d in tables]
@@ -364,7 +364,7 @@ def _peak(data: Marginal) -> str:
     place = int(np.argmax(share))
     if place == 0 and data.zero:
         where = "0"
-    elif data.unit in SECONDS:
+    elif _is_calendar(data):
         # bins end half a step outside
         first, last = _days(data)[place : place + 2]
         first, last = math.ceil(first), math.floor(last)
@@ -383,7 +383,7 @@ def _peak(data: Marginal) -> str:
 def _numeric(tables: Sequence[Marginal]) -> Figure:
     figure, (axis,) = panels(height=2.1)
     log = bool(tables[0].log) and min(tables[0].edges, default=0) > 0
-    is_date = tables[0].unit in SECONDS
+    is_date = _is_calendar(tables[0])
     edges = _days(tables[0]) if is_date else np.asarray(tables[0].edges, dtype=float)
     scale = _to_equal_widths(np.log(edges) if log else edges)
     for data in tables:
@@ -404,9 +404,16 @@ def _numeric(tables: Sequence[Marginal]) -> Figure:
     return figure
 
 
+def _is_calendar(data: Marginal) -> bool:
+    kind = kind_of_unit(data.unit)
+    return kind is not None and kind.seconds is not None
+
+
 def _days(data: Marginal) -> np.ndarray:
     """Edges of dates as days since 1970-01-01."""
-    return np.asarray(data.edges, dtype=float) * (SECONDS[str(data.unit)] / SECONDS["date"])
+    kind = kind_of_unit(data.unit)
+    assert kind is not None
+    return np.asarray(data.edges, dtype=float) * kind.unit_size
 
 
 def _to_equal_widths(edges: np.ndarray) -> np.ndarray:

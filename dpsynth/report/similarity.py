@@ -52,7 +52,7 @@ from dpsynth.report.run_report import RunReport, marginal_pairs
 from dpsynth.report.verdicts import similarity as rules
 from dpsynth.report.verdicts.verdict import Verdict, get
 from dpsynth.report.words import column_value, column_width, decimals, estimate_text, measured, thousandths
-from dpsynth.table.column import SECONDS
+from dpsynth.table.kinds import kind_of_unit
 
 # ------------------------------------------------------------------------------------------------
 # Table 1 as clinicians publish it: the real and the synthetic records, column by column.
@@ -142,8 +142,8 @@ def _grid(evaluation: Evaluation, group: str | None) -> Grid:
 def _lines(pair: tuple[TableOneRow, ...], records: list[int]) -> Iterator[tuple[str, list[str]]]:
     """The rows of one column in tables of so many records: its summary, special codes, missing values."""
     row = pair[0]
-    is_date = row.unit in SECONDS
-    name = f"{row.column} ({row.unit})" if row.unit and not is_date else row.column
+    has_unit = row.unit and kind_of_unit(row.unit) is None
+    name = f"{row.column} ({row.unit})" if has_unit else row.column
     if row.form == "counts":
         known = [sum(side.counts) for side in pair]
         # of two categories the first follows from the last
@@ -170,7 +170,7 @@ def _part(count: int, of: int) -> str:
 def _number(row: TableOneRow, places: int) -> str:
     if row.center is None:
         return "n/a"
-    if row.unit in SECONDS:
+    if kind_of_unit(row.unit) is not None:
         center, low, high = (column_value(end, row.unit) for end in (row.center, row.low, row.high))
         return f"{center} ({low} to {high})"
     center = f"{row.center:z,.{places}f}"

@@ -18,7 +18,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import percent as percent
 from dpsynth.studies.estimation import SurvivalCurve
 from dpsynth.studies.study import Estimates, effect_texts, interval_texts
-from dpsynth.table.column import SECONDS, moment_text
+from dpsynth.table.kinds import kind_of_unit
 
 # ------------------------------------------------------------------------------------------------
 # How numbers are written for people, on pages, in Markdown, in drawings and in sentences.
@@ -117,8 +117,8 @@ def column_value(value: float | None, unit: str | None = None) -> str:
     """
     if value is None:
         return "n/a"
-    if unit in SECONDS:
-        return moment_text(value // 1 if unit == "date" else value // 60 * 60, unit)
+    if (kind := kind_of_unit(unit)) is not None:
+        return kind.rounded(value)
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
@@ -130,8 +130,8 @@ def column_width(value: float | None, unit: str | None) -> str:
     >>> column_width(11.873, "mg"), column_width(129_600, "datetime")
     ('11.9 mg', '1.5 days')
     """
-    if value is not None and unit in SECONDS:
-        value, unit = value * SECONDS[unit] / SECONDS["date"], "days"
+    if value is not None and (kind := kind_of_unit(unit)) is not None:
+        value, unit = value * kind.unit_size, kind.difference_unit
     return column_value(value) + (f" {unit}" if unit and value is not None else "")
 
 

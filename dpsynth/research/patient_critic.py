@@ -30,8 +30,8 @@ from dpsynth.privacy.noise import poisson_batches, standard_normals
 from dpsynth.privacy.records import FrameRecords, Records
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.kinds.category import categories_at
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import categories_at
 from dpsynth.wgan.algorithm import Proved, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import Weights, flatten, glorot, unflatten
 from dpsynth.wgan.settings import TrainingSettings

@@ -29,8 +29,9 @@ from dpsynth.studies.model import (
     term_values,
 )
 from dpsynth.table.column import Column
+from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import cast, numeric_values, round_frame
+from dpsynth.table.values import numeric_values
 
 # ------------------------------------------------------------------------------------------------
 # A survival curve and its pointwise bands from a noisy life table.
@@ -761,7 +762,7 @@ def redrawn(design: StudyDesign, beta: Floats, frame: pd.DataFrame, rng: np.rand
     codes = np.asarray(frame[column.name], dtype=object).copy()
     categories = np.array(column.categories, dtype=object)
     codes[complete] = categories[events.astype(np.int64)]
-    return frame.assign(**changed, **{column.name: cast(column, codes, frame.index)})
+    return frame.assign(**changed, **{column.name: column.series(codes, frame.index)})
 
 
 def _around(design: StudyDesign, x: Floats, y: Floats, eta: Floats, rng: np.random.Generator) -> Floats:
@@ -809,7 +810,7 @@ def _numbers(column: Column, frame: pd.DataFrame, complete: NDArray[np.bool_], v
     """A numeric column with other values in some records, inside its bounds and on its steps."""
     numbers = frame[column.name].to_numpy(dtype=np.float64, na_value=np.nan).copy()
     numbers[complete] = np.clip(values, column.lower, column.upper)
-    changed = pd.DataFrame({column.name: cast(column, numbers, frame.index)})
+    changed = pd.DataFrame({column.name: column.series(numbers, frame.index)})
     return round_frame((column,), changed)[column.name]
 
 

@@ -31,10 +31,11 @@ from dpsynth.synthesis.sampling import (
     obeying,
     placed,
 )
-from dpsynth.table.column import EXACT_INTEGERS, Column
+from dpsynth.table.column import Column
 from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import Expression
+from dpsynth.table.kinds.number import EXACT_INTEGERS
 from dpsynth.table.schema import Schema
 
 # Rows of a block when sampling: calibrated against the released marginals together.

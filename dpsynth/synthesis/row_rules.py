@@ -17,7 +17,7 @@ from dpsynth.table.column import Column
 from dpsynth.table.derived import add_derived, derived_numbers, modelled_inputs
 from dpsynth.table.expressions import Expression, Truth, condition
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import Numbers, cast, coded_values, days
+from dpsynth.table.values import Numbers
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -62,11 +62,11 @@ def _at_both_ends(rule: Expression, schema: PatientSchema) -> Expression:
         )
         span = np.where(rows > 1, span, 0.0)
         open_end = np.isnan(span)  # a level that the model gave wrongly
-        gone = np.where(open_end, 0.0, span) / days(column)
+        gone = np.where(open_end, 0.0, span) / column.unit_size
         # Rows begin earlier where the span would lead beyond the bounds.
         start = np.minimum(first, column.bounds[1] - gone)
         (a_true, a_false), (b_true, b_false) = (
-            at(levels, coded_values(column, cast(column, time))) for time in (start, start + gone)
+            at(levels, column.code(column.series(time))) for time in (start, start + gone)
         )
         return a_true & b_true & ~open_end, a_false | b_false | open_end
 

@@ -44,16 +44,9 @@ from dpsynth.patients.histories import (
 from dpsynth.patients.schema import PRESENCE_CLASSES, SHARE_CLASSES, PatientSchema
 from dpsynth.synthesis.row_rules import lawful
 from dpsynth.table.column import Column
-from dpsynth.table.values import (
-    cast,
-    categories_at,
-    category_codes,
-    days,
-    draw_entry,
-    positions,
-    step_values,
-    stored_numbers,
-)
+from dpsynth.table.draws import draw_entry
+from dpsynth.table.kinds.category import categories_at, category_codes, positions
+from dpsynth.table.kinds.number import step_values
 
 # ------------------------------------------------------------------------------------------------
 # Distributions of what each row adds to a patient's levels, estimated from released tables.
@@ -288,7 +281,7 @@ class _Drawing:
 
     def number(self, name: str, beside: Floats | None = None) -> Floats:
         """A level. A patient nearby in ``beside``, or any patient, lends one that is not defined."""
-        values = stored_numbers(self.of_levels[name], self.levels[name]).copy()
+        values = self.of_levels[name].code(self.levels[name]).copy()
         known = np.flatnonzero(~np.isnan(values))
         if not len(known):
             return np.zeros(len(values))
@@ -342,7 +335,7 @@ class _Drawing:
         lower, upper = column.bounds
         if column.resolution is not None:
             flat = step_values(column, np.rint((flat - lower) / column.resolution))
-        return cast(column, np.clip(flat, lower, upper))
+        return column.series(np.clip(flat, lower, upper))
 
     def presences(self, events: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
         """Which rows have each of the schema's presences. A terminal event has a row of its file."""
@@ -424,7 +417,7 @@ class _Drawing:
             return np.where(self.here, np.arange(schema.most), np.nan)
         order = schema.column(schema.order)
         lower, upper = order.bounds
-        span = np.where(self.count > 1, self.number(f"{order.name} span") / days(order), 0.0)
+        span = np.where(self.count > 1, self.number(f"{order.name} span") / order.unit_size, 0.0)
         first = np.minimum(self.number(f"{order.name} first"), upper - span)
         pair = kind_pairs(measured, schema, self.here.shape)
         times = first[:, None] + self.climb(self.model.gaps, gap_edges(schema), span, self.here, pair)

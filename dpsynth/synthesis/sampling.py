@@ -15,11 +15,12 @@ from dpsynth.marginals.binning import make_binning
 from dpsynth.marginals.network import BayesianNetwork, obeyed
 from dpsynth.parallel import in_blocks
 from dpsynth.table.derived import modelled_inputs
+from dpsynth.table.draws import draw_entry, grouped
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import Expression
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import coded_values, draw_entry, grouped, numbers_of
+from dpsynth.table.values import numbers_of
 
 # ------------------------------------------------------------------------------------------------
 # Records that obey rules by where their values lie: two records exchange a value.
@@ -60,7 +61,7 @@ def placed(
     if not read:
         return frame
     names = [name for name in frame.columns if any(name in inputs for _, inputs in read)]
-    numbers = {name: coded_values(schema.column(name), frame[name]).copy() for name in names}
+    numbers = {name: schema.column(name).code(frame[name]).copy() for name in names}
 
     def broken(chosen: Iterable[int], now: Mapping[str, Floats]) -> NDArray[np.bool_]:
         """By rule and record of these numbers."""

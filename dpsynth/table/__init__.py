@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from dpsynth.patients.histories import patient_table
     from dpsynth.patients.inference import infer_patient_schema
     from dpsynth.table.column import Column
+    from dpsynth.table.conform import Conformed
     from dpsynth.table.csv_format import CsvFormat
     from dpsynth.table.files import read_table, write_table
     from dpsynth.table.inference import infer_schema
     from dpsynth.table.parquet import ParquetTable
     from dpsynth.table.schema import Schema, require_reviewed
-    from dpsynth.table.values import Conformed
 
 _HOMES = {
     "Column": "dpsynth.table.column",

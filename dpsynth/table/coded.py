@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import of_records
 from dpsynth.table.column import Column
-from dpsynth.table.values import category_codes, step_numbers, stored_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +55,16 @@ class Codes:
             raise of_records(f"column {column.name!r}, row {row + 1}: the value is missing, and may not be")
         codes = len(column.special)
         apart = np.where(missing, codes, -1).astype(np.min_scalar_type(-1 - codes))
-        if not column.is_numeric:
-            index = category_codes(column, series)
-            if (unknown := (index < 0) & ~missing).any():
-                row = int(np.flatnonzero(unknown)[0])
-                value = series.to_numpy(dtype=object)[row]
-                raise of_records(
-                    f"column {column.name!r}, row {row + 1}: {value!r} is not a declared category"
-                )
-            return cls(column, _small(np.where(missing, 0, index), len(column.categories)), apart)
-        lower, upper = column.bounds
-        values = stored_numbers(column, series)
+        values = column.code(series)
+        if (unknown := np.isnan(values) & ~missing).any():
+            row = int(np.flatnonzero(unknown)[0])
+            value = series.to_numpy(dtype=object)[row]
+            raise of_records(f"column {column.name!r}, row {row + 1}: {value!r} is not a declared category")
         for code, number in enumerate(column.special):
             apart[values == number] = code
-        values = np.where(missing, lower, values).clip(lower, upper)
-        count = column.n_values
-        return cls(column, values if count is None else _small(step_numbers(column, values), count), apart)
+        first = column.lower if column.lower is not None else 0.0
+        numbers, count = column.numbered(np.where(missing, first, values)), column.n_values
+        return cls(column, numbers if count is None else _small(numbers, count), apart)
 
     def __len__(self) -> int:
         return len(self.number)

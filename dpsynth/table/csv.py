@@ -80,9 +80,7 @@ def _numbers_with_points(
 
 
 def _of_numbers(column: Column | None) -> bool:
-    if column is None or column.is_date:
-        return False
-    return column.is_numeric or not isinstance(column.categories[0], str | bool)
+    return column is not None and column.written_as_numbers
 
 
 def _csv_cells(file: CsvFile, known: Collection[str]) -> tuple[list[str], list[list[str]], int | None]:

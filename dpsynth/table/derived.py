@@ -20,16 +20,9 @@ from dpsynth.checks import few
 from dpsynth.errors import InputError, of_records
 from dpsynth.table.column import Column
 from dpsynth.table.expressions import Expression, Leaf, Piece, parse, parse_rule, read
-from dpsynth.table.values import (
-    Numbers,
-    cast,
-    category_numbers,
-    days,
-    numbers_of,
-    numeric_values,
-    step_numbers,
-    step_values,
-)
+from dpsynth.table.kinds.category import category_numbers
+from dpsynth.table.kinds.number import step_numbers, step_values
+from dpsynth.table.values import Numbers, numbers_of, numeric_values
 
 # ------------------------------------------------------------------------------------------------
 # Read conditions of conditional sampling, and list the records that can meet a rule at all.
@@ -119,7 +112,7 @@ def combinations(rule: Expression, columns: Sequence[Column]) -> pd.DataFrame | 
     places = np.indices([len(values) for values in lists]).reshape(len(lists), -1)
     return pd.DataFrame(
         {
-            column.name: cast(column, values[place])
+            column.name: column.series(values[place])
             for column, values, place in zip(named, lists, places, strict=True)
         }
     )
@@ -195,14 +188,14 @@ def add_derived(frame: pd.DataFrame, derived: Formulas, columns: Sequence[Column
     series = {str(name): frame[name] for name in frame.columns}
     numbers = numbers_of(series)
     for column, formula in derived:
-        values = snapped(column, formula.value(numbers) / days(column))
+        values = snapped(column, formula.value(numbers) / column.unit_size)
         if not column.missing and np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
             given = ", ".join(f"{name} = {series[name].iloc[row]}" for name in formula.columns)
             raise of_records(
                 f"column {column.name!r}, row {row + 1}: {formula.text} has no value for {given}"
             )
-        series[column.name] = cast(column, values, frame.index)
+        series[column.name] = column.series(values, frame.index)
     return pd.DataFrame(series, index=frame.index, columns=[column.name for column in columns])
 
 
@@ -225,7 +218,7 @@ def derived_numbers(numbers: Numbers, derived: Formulas) -> Numbers:
     def found(column: Column) -> Floats:
         if column.name not in of:
             return numbers(column)
-        return snapped(column, of[column.name].value(found) / days(column))
+        return snapped(column, of[column.name].value(found) / column.unit_size)
 
     return found
 
@@ -254,7 +247,7 @@ def with_derived(frame: pd.DataFrame, names: Collection[str], derived: Formulas)
     known = {column.name: column for column, _ in derived}
     for name in sorted(set(names) - set(frame.columns)):
         values = derived_values(name, frame, derived)
-        frame = frame.assign(**{name: cast(known[name], values, frame.index)})
+        frame = frame.assign(**{name: known[name].series(values, frame.index)})
     return frame
 
 
@@ -273,7 +266,7 @@ def deviations(frame: pd.DataFrame, column: Column, formula: Expression) -> Floa
 
     NaN where either is missing. For real records the answer is private and confidential.
     """
-    computed = snapped(column, formula.value(numbers_of(frame)) / days(column))
+    computed = snapped(column, formula.value(numbers_of(frame)) / column.unit_size)
     return numeric_values(column, frame[column.name]) - computed
 
 
@@ -308,7 +301,7 @@ def _check_bounds(column: Column, formula: Expression, known: Mapping[str, Colum
         raise ValueError(
             f"{label}: {problem}. Change the bounds, or set missing: true to allow empty values"
         ) from None
-    low, high = low / days(column), high / days(column)
+    low, high = low / column.unit_size, high / column.unit_size
     if high < lower or low > upper:
         gives, declared = map(column.shown, (low, high)), map(column.shown, (lower, upper))
         raise ValueError(
@@ -320,6 +313,6 @@ def _check_bounds(column: Column, formula: Expression, known: Mapping[str, Colum
 def _range(column: Column) -> tuple[float, float]:
     if column.is_numeric:
         lower, upper = column.bounds
-        return lower * days(column), upper * days(column)
+        return lower * column.unit_size, upper * column.unit_size
     numbers = category_numbers(column)
     return min(numbers), max(numbers)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,13 @@ from scipy.stats import rankdata
 
 from dpsynth.errors import SchemaError
 from dpsynth.table import identity
-from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes, stand_apart
-from dpsynth.table.column import EXACT_INTEGERS, Column, moment_text, series_moments, text_moments
-from dpsynth.table.values import CategoryMatcher
+from dpsynth.table.cells import TextCells, codes_of_categories, likely_codes
+from dpsynth.table.column import Column
+from dpsynth.table.kinds import KINDS
+from dpsynth.table.kinds.category import CategoryMatcher
+from dpsynth.table.kinds.date import are_dates, date_fields, series_moments, text_moments
+from dpsynth.table.kinds.number import EXACT_INTEGERS
+from dpsynth.table.remarks import LISTED, LeftOut, Remarks, n_cells
 
 # ------------------------------------------------------------------------------------------------
 # Draft one column of a schema: its fields, and questions to the table's owner.
@@ -30,15 +34,6 @@ _MOST_CATEGORIES = 50
 _LOG_RATIO = 50.0
 #: times the 99th percentile beyond which the largest value is asked about
 _FAR = 50.0
-_LISTED = 5
-_DAYS = (
-    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y"),
-    *("%d %B %Y", "%d%b%Y"),
-)
-#: forms of dates besides the ISO form, the one that people use most first
-_PATTERNS = tuple(day + time for day in _DAYS for time in ("", " %H:%M", " %H:%M:%S"))
-#: words by which a form is chosen, and the part of them that it must read
-_TRIED, _MOST_WORDS = 1000, 0.9
 _INEXACT = 0.1  # of a step; one value in five lies so close to a step by chance
 _ADVICE = {
     "times of day": "Write them as numbers, such as minutes after midnight, or together with their date",
@@ -49,61 +44,6 @@ _ADVICE = {
     "percentages": "Write the numbers without the sign",
     "limits": "Write the limit itself, and say so in the schema's description",
 }
-
-
-class LeftOut(Exception):
-    """Why a column is not in the draft."""
-
-    def __init__(self, text: str, detail: str = "") -> None:
-        super().__init__(f"{text} ({detail})" if detail else text)
-        self.text, self.detail = text, detail
-
-
-@dataclass(frozen=True)
-class Remark:
-    """A decision or question of a draft. ``column`` is None for the whole table.
-
-    ``text`` is the same for all columns with the same remark, ``detail`` a count or an example. Confidential:
-    both may quote records.
-    """
-
-    column: str | None
-    kind: Literal["left out", "question", "note"]
-    text: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return _said(self.kind, self.text, [self])
-
-
-def _said(kind: str, text: str, remarks: Sequence[Remark]) -> str:
-    columns = [
-        f"{remark.column or '(no name)'}{f' ({remark.detail})' if remark.detail else ''}"
-        for remark in remarks
-        if remark.column is not None
-    ]
-    whole = [remark.detail for remark in remarks if remark.column is None and remark.detail]
-    return ": ".join([kind, *([", ".join(columns)] if columns else []), text, *whole])
-
-
-@dataclass
-class Remarks:
-    """The remarks about one column."""
-
-    column: str
-    remarks: list[Remark] = field(default_factory=list)
-
-    def left_out(self, why: LeftOut) -> None:
-        """Say why the column is not in the draft, in place of all earlier remarks."""
-        self.remarks = [Remark(self.column, "left out", why.text, why.detail)]
-
-    def question(self, text: str, detail: str = "") -> None:
-        """Ask a question that only the owner can answer."""
-        self.remarks.append(Remark(self.column, "question", text, detail))
-
-    def note(self, text: str, detail: str = "") -> None:
-        """Report a decision."""
-        self.remarks.append(Remark(self.column, "note", text, detail))
 
 
 def is_text(values: pd.Series) -> bool:
@@ -202,7 +142,7 @@ def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | N
     present = values.dropna()
     missing = bool(values.isna().any())
     if _is_dates(values):
-        return {**_date_fields(said, series_moments(present, "datetime")), "missing": missing}
+        return {**date_fields(said, series_moments(present, "datetime")), "missing": missing}
     if isinstance(values.dtype, pd.CategoricalDtype):
         kind = "ordinal" if values.dtype.ordered else "categorical"
         return {
@@ -214,7 +154,7 @@ def _typed_fields(said: Remarks, values: pd.Series, kept: bool, outcome: str | N
     numbers = present.to_numpy(dtype=np.float64)
     infinite = np.flatnonzero(np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)))
     if infinite.size:
-        _say_slips(said, len(infinite), [(int(i) + 1, float(values.iloc[i])) for i in infinite[:_LISTED]])
+        said.slips(len(infinite), [(int(i) + 1, float(values.iloc[i])) for i in infinite[:LISTED]], "number")
         numbers = numbers[np.isfinite(numbers)]
         if not numbers.size:
             raise LeftOut("holds no finite number")
@@ -227,17 +167,18 @@ def _text_fields(
 ) -> dict[str, Any]:
     if cells.is_numeric:
         for word, times in cells.absent.items():
-            said.note(f"the word {word!r} is taken as missing", _cells(times))
+            said.note(f"the word {word!r} is taken as missing", n_cells(times))
         if cells.others:
-            _say_slips(said, cells.n_others, cells.rows(cells.others, _LISTED))
+            said.slips(cells.n_others, cells.rows(cells.others, LISTED), "number")
         numbers = np.repeat(list(cells.numbers.values()), [cells.counts[word] for word in cells.numbers])
         fields = _number_fields(said, numbers, cells.written_whole, kept, outcome)
         return {**fields, "missing": bool(cells.text.isna().any() or cells.absent)}
+    for kind in KINDS.values() if outcome != said.column else ():
+        if (found := kind.drafted(said, cells)) is not None:
+            for word, times in cells.absent.items():
+                said.note(f"the word {word!r} is taken as missing", n_cells(times))
+            return {**found, "missing": bool(cells.text.isna().any() or cells.absent)}
     shape = cells.shape()
-    if shape == "dates" and outcome != said.column and (dates := _written_dates(said, cells)):
-        for word, times in cells.absent.items():
-            said.note(f"the word {word!r} is taken as missing", _cells(times))
-        return {**dates, "missing": bool(cells.text.isna().any() or cells.absent)}
     if shape is not None and not kept:
         raise LeftOut(f"holds {shape}. {_ADVICE[shape]}", f"such as {next(iter(cells.others))!r}")
     gone = {word: n for word, n in cells.absent.items() if word in absent}
@@ -249,13 +190,13 @@ def _text_fields(
         said.note(
             f"the word {word!r} is taken as missing, as in the columns of numbers. If it is an answer here, "
             "add it to the categories",
-            _cells(times),
+            n_cells(times),
         )
     for word, times in asked.items():
         said.question(
             f"is {word!r} an answer (such as 'not done'), as drafted, or a missing value? Then name "
             f"{word!r} in missing_words or --missing-word, for all columns",
-            _cells(times),
+            n_cells(times),
         )
     if cells.n_numbers > cells.n_others:
         said.question(
@@ -277,14 +218,14 @@ def _number_fields(
     whole = bool(np.all(distinct == np.rint(distinct)))
     if whole and np.abs(distinct).max() > EXACT_INTEGERS:
         raise LeftOut("holds whole numbers beyond 2**53: identifiers?")
-    if whole and _are_dates(distinct) and said.column != outcome:
+    if whole and are_dates(distinct) and said.column != outcome:
         moments = text_moments(pd.Series([f"{v:.0f}" for v in distinct], dtype=object), "date", "%Y%m%d")
         if not np.isnan(moments).any():
             said.question(
                 "dates written as whole numbers, as drafted? If they are numbers, write kind: integer",
                 f"such as {distinct[0]:.0f}",
             )
-            return {**_date_fields(said, moments * 86_400.0, counts), "format": "%Y%m%d"}
+            return {**date_fields(said, moments * 86_400.0, counts), "format": "%Y%m%d"}
     if whole and written_whole and not kept and identity.numbers_identify(said.column, distinct, n):
         raise LeftOut(
             "has a different whole number in nearly every row: identifiers? (keep or --keep takes it)",
@@ -354,70 +295,6 @@ def _number_fields(
     return fields
 
 
-def _date_fields(said: Remarks, seconds: np.ndarray, counts: np.ndarray | None = None) -> dict[str, Any]:
-    """Kind and bounds of dates, given as seconds, each of them in so many cells."""
-    distinct, places = np.unique(seconds, return_inverse=True)
-    times = np.bincount(places, counts).astype(np.int64)
-    placed = stand_apart(distinct, times, coded := _ends_of_years(distinct)) & coded
-    if placed.any():
-        said.question(
-            "dates apart from the others, which may stand for none? As drafted they are dates. If not, write "
-            "them as missing_codes, with missing: true, and lower and upper without them",
-            ", ".join(
-                f"{moment_text(date, 'datetime')[:10]} in {_cells(int(n))}"
-                for date, n in zip(distinct[placed], times[placed], strict=True)
-            ),
-        )
-    lower, upper = float(seconds.min()), float(seconds.max())
-    if not (seconds % 86_400).any():
-        kind, step = "date", 86_400
-    else:
-        kind, step = "datetime", 60
-        if (seconds % 60).any():
-            said.note("seconds are rounded to minutes. Write step: 1 to keep them")
-    ends = (np.floor(lower / step) * step, max(np.ceil(upper / step), np.floor(lower / step) + 1) * step)
-    texts = (moment_text(end, "datetime")[: 10 if kind == "date" else None] for end in ends)
-    return {"kind": kind, **dict(zip(("lower", "upper"), texts, strict=True))}
-
-
-def _ends_of_years(seconds: np.ndarray) -> np.ndarray:
-    """Which dates are a first or last day of a year, as those are that stand for no date (1900, 2099)."""
-    days = seconds.astype("datetime64[s]").astype("datetime64[D]")
-    return (days == days.astype("datetime64[Y]")) | (days + 1 == (days + 1).astype("datetime64[Y]"))
-
-
-def _written_dates(said: Remarks, cells: TextCells) -> dict[str, Any] | None:
-    """Fields of a column of text that holds dates in one form, None where no form reads nine in ten words."""
-    words = pd.Series(list(cells.others), dtype=object)
-    # spread over the rows, since those of another file come last
-    tried = words.iloc[:: max(len(words) // _TRIED, 1)]
-    if _part_read(tried, None) >= _MOST_WORDS:
-        patterns: list[str | None] = [None]
-    else:
-        patterns = [pattern for pattern in _PATTERNS if _part_read(tried, pattern) >= _MOST_WORDS]
-    found = [(pattern, text_moments(words, "datetime", pattern)) for pattern in patterns]
-    most = max((int((~np.isnan(moments)).sum()) for _, moments in found), default=0)
-    if most < _MOST_WORDS * len(words):
-        return None
-    (pattern, moments), *others = [(p, m) for p, m in found if (~np.isnan(m)).sum() == most]
-    if others:
-        said.question(
-            "is the day or the month written first? As drafted it is the format below, and another one reads "
-            "the dates as well",
-            f"{pattern} or {others[0][0]}",
-        )
-    if most < len(words):
-        unread = set(words[np.isnan(moments)])
-        _say_slips(said, sum(cells.others[w] for w in unread), cells.rows(unread, _LISTED), "date")
-    counts = np.array(list(cells.others.values()))
-    fields = _date_fields(said, moments[~np.isnan(moments)], counts[~np.isnan(moments)])
-    return fields if pattern is None else {**fields, "format": pattern}
-
-
-def _part_read(words: pd.Series, pattern: str | None) -> float:
-    return float(np.mean(~np.isnan(text_moments(words, "datetime", pattern))))
-
-
 def _decimals(distinct: np.ndarray) -> int | None:
     for decimals in range(1, _MOST_DECIMALS + 1):
         if np.array_equal(np.round(distinct, decimals), distinct):
@@ -432,13 +309,6 @@ def _hidden_decimals(distinct: np.ndarray) -> int | None:
         if np.mean(np.abs(steps - np.rint(steps)) <= _INEXACT) >= 0.95:
             return decimals
     return None
-
-
-def _are_dates(distinct: np.ndarray) -> bool:
-    """Whether whole numbers are dates written as 20190301."""
-    year, month, day = distinct // 10_000, distinct // 100 % 100, distinct % 100
-    fits = (year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    return bool(fits.all())
 
 
 def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: bool) -> dict[str, Any]:
@@ -462,27 +332,13 @@ def _category_fields(said: Remarks, kind: str, words: list[Any], n: int, kept: b
     }
 
 
-def _say_slips(said: Remarks, count: int, rows: list[tuple[int, Any]], what: str = "number") -> None:
-    listed = ", ".join(f"row {row} {value!r}" for row, value in rows)
-    more = f", … {count:,} cells in all" if count > len(rows) else ""
-    said.question(
-        f"not every cell is a {what}. Correct or empty these in the table, or name a word for no value in "
-        f"missing_words or --missing-word. A fit stops at a cell that is no {what}",
-        listed + more,
-    )
-
-
-def _cells(n: int) -> str:
-    return f"{n:,} cell{'s' if n > 1 else ''}"
-
-
 def _counted(codes: np.ndarray, distinct: np.ndarray, counts: np.ndarray) -> str:
-    return ", ".join(f"{code:g} in {_cells(int(counts[distinct == code][0]))}" for code in codes)
+    return ", ".join(f"{code:g} in {n_cells(int(counts[distinct == code][0]))}" for code in codes)
 
 
 def _times(counts: dict[str, int]) -> str:
-    shown = [f"{word!r} in {_cells(n)}" for word, n in list(counts.items())[:_LISTED]]
-    return ", ".join(shown) + (f", … ({len(counts):,} words)" if len(counts) > _LISTED else "")
+    shown = [f"{word!r} in {n_cells(n)}" for word, n in list(counts.items())[:LISTED]]
+    return ", ".join(shown) + (f", … ({len(counts):,} words)" if len(counts) > LISTED else "")
 
 
 def _range(distinct: np.ndarray) -> str:

@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpsynth.errors import ConfigError, DataError, RunError, of_records
 from dpsynth.files.codec import record
 from dpsynth.table.coded import CodedTable, Codes
+from dpsynth.table.draws import RowUniforms, Uniforms, draw_entry
 from dpsynth.table.grid import Marginals, make_grids
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import RowUniforms, Uniforms, draw_entry, stored_numbers
 
 # ------------------------------------------------------------------------------------------------
 # The shape of an encoded record: a point of the unit cube, numeric coordinates first.
@@ -345,7 +345,7 @@ class Encoder:
         grid = self.grids[j]
         if self.marginals is None and grid.column.is_numeric:
             lower, upper = grid.column.bounds
-            values = stored_numbers(grid.column, grid.decode(code, place))
+            values = grid.column.code(grid.decode(code, place))
             return ((values - lower) / (upper - lower)).astype(np.float32)
         return put(self._ends[j], code, place, grid.shares(code, place))
 

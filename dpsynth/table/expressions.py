@@ -49,8 +49,10 @@ from numpy.typing import NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import InputError
-from dpsynth.table.column import Column, moment_days
-from dpsynth.table.values import Numbers, amounts_of, numbers_of, quantities
+from dpsynth.table.column import Column
+from dpsynth.table.kinds.date import moment_days
+from dpsynth.table.kinds.number import without_special
+from dpsynth.table.values import Numbers, numbers_of
 
 # ------------------------------------------------------------------------------------------------
 # The spelling of rules, conditions and formulas: a text becomes a tree of Python's own parser.
@@ -488,7 +490,7 @@ class _Reader:
                 raise ValueError(_no_number(column))
             return _number(
                 leaf.written,
-                lambda numbers: amounts_of(column, numbers(column)),
+                lambda numbers: column.amounts(numbers(column)),
                 lambda ranges: ranges[column.name],
                 int(column.is_date),
             )
@@ -551,7 +553,7 @@ def condition(text: str, truth: Reading, columns: tuple[str, ...] = ()) -> Expre
     """A condition that is true and false where ``truth`` says."""
 
     def value(numbers: Numbers) -> Floats:
-        true, false = truth(lambda column: quantities(column, numbers(column)))
+        true, false = truth(lambda column: without_special(column, numbers(column)))
         return np.where(true, 1.0, np.where(false, 0.0, np.nan))
 
     return Expression(text, columns, truth, value, lambda _: (0.0, 1.0), condition=True)
@@ -632,7 +634,7 @@ def _side(leaf: Leaf, categories: tuple[Any, ...] | None, special: bool) -> Call
     if column is not None and column.is_numeric and special:
         return lambda numbers: numbers(column)
     if column is not None:
-        return lambda numbers: quantities(column, numbers(column))
+        return lambda numbers: without_special(column, numbers(column))
     if categories is None:
         if leaf.number is None:
             raise ValueError(f"the text {leaf} cannot be compared with a numeric column")

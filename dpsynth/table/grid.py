@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpsynth.errors import ConfigError
 from dpsynth.files.codec import record
 from dpsynth.table.coded import Codes
-from dpsynth.table.column import SECONDS, Column
+from dpsynth.table.column import Column
+from dpsynth.table.draws import Uniforms
+from dpsynth.table.kinds.date import WEEK
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import Uniforms, cast, step_values
 
 #: Width of the finest interval around 0 of a column of real numbers, as a part of its range.
 _FINEST = 1e-5
@@ -246,28 +248,23 @@ class Grid:
         width = last - first
         return (self.cumulative(index) - first) / width, (self.cumulative(index + 1) - first) / width
 
-    def _with_apart(self, values: NDArray[np.float64], apart: NDArray[np.int64]) -> pd.Series:
-        """Numbers, with special codes and missing values where ``apart`` is not negative."""
-        beyond = np.array([*self.column.special, np.nan])
-        return cast(self.column, np.where(apart < 0, values, beyond[np.maximum(apart, 0)]))
+    def _with_apart(self, values: NDArray[Any], apart: NDArray[np.int64]) -> pd.Series:
+        """Values, with special codes and missing values where ``apart`` is not negative."""
+        beyond = np.array([*self.column.special, _absent(values)], dtype=values.dtype)
+        return self.column.series(np.where(apart < 0, values, beyond[np.maximum(apart, 0)]))
 
     def _from_index(self, index: NDArray[np.int64], apart: NDArray[np.int64]) -> pd.Series:
         """Turn numbers of values into values of the schema's data type."""
         column = self.column
         assert self.starts is not None
         count = int(self.starts[-1])
-        if column.is_numeric and count > len(index):
-            return self._with_apart(step_values(column, index), apart)
+        if count > len(index):
+            return self._with_apart(column.declared(index), apart)
         # Every declared value is converted once, and then taken as often as it occurs.
-        declared: NDArray
-        if column.is_numeric:
-            declared = np.append(step_values(column, np.arange(count)), column.special)
-        else:
-            declared = np.empty(count, dtype=object)
-            declared[:] = column.categories
-        if column.missing:
-            declared = np.append(declared, np.array([None if declared.dtype == object else np.nan]))
-        values = cast(column, declared).array.take(np.where(apart < 0, index, count + apart))
+        declared = column.declared(np.arange(count))
+        absent = [_absent(declared)] if column.missing else []
+        declared = np.append(declared, np.array([*column.special, *absent], dtype=declared.dtype))
+        values = column.series(declared).array.take(np.where(apart < 0, index, count + apart))
         return pd.Series(values, name=column.name, copy=False)
 
     def _real_edges(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -277,6 +274,11 @@ class Grid:
 
     def _warp(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.log(values) if self.column.scale == "log" else values
+
+
+def _absent(values: NDArray[Any]) -> float | None:
+    """What stands for a missing value among such values."""
+    return None if values.dtype == object else np.nan
 
 
 def _spaced(lower: float, upper: float, cells: int, scale: str) -> NDArray[np.float64]:
@@ -403,7 +405,7 @@ class Counting:
         """
         places, period, values = self.places(column), habit_period(column), column.n_values or 0
         known = places[-1][1] if places else values
-        pays = 0 < self.digits < known and period > 0 and column.kind != "date" and not column.cells
+        pays = 0 < self.digits < known and period > 0 and not column.cells and column.rhythm != WEEK
         return (*places, (1, period)) if pays else places
 
     def grid(self, column: Column) -> Grid:
@@ -473,14 +475,14 @@ def habit_period(column: Column) -> int:
     values = column.n_values if column.is_numeric else None
     if values is None:
         return 0
-    if not column.is_date:
+    if column.rhythm is None:
         digits = Decimal(repr(float(column.resolution or 1.0))).normalize().as_tuple().digits
         if digits not in _WRITTEN:
             return 0
         return next((period for period, least in _DIGITS.items() if values >= least), 0)
-    step = round((column.resolution or 1.0) * SECONDS[column.kind])
-    whole = 604_800 if column.kind == "date" else 86_400
-    return whole // step if whole % step == 0 and whole > step else 0
+    length, places = column.rhythm
+    whole, step = length * places, column.resolution or 1.0
+    return round(whole / step) if whole % step == 0 and whole > step else 0
 
 
 def default_cells(n: float, noise_std: float) -> int:
@@ -516,7 +518,7 @@ def intervals(column: Column, cells: int) -> Grid:
     """Public intervals of a numeric column: ``cells`` of equal width, cut further around 0 but for dates."""
     grid = Grid.from_column(column, 1, cells)
     logarithmic = grid.edges is not None and column.scale == "log"
-    return grid if column.cells or column.is_date or logarithmic else grid.refined(cells)
+    return grid if column.cells or column.written_apart or logarithmic else grid.refined(cells)
 
 
 def make_grids(schema: Schema, counting: Counting | None = None) -> tuple[Grid, ...]:

@@ -27,10 +27,11 @@ from dpsynth.progress import column_bar, shown
 from dpsynth.table import identity
 from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
-from dpsynth.table.draft import LeftOut, Remark, Remarks, _said, draft_column, find_leaks, is_text
+from dpsynth.table.draft import draft_column, find_leaks, is_text
+from dpsynth.table.remarks import LeftOut, Remark, Remarks, said_of
 from dpsynth.table.schema import Schema
 from dpsynth.table.suggestions import suggested
-from dpsynth.table.values import date_numbers, numeric_values
+from dpsynth.table.values import numeric_values
 
 _LISTED = 5
 
@@ -84,7 +85,7 @@ class Draft(Generic[Described]):
         groups: dict[tuple[str, str], list[Remark]] = {}
         for remark in self.remarks:
             groups.setdefault((remark.kind, remark.text), []).append(remark)
-        return [_said(kind, text, remarks) for (kind, text), remarks in groups.items()]
+        return [said_of(kind, text, remarks) for (kind, text), remarks in groups.items()]
 
     def counts(self) -> str:
         """Say how many columns were drafted and left out, and what to do next."""
@@ -302,8 +303,8 @@ def draft_columns(
             remarks += said.remarks
     if outcome is not None:
         taken = {
-            column.name: pd.Series(date_numbers(column, chosen[column.name]))
-            if column.is_date
+            column.name: pd.Series(column.cell_numbers(chosen[column.name]))
+            if column.written_apart
             else _cells(chosen[column.name], cells.get(column.name)).reset_index(drop=True)
             for column in columns
         }

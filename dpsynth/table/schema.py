@@ -32,11 +32,13 @@ from dpsynth.files.text import (
 )
 from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
+from dpsynth.table.conform import Conformed, conform_columns
 from dpsynth.table.csv_format import CsvFile
 from dpsynth.table.derived import add_derived, combinations, formulas, readings
-from dpsynth.table.draft import LeftOut, Remarks, draft_column, is_text
+from dpsynth.table.draft import draft_column, is_text
 from dpsynth.table.expressions import Expression, parse_rule
-from dpsynth.table.values import Conformed, conform_columns
+from dpsynth.table.kinds import KINDS
+from dpsynth.table.remarks import LeftOut, Remarks
 
 # ------------------------------------------------------------------------------------------------
 # Read metadata of the Synthetic Data Vault (SDV) as the fields of a schema.
@@ -161,9 +163,10 @@ def _column(
 ) -> Column:
     """One column: public fields, and the others from metadata or records, marked as unreviewed."""
     given = {**_stated(entry), **known}
-    numeric = given.get("kind") in ("continuous", "integer", "date", "datetime") or (
-        "kind" not in given and entry["sdtype"] == "numerical" and "categories" not in given
-    )
+    if "kind" in given:
+        numeric = given["kind"] in KINDS and KINDS[given["kind"]].level == "numeric"
+    else:
+        numeric = entry["sdtype"] == "numerical" and "categories" not in given
     needed = ("lower", "upper") if numeric else ("categories",)
     found = _detected(entry)
     drafted = {} if frame is None else _read(name, frame, numeric)

@@ -515,9 +515,8 @@ def _of_formulas(schema: Schema, frame: pd.DataFrame, *, declared: bool) -> Iter
         agree, differ = agreement(frame, column, formula)
         off = np.abs(deviations(frame, column, formula)[differ])
         text = f"{column.name} = {formula.text}"
-        unit = {"date": "days", "datetime": "seconds"}.get(column.kind, column.unit)
         distance = float(np.median(off)) if len(off) else None
-        yield RuleCount(text, declared, *_sums(agree, differ), column.name, distance, unit)
+        yield RuleCount(text, declared, *_sums(agree, differ), column.name, distance, column.number_unit)
 
 
 def _sums(obey: np.ndarray, broken: np.ndarray) -> tuple[int, int, int]:

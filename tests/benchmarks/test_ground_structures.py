@@ -14,7 +14,7 @@ from benchmarks.ground.gaussian import correlations
 from benchmarks.ground.known import is_yes, kept
 from benchmarks.ground.parities import WRONG, signs_of
 from benchmarks.ground.structures import STRUCTURES
-from dpsynth.table.values import round_frame
+from dpsynth.table.conform import round_frame
 
 PARITIES = [name for name in STRUCTURES if name.startswith(("xor", "parity"))]
 CURVES = ["rings", "moons", "bananas"]

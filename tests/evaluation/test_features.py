@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.evaluation.tables import ClassifierEncoding, distance_features, unit_values
+from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import category_codes
 
 SCHEMA = Schema(
     columns=(

@@ -20,8 +20,8 @@ from dpsynth.evaluation.tails import (
 )
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.report.verdicts.rules import judge
+from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import round_frame
 
 CREA = Column(name="crea", kind="continuous", lower=0.1, upper=30, decimals=1, scale="log", missing=True)
 COMA = Column(name="coma", kind="ordinal", categories=(0, 9, 26, 100))

@@ -10,10 +10,11 @@ import pytest
 
 from dpsynth import DPMarginals
 from dpsynth.marginals.columns import with_cycles
-from dpsynth.table.column import CYCLES, Column, cycle_places
+from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
+from dpsynth.table.kinds.date import CYCLES, cycle_places
+from dpsynth.table.kinds.number import step_values
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import step_values
 
 DAY = Column(name="day", kind="date", lower="2010-01-01", upper="2014-12-31", cycles=("weekday", "month"))
 TIME = Column(

@@ -32,7 +32,7 @@ from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.generators import GENERATORS, estimator
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.wgan_gp import WganOptions
-from dpsynth.table.column import TEXT_DTYPE
+from dpsynth.table.kinds.category import TEXT_DTYPE
 from dpsynth.wgan.training import initial_state
 
 # As little as there is to compile.

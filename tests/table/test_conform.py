@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import DataError
 from dpsynth.table.column import Column
+from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
 from dpsynth.table.files import read_table
 from dpsynth.table.grid import Grid
 from dpsynth.table.schema import Schema
-from dpsynth.table.values import round_frame
 
 COLUMNS = (
     Column(name="crea", kind="continuous", lower=0.1, upper=20, decimals=1, scale="log", missing=True),

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, InputError, SchemaError
-from dpsynth.table.column import Column, cycle_places, from_moments, moment, moment_text, text_moments
+from dpsynth.table.column import Column
 from dpsynth.table.derived import parse_where
 from dpsynth.table.files import read_table, write_table
 from dpsynth.table.grid import Grid
 from dpsynth.table.inference import infer_schema, limits_of_data
+from dpsynth.table.kinds.date import cycle_places, from_moments, moment, moment_text, text_moments
 from dpsynth.table.schema import Schema
 
 BORN = Column(name="born", kind="date", lower="1900-01-01", upper="2019-12-31", missing=True)
@@ -136,7 +137,7 @@ def test_a_cell_that_is_no_date_is_one_sentence(cells, sentence):
         ({"cycles": ("hour",)}, "cycles may name 'hour' if a whole number of steps is an hour"),
         ({"cycles": ("month", "month")}, "cycles names 'month' twice"),
         ({"missing": True, "missing_codes": (9,)}, "missing_codes must be a date such as 2010-01-31, got 9"),
-        ({"kind": "integer", "lower": 0, "upper": 1, "cycles": ("month",)}, "cycles is not allowed"),
+        ({"kind": "integer", "lower": 0, "upper": 1, "cycles": ("month",)}, "cycles are not allowed"),
         ({"kind": "integer", "lower": 0, "upper": 1, "unit": "date"}, "unit must not be 'date'"),
     ],
 )

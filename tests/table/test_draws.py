@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpsynth.table.values import draw_conditional
+from dpsynth.table.draws import draw_conditional
 
 
 @pytest.mark.parametrize("even", [True, False])

@@ -9,9 +9,9 @@ from stored import read_back
 
 from dpsynth.errors import ConfigError, DataError
 from dpsynth.table.coded import CodedTable
+from dpsynth.table.draws import draw_entry
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import draw_entry
 
 SCHEMA = Schema(
     columns=(

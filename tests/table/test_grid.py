@@ -10,7 +10,6 @@ from dpsynth.errors import ConfigError, DataError, SchemaError
 from dpsynth.table.coded import Codes
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
-from dpsynth.table.values import cast, stored_numbers
 
 
 @st.composite
@@ -46,10 +45,10 @@ def draw_values(column, n, rng):
             values = np.round(column.lower + rng.integers(0, column.n_values, n) * column.resolution, 6)
         if column.special:
             values = np.where(rng.random(n) < 0.3, rng.choice(column.special, n), values)
-        return cast(column, np.where(column.missing & (rng.random(n) < 0.3), np.nan, values))
+        return column.series(np.where(column.missing & (rng.random(n) < 0.3), np.nan, values))
     labels = np.array([*column.categories, None], dtype=object)
     top = len(column.categories) + (1 if column.missing else 0)
-    return cast(column, labels[rng.integers(0, top, n)])
+    return column.series(labels[rng.integers(0, top, n)])
 
 
 def grids(column, rng):
@@ -68,7 +67,7 @@ def read(column: Column, series: pd.Series, row: int) -> tuple[float, int]:
         return None, len(column.special)
     if not column.is_numeric:
         return list(column.categories).index(series.iloc[row]), -1
-    number = stored_numbers(column, series)[row]
+    number = column.code(series)[row]
     if number in column.special:
         return None, column.special.index(number)
     return number if column.resolution is None else round((number - column.lower) / column.resolution), -1

@@ -37,7 +37,7 @@ from dpsynth.report.words import (
     shown,
     thousandths,
 )
-from dpsynth.table.column import SECONDS
+from dpsynth.table.kinds import kind_of_unit
 
 #: AUC or nearest-neighbour accuracy that separates the tables, and one that does so easily
 DISTINGUISHABLE, OBVIOUS = 0.65, 0.85
@@ -195,7 +195,7 @@ def clipped(evaluation: Evaluation) -> Iterator[Verdict]:
 
 
 def _bound(value: float, unit: str | None) -> str:
-    return column_value(value, unit) if unit in SECONDS else plain(value)
+    return plain(value) if kind_of_unit(unit) is None else column_value(value, unit)
 
 
 class Fault(NamedTuple):
@@ -273,7 +273,7 @@ def tails(evaluation: Evaluation) -> Iterator[Verdict]:
 
 def faults_of_tails(row: TailsRow, each: str = "records") -> Iterator[Fault]:
     """Percentiles and the standard deviation of a column."""
-    unit = f" {row.unit}" if row.unit and row.unit not in SECONDS else ""
+    unit = f" {row.unit}" if row.unit and kind_of_unit(row.unit) is None else ""
     for where, end in (("below", row.low), ("above", row.high)):
         if end is not None and end.error is not None:
             made, real = (column_value(percentile, row.unit) for percentile in (end.synthetic, end.real))
@@ -391,8 +391,8 @@ def between_steps(tables: Sequence[Detail[FinerThanDeclared]]) -> list[str]:
     steps: dict[str, str] = {}
     for row in (row for detail in tables for row in detail.data.rows):
         totals[row.column] = totals.get(row.column, 0) + row.values
-        units = {"date": "days", "datetime": "seconds"}
-        unit = units.get(row.unit or "", row.unit)
+        kind = kind_of_unit(row.unit)
+        unit = row.unit if kind is None else kind.number_unit
         steps[row.column] = plain(row.step) + (f" {unit}" if unit else "")
     order = sorted(totals, key=lambda name: -totals[name])
     said = [f"{shown(totals[name])} values of {name} in steps of {steps[name]}" for name in order]

@@ -253,7 +253,7 @@ class ClassifierSubject:
 
 def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
     """Records of both parts in the unit cube with their outcome as label, and the number of classes."""
-    from dpsynth.table.values import category_codes
+    from dpsynth.table.kinds.category import category_codes
 
     schema = train.schema
     if schema.outcome is None or not schema.column(schema.outcome).is_categorical:

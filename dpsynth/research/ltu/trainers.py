@@ -136,7 +136,7 @@ def sides_of_table(table: Table, records: int, seed: int) -> Sides:
         If the table has too few records.
     """
     from dpsynth.evaluation.tables import distance_features
-    from dpsynth.table.values import category_codes
+    from dpsynth.table.kinds.category import category_codes
 
     schema = table.schema
     if schema.outcome is None:

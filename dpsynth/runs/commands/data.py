@@ -157,7 +157,7 @@ def _column(column: Column) -> tuple[str, str, str]:
     if column.is_numeric:
         what = " to ".join(map(column.shown, column.bounds))
         what += f" {column.unit}" if column.unit else ""
-        what += f", step {column.resolution:g}" if column.resolution and column.kind != "integer" else ""
+        what += "" if column.has_usual_step else f", step {column.resolution:g}"
         what += ", logarithmic" if column.scale == "log" else ""
     else:
         what = " | ".join(map(str, column.categories))

@@ -193,8 +193,8 @@ def evaluate_table(
 
 def _made(path: Path, schema: TableSchema) -> pd.DataFrame:
     """The synthetic table. It stays as its file has it if the schema does not allow a cell: a finding."""
+    from dpsynth.table.conform import NotAllowed
     from dpsynth.table.files import read_cells
-    from dpsynth.table.values import NotAllowed
 
     try:
         return read_named(path, schema, CsvFormat())

@@ -19,8 +19,8 @@ from dpsynth.report import similarity
 from dpsynth.report.similarity import column_blocks
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.words import column_value, estimate_text
+from dpsynth.table.conform import round_frame
 from dpsynth.table.schema import Column, Schema
-from dpsynth.table.values import round_frame
 
 SCHEMA = Schema(
     columns=(
