@@ -548,7 +548,7 @@ def dp_accuracy(epsilon: float, delta: float, prior: float = 0.5) -> float:
     At FPR = FNR it is (e^epsilon + delta) / (1 + e^epsilon), for any ``prior``. If one rate is 0, it is
     P0 + P1 delta, see :func:`tv_accuracy`. At 1/2 the first is never the smaller.
     """
-    epsilon, delta = _guarantee(epsilon, delta)
+    epsilon, delta = checked_guarantee(epsilon, delta)
     middle = 1 - (1 - delta) * math.exp(-epsilon) / (1 + math.exp(-epsilon))
     return max(middle, tv_accuracy(delta, prior))
 
@@ -558,19 +558,19 @@ def tv_accuracy(tv: float, prior: float = 0.5) -> float:
 
     P0 is the larger of ``prior`` and its complement, P1 the smaller.
     """
-    larger = max(_prior(prior), 1 - prior)
-    return larger + min(prior, 1 - prior) * _tv(tv)
+    larger = max(checked_prior(prior), 1 - prior)
+    return larger + min(prior, 1 - prior) * checked_tv(tv)
 
 
 def dp_advantage(fpr: Rate, epsilon: float, delta: float) -> Rate:
     """Largest membership advantage under (epsilon, delta)-DP at a given FPR (Theorem 14)."""
-    rates = _rates("fpr", fpr)
-    return _like(fpr, _dp_tpr(rates, *_guarantee(epsilon, delta)) - rates)
+    rates = checked_rates("fpr", fpr)
+    return in_the_form_of(fpr, tpr_bound(rates, *checked_guarantee(epsilon, delta)) - rates)
 
 
 def tv_advantage(fpr: Rate, tv: float) -> Rate:
     """Largest membership advantage at a given FPR and total variation: min(1 - fpr, tv) (Theorem 15)."""
-    return _like(fpr, np.minimum(1 - _rates("fpr", fpr), _tv(tv)))
+    return in_the_form_of(fpr, np.minimum(1 - checked_rates("fpr", fpr), checked_tv(tv)))
 
 
 def tv_sharper_interval(epsilon: float, delta: float, tv: float) -> tuple[float, float] | None:
@@ -586,8 +586,8 @@ def tv_sharper_interval(epsilon: float, delta: float, tv: float) -> tuple[float,
     >>> tv_sharper_interval(1.0, 1e-5, 0.5) is None
     True
     """
-    epsilon, delta = _guarantee(epsilon, delta)
-    tv = _tv(tv)
+    epsilon, delta = checked_guarantee(epsilon, delta)
+    tv = checked_tv(tv)
     low, high = 0.0, 1 - tv
     if tv >= delta:
         # 1 - tv - fpr > 1 - delta - e^epsilon fpr above low = (tv - delta) / (e^epsilon - 1), and it exceeds
@@ -600,14 +600,14 @@ def tv_sharper_interval(epsilon: float, delta: float, tv: float) -> tuple[float,
     return (low, high) if low < high else None
 
 
-def _dp_tpr(fpr: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
+def tpr_bound(fpr: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
     """One minus Theorem 3's f, with its full precision where it is small."""
-    steep = delta + _times_exp(fpr, epsilon)
+    steep = delta + times_exp(fpr, epsilon)
     flat = -math.expm1(-epsilon) + math.exp(-epsilon) * (delta + fpr)  # 1 - e^-epsilon (1 - delta - fpr)
     return np.minimum(1.0, np.minimum(steep, flat))
 
 
-def _times_exp(fpr: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+def times_exp(fpr: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
     """Return min(1, e^epsilon fpr), or 1 if epsilon is infinite."""
     if math.isinf(epsilon):
         return np.ones_like(fpr)
@@ -617,19 +617,22 @@ def _times_exp(fpr: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
         return np.exp(np.minimum(0.0, epsilon + np.log(fpr)))
 
 
-def _guarantee(epsilon: float, delta: float) -> tuple[float, float]:
+def checked_guarantee(epsilon: float, delta: float) -> tuple[float, float]:
+    """Epsilon of at least 0 and delta below 1, or InputError."""
     return in_range("epsilon", epsilon, 0.0, math.inf), in_range("delta", delta, 0.0, 1.0, high_open=True)
 
 
-def _prior(prior: float, low_open: bool = False) -> float:
+def checked_prior(prior: float, low_open: bool = False) -> float:
+    """A prior probability from 0 to 1, or InputError."""
     return in_range("prior", prior, 0.0, 1.0, low_open=low_open)
 
 
-def _tv(tv: float) -> float:
+def checked_tv(tv: float) -> float:
+    """A total variation from 0 to 1, or InputError."""
     return in_range("tv", tv, 0.0, 1.0)
 
 
-def _rates(name: str, value: object) -> NDArray[np.float64]:
+def checked_rates(name: str, value: object) -> NDArray[np.float64]:
     """Return the rates as an array after checking that all lie in [0, 1]."""
     if not isinstance(value, np.ndarray):
         return np.asarray(in_range(name, value, 0.0, 1.0))
@@ -639,7 +642,7 @@ def _rates(name: str, value: object) -> NDArray[np.float64]:
     return rates
 
 
-def _like(given: Rate, values: NDArray[np.float64]) -> Rate:
+def in_the_form_of(given: Rate, values: NDArray[np.float64]) -> Rate:
     """Return an array if one was given, else a float."""
     if isinstance(given, np.ndarray):
         return values

@@ -2,6 +2,7 @@ import math
 
 import mpmath
 import pytest
+from distributions import distance, pairs_of_distributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,17 +18,6 @@ from dpsynth.privacy.profile import (
 )
 
 tvs = st.floats(0.0, 1.0)
-
-
-def distance(p, q):
-    """Total variation of two lists of probabilities."""
-    return sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
-
-
-def pairs_of_distributions(size):
-    """Two distributions over ``size`` outcomes."""
-    weights = st.lists(st.floats(1e-3, 1.0), min_size=size, max_size=size)
-    return st.tuples(*[weights.map(lambda w: [x / sum(w) for x in w])] * 2)
 
 
 # KL divergence of a sampled Gaussian

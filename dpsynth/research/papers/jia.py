@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from dpsynth.checks import in_range, positive, whole
 from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import largest_tv, tv_of_mu
-from dpsynth.privacy.profile import Rate, _dp_tpr, _guarantee, _like, _prior, _rates, _times_exp, _tv
+from dpsynth.privacy.profile import (
+    Rate,
+    checked_guarantee,
+    checked_prior,
+    checked_rates,
+    checked_tv,
+    in_the_form_of,
+    times_exp,
+    tpr_bound,
+)
 from dpsynth.research.papers.ghazi_issa import compose
 from dpsynth.research.papers.trade_off import Pair
 
@@ -34,9 +43,9 @@ def ppv(fpr: Rate, tpr: Rate, prior: float) -> Rate:
     If both rates are 0, nobody is called a member and the value is undefined. The result is then 1, which
     bounds it.
     """
-    members = _prior(prior, low_open=True) * _rates("tpr", tpr)
-    called = members + (1 - prior) * _rates("fpr", fpr)
-    return _like(fpr, np.where(called > 0.0, members / np.where(called > 0.0, called, 1.0), 1.0))
+    members = checked_prior(prior, low_open=True) * checked_rates("tpr", tpr)
+    called = members + (1 - prior) * checked_rates("fpr", fpr)
+    return in_the_form_of(fpr, np.where(called > 0.0, members / np.where(called > 0.0, called, 1.0), 1.0))
 
 
 def dp_fnr(fpr: Rate, epsilon: float, delta: float) -> Rate:
@@ -44,26 +53,26 @@ def dp_fnr(fpr: Rate, epsilon: float, delta: float) -> Rate:
 
     It is max(0, 1 - delta - e^epsilon fpr, e^-epsilon (1 - delta - fpr)).
     """
-    rates = _rates("fpr", fpr)
-    epsilon, delta = _guarantee(epsilon, delta)
+    rates = checked_rates("fpr", fpr)
+    epsilon, delta = checked_guarantee(epsilon, delta)
     # the larger of the two lines, each kept to its own precision
-    steep, flat = 1 - delta - _times_exp(rates, epsilon), math.exp(-epsilon) * (1 - delta - rates)
-    return _like(fpr, np.maximum(0.0, np.maximum(steep, flat)))
+    steep, flat = 1 - delta - times_exp(rates, epsilon), math.exp(-epsilon) * (1 - delta - rates)
+    return in_the_form_of(fpr, np.maximum(0.0, np.maximum(steep, flat)))
 
 
 def tv_fnr(fpr: Rate, tv: float) -> Rate:
     """Smallest FNR that a total variation leaves an attack: max(0, 1 - tv - fpr) (Theorem 4)."""
-    return _like(fpr, np.maximum(0.0, 1 - _tv(tv) - _rates("fpr", fpr)))
+    return in_the_form_of(fpr, np.maximum(0.0, 1 - checked_tv(tv) - checked_rates("fpr", fpr)))
 
 
 def dp_tpr(fpr: Rate, epsilon: float, delta: float) -> Rate:
     """Largest TPR under (epsilon, delta)-DP at a given FPR, the ROC curve's bound: 1 - :func:`dp_fnr`."""
-    return _like(fpr, _dp_tpr(_rates("fpr", fpr), *_guarantee(epsilon, delta)))
+    return in_the_form_of(fpr, tpr_bound(checked_rates("fpr", fpr), *checked_guarantee(epsilon, delta)))
 
 
 def tv_tpr(fpr: Rate, tv: float) -> Rate:
     """Largest TPR at a given FPR and total variation, the ROC curve's bound: min(1, fpr + tv)."""
-    return _like(fpr, np.minimum(1.0, _rates("fpr", fpr) + _tv(tv)))
+    return in_the_form_of(fpr, np.minimum(1.0, checked_rates("fpr", fpr) + checked_tv(tv)))
 
 
 def dp_ppv(fpr: Rate, epsilon: float, delta: float, prior: float) -> Rate:
@@ -71,10 +80,10 @@ def dp_ppv(fpr: Rate, epsilon: float, delta: float, prior: float) -> Rate:
 
     At FPR 0 it is the limit: 1 if delta > 0, else e^epsilon / (e^epsilon + rho).
     """
-    rates = _rates("fpr", fpr)
-    epsilon, delta = _guarantee(epsilon, delta)
-    limit = _prior(prior, low_open=True) / (prior + (1 - prior) * math.exp(-epsilon))
-    return _like(fpr, _ppv_bound(rates, _dp_tpr(rates, epsilon, delta), prior, limit))
+    rates = checked_rates("fpr", fpr)
+    epsilon, delta = checked_guarantee(epsilon, delta)
+    limit = checked_prior(prior, low_open=True) / (prior + (1 - prior) * math.exp(-epsilon))
+    return in_the_form_of(fpr, _ppv_bound(rates, tpr_bound(rates, epsilon, delta), prior, limit))
 
 
 def tv_ppv(fpr: Rate, tv: float, prior: float) -> Rate:
@@ -83,8 +92,8 @@ def tv_ppv(fpr: Rate, tv: float, prior: float) -> Rate:
     The printed bound lets fpr + tv, a bound on the TPR, exceed 1. Here it does not. At FPR 0 it is the limit:
     1 if tv > 0, else ``prior``.
     """
-    rates = _rates("fpr", fpr)
-    return _like(fpr, _ppv_bound(rates, np.minimum(1.0, rates + _tv(tv)), prior, prior))
+    rates = checked_rates("fpr", fpr)
+    return in_the_form_of(fpr, _ppv_bound(rates, np.minimum(1.0, rates + checked_tv(tv)), prior, prior))
 
 
 def _ppv_bound(
