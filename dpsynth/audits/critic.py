@@ -65,12 +65,13 @@ class CanaryStep(Step):
         """Weighted sum in which row 0 contributes the canary."""
         if not self.canary:
             return super().sum_of_gradients(weights, inputs, deltas, coefficients, index)
-        mine = tf.cast(tf.equal(index, 0), tf.float32)
+        mine = tf.cast(tf.equal(index, 0), coefficients.dtype)
         rows = index.shape[0]
         weight = tf.reduce_sum(coefficients[:rows] * mine)
         rest = coefficients * tf.concat([1.0 - mine, tf.ones_like(coefficients[rows:])], axis=0)
         others = super().sum_of_gradients(weights, inputs, deltas, rest, index)
-        return [g + weight * c for g, c in zip(others, self.canary, strict=True)]
+        weight = tf.cast(weight, tf.float64)
+        return [g + weight * tf.cast(c, tf.float64) for g, c in zip(others, self.canary, strict=True)]
 
 
 class CriticAudit:

@@ -104,6 +104,8 @@ class Ledger:
         self._reservation: _Reservation | None = None
         self._begun: Stage | None = None  # a stage in which nothing stands yet
         self._closed = True  # whether the last stage is complete: nothing more is posted into it
+        self._finished: set[tuple[str, ...]] = set()  # keys of entries whose statistic this object computed
+        self._posted_alone = False  # whether a statistic was posted into the file outside of `reserved`
         self.published: dict[str, str] = {}
         self._lock = threading.RLock()  # of two threads that post, none loses the other's entry
         self._process = os.getpid()
@@ -240,6 +242,7 @@ class Ledger:
     @seeded.setter
     def seeded(self, seeded: bool) -> None:
         with self._changing():
+            self._check_mark("seeded")
             self._set_own(replace(self._own, seeded=seeded))
 
     @property
@@ -262,23 +265,34 @@ class Ledger:
     def drawn_by(self, generator: str) -> None:
         """Record a source of the noise, in words, once if given twice."""
         with self._changing():
+            self._check_mark("drawn_by")
             known = (*self.generators, text("generator", generator))
             self._set_own(replace(self._own, generators=tuple(dict.fromkeys(known))))
 
     def exclude(self, reason: str) -> None:
         """Record something that the guarantee does not cover, once if given twice."""
         with self._changing():
+            self._check_mark("exclude")
             known = (*self.excluded, text("reason", reason))
             self._set_own(replace(self._own, excluded=tuple(dict.fromkeys(known))))
+
+    def _check_mark(self, what: str) -> None:
+        """Refuse a mark that would never reach the file: its statistic was posted before."""
+        if self._posted_alone and self._reservation is None:
+            raise PrivacyError(
+                f"{what} comes after a statistic that was posted into {self.file} by itself, and would not "
+                "be written there: say it before the statistic, or post within `reserved`"
+            )
 
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
         """Begin a stage: entries posted from now on may depend on the outputs of those posted before.
 
         ``delta``, in [0, 1), is the stage's part of the whole delta, fixed before the stage. Earlier stages
         without a delta get the same. ``epsilon`` and ``tv`` bound the stage's cost, and are fixed before the
-        ledger's first entry, which rests on the caller's word, as a sensitivity does. Name them if an earlier
-        output decides about noise: the entries then show one of the possible costs. Without them, or if the
-        entries cost more, the entries count.
+        ledger's first entry. That they were fixed before rests on the caller's word, as a sensitivity does.
+        Name them if an earlier output decides about noise: the entries then show one of the possible costs.
+        Without ``tv``, the largest total variation counts that epsilon and delta allow. Entries that cost
+        more than the promise are refused when they are posted.
 
         Examples
         --------
@@ -325,7 +339,7 @@ class Ledger:
     def run(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
     ) -> Released:
-        """Post a release, then run it: the only way in which something of private records is released.
+        """Post a release, then run it. Only this and :meth:`resume` release something of private records.
 
         ``records`` are opened for this release alone. ``rng``, the source of the noise, is secret. Raises
         PrivacyError as :meth:`post` does, or if the release's stage is complete. Nothing has been read then.
@@ -340,27 +354,38 @@ class Ledger:
                 adjacency=release.adjacency,
                 detail=release.detail,
             )
+            posted = self.entries[-1]
         with records.opened():
-            return release(records, rng)
+            released = release(records, rng)
+        self._finished.add(posted.keys)
+        return released
 
     def resume(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
     ) -> Released:
-        """Continue an interrupted release, or raise PrivacyError if it was not posted as a whole.
+        """Continue an interrupted release, whose cost is that of its entry.
 
         Its entry gets one more random key, by which the ledger's file knows a copy of the interrupted run.
+        Raises PrivacyError if the release does not go on from an unfinished state (``resumed``), if it was
+        not posted as a whole, or if this ledger has seen its end: a second one would be another release.
         """
         with self._changing():
+            if not getattr(release, "resumed", False):
+                raise PrivacyError(f"{release.name!r} cannot go on: it has no unfinished state")
             entries = list(self._own.entries)
             # ledgers of older versions name the critic's steps without WGAN
             names = (release.name, release.name.removeprefix("WGAN "))
             posted = [n for n, e in enumerate(entries) if e.name in names and e.event == release.event]
             if not posted:
                 raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
+            if entries[posted[-1]].keys in self._finished:
+                raise PrivacyError(f"{release.name!r} cannot go on: it is finished")
             entries[posted[-1]] = entries[posted[-1]].with_key()
             self._write_own(replace(self._own, entries=tuple(entries)))
         with records.opened():
-            return release(records, rng)
+            released = release(records, rng)
+        self._finished.add(entries[posted[-1]].keys)
+        return released
 
     def post(
         self, name: str, event: DpEvent, *, sensitivity: str, adjacency: str = ADD_REMOVE, detail: str = ""
@@ -391,6 +416,7 @@ class Ledger:
             epsilon, delta, _ = replace(self._own, entries=(), stages=()).adding(entry, stage).cost(1)
             with self.reserved(Cost(epsilon, delta, self.unit), name):
                 self._post(entry, stage)
+            self._posted_alone = True
 
     def _post(self, entry: Entry, stage: Stage) -> None:
         self._write_own(self._own.adding(entry, stage))
@@ -523,6 +549,7 @@ class Ledger:
                 number, unread = file.begin(cost, folder), (UNUSED, Contents())
             else:
                 number, own, unread = file.go_on(resumed._contents, cost, folder)
+                own = own.marked(self._own)
                 self._set_both(file.history().contents(without=number), own)
             self._reservation = _Reservation(number, threading.get_ident(), cost, folder, unread)
             return self._reservation

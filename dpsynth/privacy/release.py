@@ -317,12 +317,14 @@ class CriticRelease(Generic[Trained]):
 
     ``sensitivity``: of a step, in words.
     ``train``: ``train(records, plan, rng)`` makes the plan's steps.
+    ``resumed``: whether ``train`` goes on from an unfinished state, as `Ledger.resume` demands.
     """
 
     plan: Plan
     sensitivity: str
     train: Callable[[Records, Plan, np.random.Generator], Trained]
     stage: Stage | None = None
+    resumed: bool = False
     name: ClassVar[str] = "WGAN critic steps"
     adjacency: ClassVar[str] = ADD_REMOVE
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dpsynth.checks import in_range, text
 from dpsynth.errors import DataError, InputError, PrivacyError
 from dpsynth.files.codec import record
+from dpsynth.privacy.conversions import largest_tv
 from dpsynth.privacy.events import approx_tv_event, describe_event, event_from_dict, event_to_dict
 from dpsynth.privacy.guarantee import PATIENT, UNIT, Guarantee, is_of_patients
 from dpsynth.privacy.loss import ADD_REMOVE, normalised
@@ -83,8 +84,8 @@ class Stage:
 
     ``key`` is made at random when the stage begins.
     ``delta`` is the stage's part of the ledger's delta. ``epsilon`` and ``tv`` bound the stage's cost,
-    whatever was released before. They are fixed before the ledger's first entry. If None, the cost of its
-    entries counts.
+    whatever was released before. They are fixed before the ledger's first entry. Without ``epsilon`` the cost
+    of its entries counts, without ``tv`` the largest that epsilon and delta allow.
     """
 
     key: str
@@ -110,6 +111,10 @@ class Stage:
             ("epsilon", self.epsilon, math.inf, True),
             ("tv", self.tv, 1.0, False),
         )
+        if self.tv is not None and self.epsilon is None:
+            raise InputError(
+                "tv bounds a stage's total variation together with epsilon: give both, or epsilon alone"
+            )
         return Stage(
             text("key", self.key),
             *(
@@ -201,7 +206,35 @@ class Contents:
                 f"{self.adjacency}"
             )
         stages = self.stages if stage in self.stages else (*self.stages, stage)
-        return replace(self, stages=stages, entries=(*self.entries, replace(entry, stage=len(stages))))
+        both = replace(self, stages=stages, entries=(*self.entries, replace(entry, stage=len(stages))))
+        both._check_promise(len(stages), entry.name)
+        return both
+
+    def _check_promise(self, number: int, name: str) -> None:
+        """Refuse entries that cost more than was fixed about their stage.
+
+        Had an earlier output chosen other noise, nothing would bound what the stage costs then.
+        """
+        stage = self.stages[number - 1]
+        if stage.epsilon is None or stage.delta is None:
+            return
+        profile = self._alone(number)
+        tv = largest_tv(stage.epsilon, stage.delta) if stage.tv is None else stage.tv
+        if profile.epsilon(stage.delta) > stage.epsilon * (1 + ROUNDING) or profile.tv() > tv + ROUNDING:
+            raise PrivacyError(
+                f"{name!r} would make stage {number} of the ledger cost more than the epsilon "
+                f"{stage.epsilon:.6g} and total variation {tv:.6g} that were fixed for it. Nothing was read: "
+                "promise more, or add more noise"
+            )
+
+    def marked(self, other: Contents) -> Contents:
+        """These contents with the exclusions, the sources of noise and the seed of others, not yet posted."""
+        return replace(
+            self,
+            excluded=tuple(dict.fromkeys((*self.excluded, *other.excluded))),
+            generators=tuple(dict.fromkeys((*self.generators, *other.generators))),
+            seeded=self.seeded or other.seeded,
+        )
 
     @cached_property
     def profile(self) -> Profile:
@@ -225,8 +258,10 @@ class Contents:
                 f"stage {number} of the ledger names no delta, so it cannot be summed: call "
                 "begin_stage(delta) to give it one"
             )
-        epsilon, tv = stage.epsilon or 0.0, stage.tv or 0.0
-        return max(epsilon, profile.epsilon(stage.delta)), stage.delta, max(tv, profile.tv())
+        epsilon = max(stage.epsilon or 0.0, profile.epsilon(stage.delta))
+        if stage.epsilon is not None and stage.tv is None:  # the entries show one of the possible costs
+            return epsilon, stage.delta, largest_tv(epsilon, stage.delta)
+        return epsilon, stage.delta, max(stage.tv or 0.0, profile.tv())
 
     def prefix(self, length: int) -> Contents:
         """The ledger as it was when ``length`` entries were posted.
@@ -268,7 +303,7 @@ class Contents:
         if self.adjacency != ADD_REMOVE:
             return []
         first = self.stages[0]
-        fixed = first.epsilon is None and first.tv is None
+        fixed = first.epsilon is None
         events = [entry.event for entry in self.of_stage(1)] if fixed else []
         for number, stage in enumerate(self.stages, 1):
             if fixed and number == 1:

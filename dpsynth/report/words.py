@@ -131,7 +131,7 @@ def column_width(value: float | None, unit: str | None) -> str:
     ('11.9 mg', '1.5 days')
     """
     if value is not None and (kind := kind_of_unit(unit)) is not None:
-        value, unit = value * kind.unit_size, kind.difference_unit
+        value, unit = kind.difference(value), kind.difference_unit
     return column_value(value) + (f" {unit}" if unit and value is not None else "")
 
 

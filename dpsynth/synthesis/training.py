@@ -85,7 +85,8 @@ class Training:
             return train_generator(records, plan, rng, self, state)
 
         words = default_rules.describe_sensitivity(self.settings, plan.noise_shape)
-        return CriticRelease(plan=plan, sensitivity=words, train=train, stage=stage)
+        resumed = state is not None
+        return CriticRelease(plan=plan, sensitivity=words, train=train, stage=stage, resumed=resumed)
 
 
 #: A model with a trained generator, and the history of its training.

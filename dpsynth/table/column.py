@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     PlainValidator,
@@ -47,14 +46,14 @@ def _category(value: Any) -> bool | int | float | str:
 Category = Annotated[bool | int | float | str, PlainValidator(_category)]
 
 
-def _known(kind: str) -> str:
-    if kind not in KINDS:
+def _known(kind: Any) -> str:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind must be {listing(KINDS)}, got {kind!r}")
     return kind
 
 
 #: The name of one of `KINDS`.
-KindName = Annotated[StrictStr, AfterValidator(_known), WithJsonSchema({"enum": [*KINDS], "type": "string"})]
+KindName = Annotated[str, PlainValidator(_known), WithJsonSchema({"enum": [*KINDS], "type": "string"})]
 
 
 @record

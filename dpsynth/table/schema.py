@@ -164,7 +164,8 @@ def _column(
     """One column: public fields, and the others from metadata or records, marked as unreviewed."""
     given = {**_stated(entry), **known}
     if "kind" in given:
-        numeric = given["kind"] in KINDS and KINDS[given["kind"]].level == "numeric"
+        kind = given["kind"]
+        numeric = isinstance(kind, str) and kind in KINDS and KINDS[kind].level == "numeric"
     else:
         numeric = entry["sdtype"] == "numerical" and "categories" not in given
     needed = ("lower", "upper") if numeric else ("categories",)

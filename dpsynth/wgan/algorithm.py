@@ -466,8 +466,14 @@ class Step:
 
         The gradient at generated and at public points, post-processing, is added to it.
 
-        Returns gradient : list of tensor: flat, shaped like the critic's arrays. Also noise_std : scalar
-        tensor: of the whole gradient, and score : scalar tensor: mean score of the generated records.
+        Returns
+        -------
+        gradient : list of float32 tensors
+            Flat, shaped like the critic's arrays.
+        noise_std : scalar tensor
+            Standard deviation of the noise in the whole gradient.
+        score : scalar tensor
+            Mean score of the generated records.
         """
         settings, batch = self.settings, self.expected_batch
         weights = unflatten(state["critic"], output_bias=False)
@@ -485,17 +491,18 @@ class Step:
         noise_std = tf.zeros([])
         if settings.penalty == "data":  # the penalty of line 12
             penalty = self._data_penalty(state, weights, real, sampled, chunk, step, j)
-            gradient = [g + p / batch for g, p in zip(gradient, penalty, strict=True)]
-        count = tf.reduce_sum(sampled)
+            gradient = [g + tf.cast(p / batch, g.dtype) for g, p in zip(gradient, penalty, strict=True)]
+        count = tf.cast(tf.reduce_sum(sampled), tf.float64)
         if self.noise_scales is not None:
             noise = self.draws.noise(chunk, step, j)  # line 14
             centers, stds = self.noise_scales(weights)  # lines 5 to 7
             z = chunk["noise_multiplier"]
             pieces = tf.split(noise, [int(np.prod(g.shape)) for g in gradient])
             # Line 15: -R / B; the sign of the noise does not matter.
+            added = [z * s * tf.reshape(e, g.shape) for g, s, e in zip(gradient, stds, pieces, strict=True)]
             gradient = [
-                g + ((count - batch) * c + z * s * tf.reshape(e, g.shape)) / batch
-                for g, c, s, e in zip(gradient, centers, stds, pieces, strict=True)
+                g + ((count - batch) * tf.cast(c, g.dtype) + tf.cast(e, g.dtype)) / batch
+                for g, c, e in zip(gradient, centers, added, strict=True)
             ]
             # A scalar std stands for a whole array.
             variance = sum(
@@ -503,6 +510,7 @@ class Step:
                 for s, g in zip(stds, gradient, strict=True)
             )
             noise_std = z * tf.sqrt(variance) / batch
+        gradient = [tf.cast(g, tf.float32) for g in gradient]
         if settings.penalty == "public":  # lines 11 and 12 at points made without records
             mix = chunk["mix"][step, j][:, None]
             points = mix * fake + (1.0 - mix) * (tf.gather(bank, chunk["pair"][step, j]) - self._center)
@@ -518,18 +526,23 @@ class Step:
         Clipping shortens both kinds alike. The critic of equal distributions then stays where it is.
         """
         n_fake = inputs[0].shape[0] - sampled.shape[0]
-        generated = tf.fill([n_fake], np.float32(1.0 / n_fake))
-        plain = tf.concat([-sampled / self.expected_batch, generated], axis=0)
+        generated = tf.fill([n_fake], np.float64(1.0 / n_fake))
+        plain = tf.concat([-tf.cast(sampled, tf.float64) / self.expected_batch, generated], axis=0)
         if self.settings.clip_norm is None:
             return plain
         norms = squared_gradient_norms(inputs, deltas, weights)
-        return plain * tf.minimum(1.0, self.settings.clip_norm / tf.sqrt(norms + 1e-12))
+        return plain * tf.cast(tf.minimum(1.0, self.settings.clip_norm / tf.sqrt(norms + 1e-12)), tf.float64)
 
     def sum_of_gradients(
         self, weights: Weights, inputs: list[Any], deltas: list[Any], coefficients: Any, index: Any
     ) -> list[Any]:
-        """Weighted sum over sampled records, whose rows ``index`` names, and then generated ones."""
-        return weighted_gradient(inputs, deltas, coefficients, weights)
+        """Weighted sum over sampled records, whose rows ``index`` names, and then generated ones, in float64.
+
+        A float32 sum rounds in proportion to the whole batch. Where a component hardly varies between
+        records, that would exceed its sensitivity. `dpsynth.audits.critic` puts a canary into row 0.
+        """
+        inputs, deltas = ([tf.cast(a, tf.float64) for a in arrays] for arrays in (inputs, deltas))
+        return weighted_gradient(inputs, deltas, tf.cast(coefficients, tf.float64), weights)
 
     def _critic_update(
         self, state: State, data: Any, bank: Any, chunk: dict[str, Any], step: Any, j: Any

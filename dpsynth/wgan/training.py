@@ -109,7 +109,7 @@ def build_step(
     noisy = plan.noise_multiplier is not None
     draws = (GraphDraws if in_graph else HostDraws)(shapes, settings, noisy=noisy)
     scales = noise_scales(layout, settings, plan) if noisy else None
-    return Step(layout, settings, draws, scales, float(batch))
+    return Step(layout, settings, draws, scales, float(plan.expected_batch) or 1.0)
 
 
 @functools.lru_cache(maxsize=8)
@@ -206,6 +206,8 @@ class Trainer:
         arrays = tf.nest.map_structure(tf.constant, state.arrays)
         if state.step == 0:
             arrays = {**arrays, "critic": self.step.constrain(arrays["critic"])}
+        elif self.settings.critic_constraint == "spectral":
+            self._check_projected(state.arrays["critic"])
         try:
             with NoiseStream(self._drawn, rng) as stream:
                 while state.step < self.n_steps:  # line 3
@@ -225,6 +227,15 @@ class Trainer:
                 on_interrupt(state)
             raise KeyboardInterrupt from None
         return TrainingState(tf.nest.map_structure(lambda t: t.numpy(), arrays), state.step, state.history)
+
+    def _check_projected(self, critic: list[Any]) -> None:
+        """Refuse a critic to go on from whose matrices the bounds do not cover."""
+        matrices = (np.asarray(w, np.float64) for w, _ in unflatten(critic, output_bias=False))
+        if not all(np.linalg.norm(w, 2) <= 1.0 for w in matrices):
+            raise RunError(
+                "the critic to go on from leaves the set for which the noise is proved, perhaps because its "
+                "checkpoint was damaged. Fit again, and report this if it is said again"
+            )
 
     def _drawn(self, rng: np.random.Generator) -> Chunk:
         """Random numbers of a chunk, with the points that it samples if the program does not hold all."""

@@ -38,7 +38,7 @@ from dpsynth.marginals.statistics import (
 )
 from dpsynth.patients.schema import MOST_ROWS, PatientSchema
 from dpsynth.privacy import Ledger
-from dpsynth.privacy.events import event_to_dict
+from dpsynth.privacy.events import event_to_dict, gaussian_event
 from dpsynth.privacy.records import _BLOCK as BLOCK
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import CountRelease, CriticRelease, GaussianRelease, Plan, Release
@@ -711,16 +711,35 @@ def test_what_cannot_be_posted_is_not_read(name):
 
 def test_only_what_was_posted_goes_on():
     """An interrupted release that is resumed on another ledger, where nobody has paid for it."""
-    ledger, records, rng = Ledger(), FrameRecords(table(60)), np.random.default_rng(0)
-    with pytest.raises(PrivacyError, match="cannot go on"):
-        ledger.resume(critic(), records, rng)
-    ledger.run(critic(), records, rng)
-    assert ledger.resume(critic(), records, rng) == (60, critic().plan) and len(ledger.entries) == 1
-    cheaper = replace(critic(), plan=replace(critic().plan, noise_multiplier=2 * Z))
-    ledger = Ledger()
-    ledger.run(cheaper, records, rng)
-    with pytest.raises(PrivacyError, match="cannot go on"):
-        ledger.resume(critic(), Silent(table(60)), rng)
+    records, rng, rest = FrameRecords(table(60)), np.random.default_rng(0), replace(critic(), resumed=True)
+    with pytest.raises(PrivacyError, match="does not hold it"):
+        Ledger().resume(rest, records, rng)
+    posted = {"event": rest.event, "sensitivity": rest.sensitivity}
+    (ledger := Ledger()).post(rest.name, **posted)
+    assert ledger.resume(rest, records, rng) == (60, critic().plan) and len(ledger.entries) == 1
+    (ledger := Ledger()).post(rest.name, **{**posted, "event": gaussian_event(2 * Z)})
+    with pytest.raises(PrivacyError, match="does not hold it"):
+        ledger.resume(rest, Silent(table(60)), rng)
+
+
+def test_what_is_finished_is_not_computed_again():
+    """Catches a release that is made again and again under one entry, each time with fresh noise."""
+    records, rng, rest = FrameRecords(table(60)), np.random.default_rng(0), replace(critic(), resumed=True)
+
+    def refused(ledger, release):
+        with pytest.raises((PrivacyError, Stopped)) as problem:
+            ledger.resume(release, Silent(table(60)), rng)
+        assert problem.type is PrivacyError
+        return str(problem.value).split(" cannot go on: ")[1]
+
+    for release in (CountRelease(noise_multiplier=5.0), critic()):
+        (ledger := Ledger()).run(release, records, rng)
+        assert refused(ledger, release) == "it has no unfinished state"
+    (ledger := Ledger()).run(rest, records, rng)
+    assert refused(ledger, rest) == refused(ledger, rest) == "it is finished"
+    (ledger := Ledger()).post(rest.name, rest.event, sensitivity="1")
+    ledger.resume(rest, records, rng)
+    assert refused(ledger, rest) == "it is finished"
 
 
 def scores_of(release: structure.EdgesRelease, records: FrameRecords) -> np.ndarray:

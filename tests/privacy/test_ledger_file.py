@@ -188,6 +188,32 @@ def post(ledger: Ledger, name: str = "counts") -> None:
     ledger.post(name, gaussian_event(200.0), sensitivity="1")
 
 
+@pytest.mark.parametrize("mark", ["exclude", "seeded", "drawn_by"])
+def test_what_a_guarantee_does_not_cover_reaches_the_file(file, mark):
+    """Catches a mark that stands in memory alone, so that the file reads as private."""
+
+    def say(ledger):
+        if mark == "seeded":
+            ledger.seeded = True
+        else:
+            getattr(ledger, mark)("bounds read off the data")
+
+    def written():
+        contents = Ledger.open(file.path)
+        return contents.seeded or bool(contents.excluded) or bool(contents.generators)
+
+    ledger = Ledger.open(file.path)
+    post(ledger)
+    with pytest.raises(PrivacyError, match=f"{mark} comes after a statistic that was posted"):
+        say(ledger)
+    left = interrupted(file)
+    resumed = Ledger.open(file.path)
+    say(resumed)
+    with resumed.reserved(Cost(2.0, 1e-6), "resumed", resumed=left):
+        resumed.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
+    assert written()
+
+
 def test_a_run_that_fails_has_paid_if_it_released_something(file):
     """Catches a failed run that is given back although it had read records, and one that had not and pays."""
     ledger = Ledger.open(file.path)
@@ -206,6 +232,7 @@ def test_a_run_that_fails_has_paid_if_it_released_something(file):
 class Steps:
     """A release that was posted as a whole and may be interrupted."""
 
+    resumed = True
     name, event, sensitivity, adjacency, detail, stage = (
         "steps",
         gaussian_event(4.0),

@@ -152,13 +152,9 @@ def test_beliefs_of_adaptive_stages_stay_within_the_bound():
     assert passed > 20  # or nothing was tried
 
 
-@pytest.mark.parametrize("parts", [
-    ((1e-6, None, 20.0), (1e-6, None, 5.0)),  # a second fit, whose noise may follow from the first
-    ((1e-6, None, 20.0), (1e-6, 0.1, 1.0)),  # entries that break the promise
-])  # fmt: skip
-def test_costs_that_nobody_fixed_beforehand_are_summed(parts):
+def test_costs_that_nobody_fixed_beforehand_are_summed():
     """Catches a composition of stages whose costs may have been chosen in view of earlier outputs."""
-    ledger = staged(*parts)
+    ledger = staged((1e-6, None, 20.0), (1e-6, None, 5.0))  # a second fit may follow from the first
     profile = ledger.profile()
     level = profile.epsilon(ledger.delta)
     assert profile.belief(ledger.delta) == pytest.approx(posterior_belief(level), rel=1e-12)
@@ -195,8 +191,9 @@ def test_a_ledger_of_stages_prints_their_sum():
     alone = Profile([gaussian_event(4.0)])
     assert ledger.delta == pytest.approx(6e-6)
     assert ledger.epsilon(ledger.delta) == pytest.approx(2.5 + alone.epsilon(3e-6))
-    tv = sum(Profile([gaussian_event(z)]).tv() for z in (20.0, 3.0, 4.0))
-    assert ledger.profile().tv() == pytest.approx(tv)
+    # of the first two, epsilon was fixed and their entries are one of the possible costs
+    most = (math.tanh(0.25) + math.tanh(1.0) + alone.tv(), math.tanh(ledger.epsilon(6e-6) / 2))
+    assert ledger.profile().tv() == pytest.approx(min(most), abs=1e-5)
     assert ledger.epsilon(5e-6) == math.inf
     one_curve = Profile([gaussian_event(z) for z in (20.0, 3.0, 4.0)])
     assert ledger.epsilon(ledger.delta) > one_curve.epsilon(ledger.delta)
@@ -207,10 +204,27 @@ def test_a_ledger_of_stages_prints_their_sum():
     assert [stage["epsilon"] for stage in cost["stages"]][:2] == [0.5, 2.0]
 
 
-def test_a_stage_costs_what_its_entries_cost_where_that_is_more():
+@pytest.mark.parametrize("promise", [{"epsilon": 0.1}, {"epsilon": 5.0, "tv": 0.3}])
+def test_entries_that_break_the_promise_of_their_stage_are_refused(promise):
     """Catches a promise that is believed although the entries beside it break it."""
-    ledger = staged((1e-6, 0.5, 20.0), (1e-6, 0.1, 1.0))
-    assert ledger.epsilon(2e-6) == pytest.approx(0.5 + Profile([gaussian_event(1.0)]).epsilon(1e-6))
+    ledger = staged((1e-6, 0.5, 20.0))
+    ledger.begin_stage(1e-6, **promise)
+    with pytest.raises(PrivacyError, match="'counts' would make stage 2 of the ledger cost more"):
+        ledger.post("counts", gaussian_event(1.0), sensitivity="1")
+    assert len(ledger.entries) == 1
+    ledger.post("counts", gaussian_event(100.0), sensitivity="1")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_promise_without_total_variation_bounds_each_branch(first):
+    """Catches total variation of the entries, which are one branch of those that an output may choose."""
+    branches = (20.0, 1000.0)
+    ledger = staged((1e-6, None, 30.0), (1e-6, 0.3, branches[first]))
+    other = staged((1e-6, None, 30.0), (1e-6, None, branches[1 - first]))
+    assert ledger.profile().tv() >= other.profile().tv()
+    assert ledger.epsilon(0.01) >= other.epsilon(0.01)
+    with pytest.raises(InputError, match="tv bounds a stage's total variation together with epsilon"):
+        ledger.begin_stage(1e-6, tv=0.1)
 
 
 def test_the_cost_so_far_within_a_stage_is_that_of_its_entries():
@@ -243,6 +257,7 @@ def test_a_ledger_file_can_be_read_by_a_person_and_comes_back(tmp_path):
 class Steps:
     """A release that was posted as a whole and may be interrupted."""
 
+    resumed = True
     name, event, sensitivity, adjacency, detail, stage = (
         "steps",
         gaussian_event(2.0),

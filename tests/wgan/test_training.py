@@ -192,6 +192,9 @@ def test_interrupt_hands_over_a_state_that_goes_on(monkeypatch, raised):
     assert kept[0].step == 10
     final = make().run(np.random.default_rng(2), state=kept[0])
     assert final.step == 20 and [h["step"] for h in final.history] == [10, 20, 30, 40]
+    kept[0].arrays["critic"] = [3.0 * array for array in kept[0].arrays["critic"]]
+    with pytest.raises(RunError, match="leaves the set for which the noise is proved"):
+        make().run(np.random.default_rng(2), state=kept[0])
 
 
 @pytest.mark.slow

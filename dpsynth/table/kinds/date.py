@@ -135,6 +135,9 @@ class Date(Number):
     def dtype(self, column: Fields) -> Any:
         return DATE_DTYPE
 
+    def difference(self, number: float) -> float:
+        return number * SECONDS[self.name] / SECONDS["date"]  # exact where it ends in a half, for rounding
+
     def shown(self, number: float, figures: int = 6) -> str:
         return moment_text(number, self.name)
 

@@ -159,6 +159,10 @@ class Kind(ABC):
     def amounts(self, column: Fields, codes: Floats) -> Floats:
         """Codes in the unit of differences, NaN for special codes: categories of numbers are these."""
 
+    def difference(self, number: float) -> float:
+        """A difference of codes in the unit of differences."""
+        return number * self.unit_size
+
     def shown(self, number: float, figures: int = 6) -> str:
         """Write a number for people."""
         return f"{number:.{figures}g}"
