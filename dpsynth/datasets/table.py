@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, TypeVar, overload
+from typing import Annotated, Any, Literal, TypeVar, overload
 from urllib.parse import quote
 
 import numpy as np
@@ -34,13 +34,12 @@ from pydantic import (
 from dpsynth.checks import few, file_name
 from dpsynth.errors import DataError, InputError, SchemaError, of_records
 from dpsynth.files.text import load_yaml, one_sentence, shipped_folder
-from dpsynth.patients.histories import ids_of, units_of
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.reader import reader_of
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import read_cells
 from dpsynth.table.identity import identities, warn_of_repeated_persons
 from dpsynth.table.kinds.category import category_codes
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 # ------------------------------------------------------------------------------------------------
 # Make tables of one row a patient from published files that are not one already.
@@ -489,7 +488,7 @@ class PatientTable:
     """Rows of patients, several for each, with the unit's column. The same names as in `Table`."""
 
     frame: pd.DataFrame
-    schema: PatientSchema
+    schema: TableSchema
     name: str
     card: None = None
 
@@ -506,7 +505,7 @@ class PatientTable:
     @property
     def units(self) -> NDArray[np.int64]:
         """The number of each row's patient, from 0. Raises DataError if a row does not say whose it is."""
-        return units_of(self.frame, self.schema)
+        return reader_of(self.schema).units(self.frame)
 
     @property
     def strata(self) -> NDArray[np.int64]:
@@ -516,36 +515,14 @@ class PatientTable:
 
     def identities(self) -> Iterable[str]:
         """Identifiers of the patients, as text, in the order of `units`."""
-        return pd.unique(ids_of(self.frame, self.schema))
+        return reader_of(self.schema).persons(self.frame)
 
 
 #: of either kind
 AnyTable = TypeVar("AnyTable", bound=Table | PatientTable)
 
 
-class Counted(Protocol):
-    """A schema of either kind, whose public number is that of records or of patients."""
-
-    @property
-    def n_public(self) -> int | None:
-        """The public number, if there is one."""
-
-    def with_n_public(self, n: int | None) -> Self:
-        """The schema with another public number."""
-
-
-Described = TypeVar("Described", bound=Counted)
-
-
-@overload
-def open_table(
-    path: str | Path,
-    schema: PatientSchema,
-    name: str | None = None,
-    *,
-    csv_format: CsvFormat | None = None,
-    schema_file: str | Path | None = None,
-) -> PatientTable: ...
+Described = TypeVar("Described", bound=TableSchema)
 
 
 @overload
@@ -557,6 +534,17 @@ def open_table(
     csv_format: CsvFormat | None = None,
     schema_file: str | Path | None = None,
 ) -> Table: ...
+
+
+@overload
+def open_table(
+    path: str | Path,
+    schema: TableSchema,
+    name: str | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+    schema_file: str | Path | None = None,
+) -> Table | PatientTable: ...
 
 
 def open_table(
@@ -575,20 +563,21 @@ def open_table(
     Raises DataError or SchemaError if either cannot be read or they do not fit each other.
     """
     form = csv_format or CsvFormat()
-    if isinstance(schema, PatientSchema):
-        return PatientTable(schema.read(path, form), schema, name or schema.name or Path(path).stem)
-    known = schema if isinstance(schema, Schema) else Schema.from_yaml(Path(schema))
+    given = schema if isinstance(schema, TableSchema) else Schema.from_yaml(Path(schema))
+    called, known = name or given.name or Path(path).stem, given.table
+    if given.several:
+        return PatientTable(reader_of(given).read(path, form), given, called)
     try:
         cells, file = read_cells(path, known.columns, form)
         frame = known.check(cells, path=file)
     except DataError as problem:
         if Path(path).name in str(problem):
             raise
-        other = schema_file or ("the schema" if isinstance(schema, Schema) else schema)
+        other = schema_file or ("the schema" if given is schema else schema)
         raise DataError(f"{path} does not fit {other}: {problem}") from None
     # what is declared reaches the fit, which looks at it
     warn_of_repeated_persons(cells.drop(columns=[name for name in known.names if name in cells.columns]))
-    return Table(frame, known, name or known.name or Path(path).stem)
+    return Table(frame, known, called)
 
 
 def independent_split(
@@ -665,8 +654,9 @@ def train_test(table: AnyTable, test_fraction: float = 0.5, seed: int = 0) -> tu
 
 
 def _cannot_be_split(table: Table | PatientTable, n: int, test_fraction: float) -> DataError:
-    what = "patients" if isinstance(table, PatientTable) else "rows"
-    return of_records(f"a table of {n} {what} cannot be split with test_fraction {test_fraction!r}")
+    return of_records(
+        f"a table of {n} {table.schema.protected} cannot be split with test_fraction {test_fraction!r}"
+    )
 
 
 def _parts(table: AnyTable, in_test: np.ndarray, test_fraction: float) -> tuple[AnyTable, AnyTable]:

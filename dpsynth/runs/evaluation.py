@@ -96,9 +96,8 @@ def judge(
         start = time.perf_counter()
         tables = compared(*made, done.report.studies)
         if config.evaluate.enabled:
-            described = tables.patients or tables.schema
             # a regression of patients' rows has no counterpart among the levels
-            own = [study for study in config.studies if study.clusters(described) is None]
+            own = [study for study in config.studies if study.clusters(tables.described) is None]
             studies = [study.effects(tables.schema) for study in own]
             found = evaluate_tables(tables, config.evaluate.replicating(studies), stages)
             seconds = done.add("evaluate", start, evaluation=found)
@@ -190,7 +189,7 @@ def attempts_on_releases(
     options = model.validate()
     if options.epsilon is None:
         return
-    found = releases_of(tables.patients or tables.schema, options, rng, also=also)
+    found = releases_of(tables.described, options, rng, also=also)
     played = found.plan is not None and tables.schema.n_public is not None
     steps = len(found.names) + played
     for place in range(len(found.names)):

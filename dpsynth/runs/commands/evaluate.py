@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.evaluation.results import Evaluation
-    from dpsynth.patients.schema import TableSchema
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.pipeline import Origin
+    from dpsynth.table.schema import TableSchema
 
 
 # ------------------------------------------------------------------------------------------------
