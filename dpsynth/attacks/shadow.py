@@ -51,6 +51,7 @@ from dpsynth.evaluation.neighbours import nearest
 from dpsynth.evaluation.tables import unit_values
 from dpsynth.files.storage import OnRound, carry_out, silent
 from dpsynth.patients.reader import reader_of
+from dpsynth.patients.schema import patients_of
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
@@ -332,8 +333,12 @@ class _Round:
         cls, fit_sample: FitSample, base: pd.DataFrame, planted: pd.DataFrame, schema: TableSchema, look: Look
     ) -> _Round:
         """Number the canaries. Patients get new identifiers, of which no two are alike."""
-        reader = reader_of(schema)
-        base, planted, canary = reader.renumbered(base, planted)
+        reader, patients = reader_of(schema), patients_of(schema)
+        others, canary = reader.units(base), reader.units(planted)
+        if patients is not None:
+            kept = {name: base[name].to_numpy() for name in patients.table.ignored}
+            base = patients.table.check(base).assign(**kept | {patients.unit: others})
+            planted = planted.assign(**{patients.unit: canary + others.max(initial=-1) + 1})
         return cls(fit_sample, base, planted, canary, reader.levels(planted), schema, look)
 
     @property

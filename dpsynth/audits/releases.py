@@ -26,7 +26,8 @@ from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.statistics import EdgesRelease
-from dpsynth.patients.reader import reader_of
+from dpsynth.patients.histories import Histories
+from dpsynth.patients.schema import patients_of
 from dpsynth.privacy.events import exponential_mechanism_event
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
@@ -264,7 +265,13 @@ def _made_up(
         grids = map(Grid.from_column, of.modelled.columns)
         return pd.DataFrame({grid.column.name: grid.decode(codes(grid, n), rng.random(n)) for grid in grids})
 
-    return reader_of(schema).with_rows(drawn(schema.levels, n), drawn, rng)
+    levels, patients = drawn(schema.levels, n), patients_of(schema)
+    if patients is None:
+        return levels
+    patient = np.repeat(np.arange(n), rng.integers(1, patients.most + 1, n))
+    rows = patients.in_order(drawn(patients.table, len(patient)).assign(**{patients.unit: patient}))
+    histories = Histories.of(rows, patients, rng).to_frame(patients)
+    return pd.concat([levels, histories.drop(columns=levels.columns)], axis=1)
 
 
 class WatchingLedger(Ledger):

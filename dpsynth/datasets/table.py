@@ -446,15 +446,14 @@ def cards_folder() -> Traversable:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A frame that fits a schema.
+class PatientTable:
+    """Rows of patients, several for each, with the unit's column.
 
-    ``frame`` has the schema's columns, in their order, with their canonical dtypes. ``name`` is for messages
-    and reports. ``card`` is None for tables that are not of the registry.
+    ``name`` is for messages and reports. ``card`` is None for tables that are not of the registry.
     """
 
     frame: pd.DataFrame
-    schema: Schema
+    schema: TableSchema
     name: str
     card: Card | None = None
 
@@ -465,46 +464,12 @@ class Table:
 
     @property
     def records(self) -> int:
-        """The number of records."""
-        return len(self.frame)
-
-    @property
-    def units(self) -> NDArray[np.int64]:
-        """The number of each row's record, from 0."""
-        return np.arange(len(self.frame))
-
-    @property
-    def strata(self) -> NDArray[np.int64]:
-        """The number of each record's outcome."""
-        return pd.factorize(self.frame[self.outcome], use_na_sentinel=False)[0]
-
-    def identities(self) -> Iterable[str]:
-        """The values of each record, as text."""
-        return map(repr, self.frame.astype(object).itertuples(index=False, name=None))
-
-
-@dataclass(frozen=True)
-class PatientTable:
-    """Rows of patients, several for each, with the unit's column. The same names as in `Table`."""
-
-    frame: pd.DataFrame
-    schema: TableSchema
-    name: str
-    card: None = None
-
-    @property
-    def outcome(self) -> str | None:
-        """The schema's outcome column."""
-        return self.schema.outcome
-
-    @property
-    def records(self) -> int:
-        """The number of patients."""
+        """The number of records, of patients or of rows."""
         return int(self.units.max(initial=-1)) + 1
 
     @property
     def units(self) -> NDArray[np.int64]:
-        """The number of each row's patient, from 0. Raises DataError if a row does not say whose it is."""
+        """The number of each row's record, from 0. Raises DataError if a row does not say whose it is."""
         return reader_of(self.schema).units(self.frame)
 
     @property
@@ -516,6 +481,25 @@ class PatientTable:
     def identities(self) -> Iterable[str]:
         """Identifiers of the patients, as text, in the order of `units`."""
         return reader_of(self.schema).persons(self.frame)
+
+
+@dataclass(frozen=True)
+class Table(PatientTable):
+    """A frame that fits a schema, with one row for each record.
+
+    ``frame`` has the schema's columns, in their order, with their canonical dtypes.
+    """
+
+    schema: Schema
+
+    @property
+    def strata(self) -> NDArray[np.int64]:
+        """The number of each record's outcome."""
+        return pd.factorize(self.frame[self.outcome], use_na_sentinel=False)[0]
+
+    def identities(self) -> Iterable[str]:
+        """The values of each record, as text."""
+        return map(repr, self.frame.astype(object).itertuples(index=False, name=None))
 
 
 #: of either kind

@@ -139,7 +139,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     entropy = secrets.randbits(128) if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
     findings = [Findings(tuple(_sizes(tables)))]
-    given, described = tables.raw_schema, tables.described
+    given, described = tables.described.table, tables.described
     findings += [finer_than_declared(frame, given, name) for name, frame in tables.raw.items()]
     findings += [
         outside_bounds(frame, given, name) for name, frame in tables.raw.items() if name != "synthetic"

@@ -352,11 +352,6 @@ class Tables:
         """The schema as its owner gave it."""
         return self.patients or self.schema
 
-    @property
-    def raw_schema(self) -> Schema:
-        """The schema of ``raw``."""
-        return self.described.table
-
 
 @contextmanager
 def _named(table: str) -> Iterator[None]:

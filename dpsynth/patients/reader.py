@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.patients.histories import Histories, ids_of, patient_table, units_of, unused_rows
+from dpsynth.patients.histories import Histories, ids_of, patient_table, units_of
 from dpsynth.patients.schema import PatientSchema, patients_of
 from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.reader import Drawn, Reader
+from dpsynth.table.reader import Reader
 from dpsynth.table.schema import TableSchema
 
 
@@ -58,25 +58,3 @@ class PatientReader(Reader):
     def units(self, frame: pd.DataFrame) -> NDArray[np.int64]:
         """Number of each row's patient, see `units_of`."""
         return units_of(frame, self.schema)
-
-    def unused(self, frame: pd.DataFrame) -> dict[str, int]:
-        """Number of rows that are not used, by the reason. Confidential."""
-        return unused_rows(frame, self.schema)
-
-    def with_rows(self, levels: pd.DataFrame, drawn: Drawn, rng: np.random.Generator) -> pd.DataFrame:
-        """Made-up patients of these levels, and beside them the values of rows of a random number."""
-        patient = np.repeat(np.arange(len(levels)), rng.integers(1, self.schema.most + 1, len(levels)))
-        rows = drawn(self.schema.table, len(patient)).assign(**{self.schema.unit: patient})
-        histories = Histories.of(self.schema.in_order(rows), self.schema, rng).to_frame(self.schema)
-        return pd.concat([levels, histories.drop(columns=levels.columns)], axis=1)
-
-    def renumbered(
-        self, base: pd.DataFrame, planted: pd.DataFrame
-    ) -> tuple[pd.DataFrame, pd.DataFrame, NDArray[np.int64]]:
-        """The tables with new identifiers, of which no two are alike, and the patient of each planted row."""
-        schema = self.schema
-        others, patient = self.units(base), self.units(planted)
-        kept = {name: base[name].to_numpy() for name in schema.table.ignored}
-        base = schema.table.check(base).assign(**kept | {schema.unit: others})
-        planted = planted.assign(**{schema.unit: patient + others.max(initial=-1) + 1})
-        return base, planted, patient

@@ -77,9 +77,7 @@ class PatientSchema(TableSchema):
     files : tuple of PatientFile
         The files of a folder that gives the rows, see :mod:`dpsynth.patients.files`. Each column but the
         unit and the order stands in one of them.
-    ignored, missing_words : tuple of str
-        As in :class:`~dpsynth.table.schema.Schema`.
-    other_columns : {"refuse", "ignore"}
+    ignored, missing_words, other_columns
         As in :class:`~dpsynth.table.schema.Schema`.
     rows_unreviewed : tuple of str
         Which of ``unit``, ``most``, ``order``, ``per`` and ``files`` were read from records and are not
@@ -201,8 +199,8 @@ class PatientSchema(TableSchema):
         return first if len(frame) <= n else first[first[self.unit] != frame[self.unit].iloc[n]]
 
     def sizes(self, frame: pd.DataFrame) -> dict[str, int]:
-        """The number of patients, as ``records``, and of their ``rows`` in a synthetic table."""
-        return {"records": int(frame[self.unit].nunique()), "rows": len(frame)}
+        """The size of a synthetic table, for its report: of patients and their rows."""
+        return {"synthetic_records": int(frame[self.unit].nunique()), "synthetic_rows": len(frame)}
 
     def grouped(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Made-up rows as those of patients with ``most`` rows each, none of which is terminal."""
@@ -345,10 +343,6 @@ class PatientSchema(TableSchema):
         apart = {name: frame[name] for name in (self.unit, self.order) if name in frame}
         apart |= {self.order: ordered(apart[self.order])} if self.order in apart else {}
         return rows.assign(**{name: values for name, values in apart.items() if name not in rows})
-
-    def with_n_public(self, n: int | None) -> Self:
-        """Return the schema with another public number of patients (None: not public)."""
-        return self.model_copy(update={"n_public": n})
 
     @property
     def table(self) -> Schema:

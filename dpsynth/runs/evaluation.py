@@ -27,7 +27,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.folder import RunFolder, open_run
-from dpsynth.runs.forecast import check_run, compared, size_of
+from dpsynth.runs.forecast import check_run, compared
 from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.coded import CodedTable
@@ -131,7 +131,7 @@ def judge_again(
             raise InputError(f"{where.path} holds an evaluation. Add --force to replace it")
         check_run(config)
         made = run.parts()
-        table = {**report.table, **size_of(made[0], made[1].schema)}
+        table = {**report.table, **made[1].schema.sizes(made[0])}
         asked = {**report.config, "evaluate": config.to_dict()["evaluate"]}
         done = Finished(where, replace(report, table=table, config=asked))
         judge(done, config, made, where.load_model(), stages=stages)

@@ -77,11 +77,6 @@ def compared(
     return Tables.of(first, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
 
 
-def size_of(sampled: pd.DataFrame, schema: TableSchema) -> dict[str, int]:
-    """The size of a synthetic table, for its report: of records, or of patients and their rows."""
-    return {f"synthetic_{what}": count for what, count in schema.sizes(sampled).items()}
-
-
 def check_run(config: RunConfig) -> TableSchema:
     """Check a run's schema, studies and evaluation's settings, and that its table is there.
 

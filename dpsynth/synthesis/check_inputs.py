@@ -72,8 +72,7 @@ def records_of(
     Raises InputError for no records, for parts with another schema, or without room for encoded ones. Raises
     DataError if they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
-    several = schema.several
-    seed = int((rng or secure_generator()).integers(2**63)) if several else 0
+    seed = int((rng or secure_generator()).integers(2**63)) if schema.several else 0
     if isinstance(frame, pd.DataFrame):
         reader = reader_of(schema, seed)
         own = reader.records(frame)
@@ -88,9 +87,9 @@ def records_of(
         _check_schema(frame, schema)
         records = frame
         # the number of patients is not known before
-        rows = frame.check(seed) if several else frame.table.rows
+        rows = frame.check(seed) if schema.several else frame.table.rows
     check_rows(rows, schema, accept=accept_n_public)
-    if not several:
+    if not schema.several:
         warn_of_repeated_persons(frame if isinstance(frame, pd.DataFrame) else frame.table.persons())
         if isinstance(frame, PartitionedRecords):
             frame.check()

@@ -19,6 +19,7 @@ from dpsynth.errors import InputError, NotFittedError, PrivacyError
 from dpsynth.files import codec, storage
 from dpsynth.files.text import html_lines
 from dpsynth.lazy import load_tensorflow_quietly
+from dpsynth.patients.schema import Patients, patients_of
 from dpsynth.privacy.guarantee import WARNING, Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import VARIABLE
@@ -380,11 +381,10 @@ class Synthesizer(BaseEstimator, ABC):
         InputError
             As `sample` does, or if a folder exists and may not be replaced.
         """
-        self._check_fitted()
-        visits, shared = self.model_.trajectories, self.may_share
-        if visits is not None and visits.schema.writes_folder(path):
+        patients, shared = self.patients_, self.may_share
+        if patients is not None and patients.writes_folder(path):
             rows = self.sample(n_samples, where=where, random_state=random_state)
-            fill = partial(visits.schema.folder.write, rows, escape_formulas=escape_formulas, shared=shared)
+            fill = partial(patients.folder.write, rows, escape_formulas=escape_formulas, shared=shared)
             return self._write_folder(path, fill, replace=replace)
         blocks = self._blocks(n_samples, where, random_state)
         write_table(blocks, path, escape_formulas=escape_formulas, shared=shared)
@@ -458,6 +458,12 @@ class Synthesizer(BaseEstimator, ABC):
             where=conditions,
             record=self.acceptance_,
         )
+
+    @property
+    def patients_(self) -> Patients:
+        """The schema of the rows where patients have several, None elsewhere."""
+        self._check_fitted()
+        return patients_of(self.model_.declared_schema)
 
     @property
     def estimates_(self) -> tuple[Estimates, ...]:

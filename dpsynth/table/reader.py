@@ -6,7 +6,7 @@ the rows of a table is asked of its reader, which :func:`dpsynth.patients.reader
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.files import read_table
-from dpsynth.table.schema import Schema, TableSchema
-
-#: Draws so many made-up rows of a schema.
-Drawn = Callable[[Schema, int], pd.DataFrame]
+from dpsynth.table.schema import TableSchema
 
 
 @dataclass(frozen=True)
@@ -68,13 +65,3 @@ class Reader:
     def unused(self, frame: pd.DataFrame) -> dict[str, int]:
         """Number of rows that are in no record, by the reason. Confidential."""
         return {}
-
-    def with_rows(self, levels: pd.DataFrame, drawn: Drawn, rng: np.random.Generator) -> pd.DataFrame:
-        """Made-up records of levels, with random rows that ``drawn`` gives where a record has several."""
-        return levels
-
-    def renumbered(
-        self, base: pd.DataFrame, planted: pd.DataFrame
-    ) -> tuple[pd.DataFrame, pd.DataFrame, NDArray[np.int64]]:
-        """Two tables whose records are told apart, and the number of each planted row's record, from 0."""
-        return base, planted, self.units(planted)

@@ -266,10 +266,6 @@ class TableSchema(BaseModel):
         """The schema of the table with one row for each record, which is fitted."""
 
     @abstractmethod
-    def with_n_public(self, n: int | None) -> Self:
-        """Return the schema with another public number of records (None: not public)."""
-
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
 
@@ -340,8 +336,8 @@ class TableSchema(BaseModel):
         return frame.head(n)
 
     def sizes(self, frame: pd.DataFrame) -> dict[str, int]:
-        """The number of ``records`` in a synthetic table, and of their ``rows`` where these are others."""
-        return {"records": len(frame)}
+        """The size of a synthetic table, for its report: of records, and of rows where these are others."""
+        return {"synthetic_records": len(frame)}
 
     def grouped(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Made-up rows as those of records that have :attr:`most_rows` each, in the order of the rows."""
@@ -350,6 +346,14 @@ class TableSchema(BaseModel):
     def in_words(self, text: str) -> str:
         """A message about records in the words for those of this table."""
         return text
+
+    def with_n_public(self, n: int | None) -> Self:
+        """Return the schema with another public number of records (None: not public)."""
+        return self._with(n_public=n)
+
+    def _with(self, **changes: Any) -> Self:
+        fields = {field: getattr(self, field) for field in type(self).model_fields}
+        return type(self)(**{**fields, **changes})
 
     def digest(self) -> str:
         """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
@@ -546,10 +550,6 @@ class Schema(TableSchema):
             )
         )
 
-    def with_n_public(self, n: int | None) -> Self:
-        """Return the schema with another public number of records (None: not public)."""
-        return self._with(n_public=n)
-
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of these columns, in this order.
 
@@ -566,10 +566,6 @@ class Schema(TableSchema):
         kept = tuple(rule.text for rule in self.rules if set(rule.columns) <= set(chosen))
         outcome = self.outcome if self.outcome in chosen else None
         return self._with(columns=columns, outcome=outcome, constraints=kept)
-
-    def _with(self, **changes: Any) -> Self:
-        fields = {field: getattr(self, field) for field in type(self).model_fields}
-        return type(self)(**{**fields, **changes})
 
     def conform(self, frame: pd.DataFrame) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes, bounds and steps.

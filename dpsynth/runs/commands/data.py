@@ -336,13 +336,14 @@ def check(
     declared. It names limits that equal the smallest or largest value of the table.
     """
     from dpsynth.checks import few
+    from dpsynth.patients.histories import unused_rows
     from dpsynth.patients.reader import reader_of
-    from dpsynth.patients.schema import read_schema
+    from dpsynth.patients.schema import patients_of, read_schema
     from dpsynth.table.inference import limits_of_data
     from dpsynth.table.suggestions import count_rules, suggested
 
     described = read_schema(schema)
-    known, reader = described.table, reader_of(described)
+    known, patients = described.table, patients_of(described)
     result: dict[str, Any] = {
         "columns": len(known),
         "outcome": described.outcome,
@@ -367,7 +368,7 @@ def check(
         )
     if data is not None:
         try:
-            table = reader.read(data, csv_format)
+            table = reader_of(described).read(data, csv_format)
             conformed = known.conform(table)
         except DataError:
             if not as_json:
@@ -376,7 +377,7 @@ def check(
         clipped = {name: count for name, count in conformed.clipped.items() if count}
         counts = count_rules(known, conformed.frame, known.rules, suggested(described))
         taken = limits_of_data(known, known.check(table))
-        unused = reader.unused(table)
+        unused = {} if patients is None else unused_rows(table, patients)
         result |= {
             "rows": len(conformed.frame),
             "unused": unused,

@@ -192,10 +192,10 @@ def sample(
     elif out.name.lower().endswith(WRITABLE):
         require_free_file(out, force=force)
     fitted = run.load_model()
-    visits = fitted.model_.trajectories
-    linked = visits is not None and visits.schema.writes_folder(out) and tables is None and not in_parts
+    visits = fitted.patients_
+    linked = visits is not None and visits.writes_folder(out) and tables is None and not in_parts
     if visits is not None and linked:
-        require_free_folder(out, force=force, mark=visits.schema.files[0].name)
+        require_free_folder(out, force=force, mark=visits.files[0].name)
     if tables is not None:
         options = {"escape_formulas": escape_formulas, "replace": force}
         fitted.sample_many_to(out, tables, n, study=study, where=where, random_state=seed, **options)
