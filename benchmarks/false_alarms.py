@@ -44,12 +44,12 @@ from dpsynth.evaluation.results import Evaluation
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Tables
 from dpsynth.evaluation.tails import columns_believed
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger, gaussian_event
 from dpsynth.report.verdicts.privacy import judge_attempts
 from dpsynth.report.verdicts.rules import judge
 from dpsynth.report.verdicts.verdict import Verdict
-from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema import Column, Schema, TableSchema
 
 #: of the attacks: less than a run takes, for 600 pages
 EFFORT = Effort(descriptions=100, counted=5_000, targets=300, work=1e8)

@@ -54,7 +54,8 @@ with nullcontext() if atheris is None else atheris.instrument_imports(include=["
     from dpsynth.runs.config import RunConfig
     from dpsynth.table.files import read_table
     from dpsynth.table.inference import infer_schema
-    from dpsynth.table.parquet import ParquetTable, Reader, read_part
+    from dpsynth.table.parquet import ParquetTable, read_part
+    from dpsynth.table.reader import Reader
     from dpsynth.table.schema import Schema
 
 SECONDS, BYTES, MESSAGE = 10, 2 << 30, 6_000

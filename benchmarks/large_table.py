@@ -38,12 +38,13 @@ import psutil
 
 import dpsynth
 from dpsynth.parallel import connected, each
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import PartitionedRecords
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.synthesis.many_tables import PartFile, draw_part, part_files
 from dpsynth.table import Column, Schema
 from dpsynth.table.parquet import ParquetTable
+from dpsynth.table.schema import TableSchema
 
 if TYPE_CHECKING:
     from distributed import Client

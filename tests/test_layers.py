@@ -17,7 +17,8 @@ ROOT = Path(dpsynth.__file__).parent
 # From the first that may be imported to the last; a module may import its own layer and those before it.
 LAYERS = [
     ("version", "errors", "lazy", "checks", "parallel", "progress", "files"),
-    ("table", "patients"),
+    ("table",),
+    ("patients",),
     ("privacy",),
     ("studies",),
     ("marginals", "wgan"),

@@ -50,15 +50,15 @@ from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours import nearest
 from dpsynth.evaluation.tables import unit_values
 from dpsynth.files.storage import OnRound, carry_out, silent
-from dpsynth.patients.histories import in_order, records_in, units_of
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.reader import reader_of
+from dpsynth.patients.schema import patients_of
 from dpsynth.table.column import Column
 from dpsynth.table.conform import round_frame
 from dpsynth.table.derived import add_derived
 from dpsynth.table.grid import Grid
 from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.kinds.number import step_values
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 Floats = NDArray[np.float64]
 
@@ -130,11 +130,10 @@ def plant(schema: TableSchema, count: int, rng: np.random.Generator) -> pd.DataF
     Such records are unlike real ones, and so the easiest to notice. They read no real record, obey the
     schema's rules, and their derived columns are computed. Patients with several rows have as many as may be.
     """
-    if isinstance(schema, PatientSchema):
-        rows = plant(schema.table, count * schema.most, rng)
-        no_end = {name: schema.column(name).categories[0] for name in schema.terminal}
-        unit = {schema.unit: np.repeat(np.arange(count), schema.most)}
-        return in_order(rows.assign(**no_end, **unit), schema)
+    return schema.grouped(_planted(schema.table, count * schema.most_rows, rng))
+
+
+def _planted(schema: Schema, count: int, rng: np.random.Generator) -> pd.DataFrame:
     kept = pd.DataFrame()
     for _ in range(_DRAWS):
         drawn = pd.DataFrame({c.name: _uniform(c, 4 * count, rng) for c in schema.modelled.columns})
@@ -220,7 +219,7 @@ def shadow_attack(
         ``fit_sample(frame, rng) -> frame``: any generator, picklable if ``jobs`` is more than 1.
     base : pandas.DataFrame of shape (n, columns)
         Records that are in every training table, conformed to the schema, or rows of patients.
-    schema : Schema or PatientSchema
+    schema : TableSchema
         Columns of the records, or of the rows.
     rounds : int
         Shadow models and targets together, an even number of at least 4.
@@ -334,13 +333,13 @@ class _Round:
         cls, fit_sample: FitSample, base: pd.DataFrame, planted: pd.DataFrame, schema: TableSchema, look: Look
     ) -> _Round:
         """Number the canaries. Patients get new identifiers, of which no two are alike."""
-        canary = np.arange(len(planted))
-        if isinstance(schema, PatientSchema):
-            others, canary = units_of(base, schema), units_of(planted, schema)
-            kept = {name: base[name].to_numpy() for name in schema.table.ignored}
-            base = schema.table.check(base).assign(**kept | {schema.unit: others})
-            planted = planted.assign(**{schema.unit: canary + others.max(initial=-1) + 1})
-        return cls(fit_sample, base, planted, canary, records_in(planted, schema), schema, look)
+        reader, patients = reader_of(schema), patients_of(schema)
+        others, canary = reader.units(base), reader.units(planted)
+        if patients is not None:
+            kept = {name: base[name].to_numpy() for name in patients.table.ignored}
+            base = patients.table.check(base).assign(**kept | {patients.unit: others})
+            planted = planted.assign(**{patients.unit: canary + others.max(initial=-1) + 1})
+        return cls(fit_sample, base, planted, canary, reader.levels(planted), schema, look)
 
     @property
     def canaries(self) -> int:
@@ -353,7 +352,7 @@ class _Round:
         used = rng.random(self.canaries) < 0.5
         frame = pd.concat([self.base, self.planted[used[self.canary]]], ignore_index=True)
         frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
-        made = records_in(self.fit_sample(frame, rng), self.schema)
+        made = reader_of(self.schema).levels(self.fit_sample(frame, rng))
         return {"used": used.tolist(), "looks": self.look(self.seen, made, self.schema.levels).tolist()}
 
 
@@ -448,7 +447,7 @@ def audit_table(
         ``fit_sample(frame, rng) -> frame``, picklable if there are several jobs.
     base : DataFrame of shape (n, columns)
         Records that every training table has, or rows of patients.
-    schema : Schema or PatientSchema
+    schema : TableSchema
         Columns of the records, or of the rows. A canary is then a patient with all rows.
     fits : int
         At least 2.

@@ -33,7 +33,7 @@ from dpsynth.errors import InputError
 from dpsynth.files.codec import to_plain
 from dpsynth.files.storage import OnRound, carry_out, silent
 from dpsynth.lazy import load_tensorflow_quietly
-from dpsynth.patients.schema import TableSchema, schema_of
+from dpsynth.patients.schema import schema_of
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import GaussianRelease, Plan
@@ -42,6 +42,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Reading
 from dpsynth.table.encoder import Layout
+from dpsynth.table.schema import TableSchema
 from dpsynth.wgan.networks import coordinate_scale
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
@@ -179,7 +180,7 @@ def audit_fit(
 
     Parameters
     ----------
-    schema : Schema or PatientSchema
+    schema : TableSchema
         Columns of the fit's table. No record of the table is read.
     options : FitOptions
         Options of the fit, with a privacy budget.

@@ -26,8 +26,8 @@ from dpsynth.attacks.trials import Audited, Declared, judge
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.statistics import EdgesRelease
-from dpsynth.patients.histories import Histories, in_order
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.histories import Histories
+from dpsynth.patients.schema import patients_of
 from dpsynth.privacy.events import exponential_mechanism_event
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
@@ -38,7 +38,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.part import Reading
 from dpsynth.table.encoder import Layout
 from dpsynth.table.grid import Grid
-from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema import Column, Schema, TableSchema
 
 # ------------------------------------------------------------------------------------------------
 # The gradient that lies as far out as is proved possible, computed a second time: NumPy, float64, LAPACK.
@@ -265,12 +265,12 @@ def _made_up(
         grids = map(Grid.from_column, of.modelled.columns)
         return pd.DataFrame({grid.column.name: grid.decode(codes(grid, n), rng.random(n)) for grid in grids})
 
-    levels = drawn(schema.levels, n)
-    if not isinstance(schema, PatientSchema):
+    levels, patients = drawn(schema.levels, n), patients_of(schema)
+    if patients is None:
         return levels
-    patient = np.repeat(np.arange(n), rng.integers(1, schema.most + 1, n))
-    rows = drawn(schema.table, len(patient)).assign(**{schema.unit: patient})
-    histories = Histories.of(in_order(rows, schema), schema, rng).to_frame(schema)
+    patient = np.repeat(np.arange(n), rng.integers(1, patients.most + 1, n))
+    rows = patients.in_order(drawn(patients.table, len(patient)).assign(**{patients.unit: patient}))
+    histories = Histories.of(rows, patients, rng).to_frame(patients)
     return pd.concat([levels, histories.drop(columns=levels.columns)], axis=1)
 
 

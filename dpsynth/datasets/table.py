@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, TypeVar, overload
+from typing import Annotated, Any, Literal, TypeVar, overload
 from urllib.parse import quote
 
 import numpy as np
@@ -34,13 +34,12 @@ from pydantic import (
 from dpsynth.checks import few, file_name
 from dpsynth.errors import DataError, InputError, SchemaError, of_records
 from dpsynth.files.text import load_yaml, one_sentence, shipped_folder
-from dpsynth.patients.histories import ids_of, units_of
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.reader import reader_of
 from dpsynth.table.csv_format import CsvFormat
 from dpsynth.table.files import read_cells
 from dpsynth.table.identity import identities, warn_of_repeated_persons
 from dpsynth.table.kinds.category import category_codes
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 # ------------------------------------------------------------------------------------------------
 # Make tables of one row a patient from published files that are not one already.
@@ -447,15 +446,14 @@ def cards_folder() -> Traversable:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A frame that fits a schema.
+class PatientTable:
+    """Rows of patients, several for each, with the unit's column.
 
-    ``frame`` has the schema's columns, in their order, with their canonical dtypes. ``name`` is for messages
-    and reports. ``card`` is None for tables that are not of the registry.
+    ``name`` is for messages and reports. ``card`` is None for tables that are not of the registry.
     """
 
     frame: pd.DataFrame
-    schema: Schema
+    schema: TableSchema
     name: str
     card: Card | None = None
 
@@ -466,13 +464,33 @@ class Table:
 
     @property
     def records(self) -> int:
-        """The number of records."""
-        return len(self.frame)
+        """The number of records, of patients or of rows."""
+        return int(self.units.max(initial=-1)) + 1
 
     @property
     def units(self) -> NDArray[np.int64]:
-        """The number of each row's record, from 0."""
-        return np.arange(len(self.frame))
+        """The number of each row's record, from 0. Raises DataError if a row does not say whose it is."""
+        return reader_of(self.schema).units(self.frame)
+
+    @property
+    def strata(self) -> NDArray[np.int64]:
+        """The number of each patient's outcome, from 0: the highest category in the rows, or no value."""
+        codes = category_codes(self.schema.column(str(self.outcome)), self.frame[self.outcome])
+        return np.asarray(pd.Series(codes).groupby(self.units).max(), np.int64) + 1
+
+    def identities(self) -> Iterable[str]:
+        """Identifiers of the patients, as text, in the order of `units`."""
+        return reader_of(self.schema).persons(self.frame)
+
+
+@dataclass(frozen=True)
+class Table(PatientTable):
+    """A frame that fits a schema, with one row for each record.
+
+    ``frame`` has the schema's columns, in their order, with their canonical dtypes.
+    """
+
+    schema: Schema
 
     @property
     def strata(self) -> NDArray[np.int64]:
@@ -484,68 +502,11 @@ class Table:
         return map(repr, self.frame.astype(object).itertuples(index=False, name=None))
 
 
-@dataclass(frozen=True)
-class PatientTable:
-    """Rows of patients, several for each, with the unit's column. The same names as in `Table`."""
-
-    frame: pd.DataFrame
-    schema: PatientSchema
-    name: str
-    card: None = None
-
-    @property
-    def outcome(self) -> str | None:
-        """The schema's outcome column."""
-        return self.schema.outcome
-
-    @property
-    def records(self) -> int:
-        """The number of patients."""
-        return int(self.units.max(initial=-1)) + 1
-
-    @property
-    def units(self) -> NDArray[np.int64]:
-        """The number of each row's patient, from 0. Raises DataError if a row does not say whose it is."""
-        return units_of(self.frame, self.schema)
-
-    @property
-    def strata(self) -> NDArray[np.int64]:
-        """The number of each patient's outcome, from 0: the highest category in the rows, or no value."""
-        codes = category_codes(self.schema.column(str(self.outcome)), self.frame[self.outcome])
-        return np.asarray(pd.Series(codes).groupby(self.units).max(), np.int64) + 1
-
-    def identities(self) -> Iterable[str]:
-        """Identifiers of the patients, as text, in the order of `units`."""
-        return pd.unique(ids_of(self.frame, self.schema))
-
-
 #: of either kind
 AnyTable = TypeVar("AnyTable", bound=Table | PatientTable)
 
 
-class Counted(Protocol):
-    """A schema of either kind, whose public number is that of records or of patients."""
-
-    @property
-    def n_public(self) -> int | None:
-        """The public number, if there is one."""
-
-    def with_n_public(self, n: int | None) -> Self:
-        """The schema with another public number."""
-
-
-Described = TypeVar("Described", bound=Counted)
-
-
-@overload
-def open_table(
-    path: str | Path,
-    schema: PatientSchema,
-    name: str | None = None,
-    *,
-    csv_format: CsvFormat | None = None,
-    schema_file: str | Path | None = None,
-) -> PatientTable: ...
+Described = TypeVar("Described", bound=TableSchema)
 
 
 @overload
@@ -557,6 +518,17 @@ def open_table(
     csv_format: CsvFormat | None = None,
     schema_file: str | Path | None = None,
 ) -> Table: ...
+
+
+@overload
+def open_table(
+    path: str | Path,
+    schema: TableSchema,
+    name: str | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+    schema_file: str | Path | None = None,
+) -> Table | PatientTable: ...
 
 
 def open_table(
@@ -575,20 +547,21 @@ def open_table(
     Raises DataError or SchemaError if either cannot be read or they do not fit each other.
     """
     form = csv_format or CsvFormat()
-    if isinstance(schema, PatientSchema):
-        return PatientTable(schema.read(path, form), schema, name or schema.name or Path(path).stem)
-    known = schema if isinstance(schema, Schema) else Schema.from_yaml(Path(schema))
+    given = schema if isinstance(schema, TableSchema) else Schema.from_yaml(Path(schema))
+    called, known = name or given.name or Path(path).stem, given.table
+    if given.several:
+        return PatientTable(reader_of(given).read(path, form), given, called)
     try:
         cells, file = read_cells(path, known.columns, form)
         frame = known.check(cells, path=file)
     except DataError as problem:
         if Path(path).name in str(problem):
             raise
-        other = schema_file or ("the schema" if isinstance(schema, Schema) else schema)
+        other = schema_file or ("the schema" if given is schema else schema)
         raise DataError(f"{path} does not fit {other}: {problem}") from None
     # what is declared reaches the fit, which looks at it
     warn_of_repeated_persons(cells.drop(columns=[name for name in known.names if name in cells.columns]))
-    return Table(frame, known, name or known.name or Path(path).stem)
+    return Table(frame, known, called)
 
 
 def independent_split(
@@ -665,8 +638,9 @@ def train_test(table: AnyTable, test_fraction: float = 0.5, seed: int = 0) -> tu
 
 
 def _cannot_be_split(table: Table | PatientTable, n: int, test_fraction: float) -> DataError:
-    what = "patients" if isinstance(table, PatientTable) else "rows"
-    return of_records(f"a table of {n} {what} cannot be split with test_fraction {test_fraction!r}")
+    return of_records(
+        f"a table of {n} {table.schema.protected} cannot be split with test_fraction {test_fraction!r}"
+    )
 
 
 def _parts(table: AnyTable, in_test: np.ndarray, test_fraction: float) -> tuple[AnyTable, AnyTable]:

@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 
-from dpsynth.checks import about_patients
 from dpsynth.evaluation.development import trajectories
 from dpsynth.evaluation.disclosure_risk import disclosure
 from dpsynth.evaluation.effects import replication
@@ -24,9 +23,9 @@ from dpsynth.evaluation.results import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.tails import columns_believed, summarise_tables
-from dpsynth.patients.schema import TableSchema
 from dpsynth.progress import shown, stage_bar
 from dpsynth.studies.study import Estimates, Study
+from dpsynth.table.schema import TableSchema
 
 #: called with a question and the part of the work on it that is done, in [0, 1]
 Stages = Callable[[str, float], None]
@@ -73,7 +72,7 @@ def evaluate(
         not.
     train : pandas.DataFrame of shape (n, columns)
         The real records the synthetic ones were made from.
-    schema : Schema or PatientSchema
+    schema : TableSchema
         Columns of all tables. :meth:`dpsynth.Schema.from_sdv` reads one from SDV's metadata. If patients
         have several rows, the tables hold rows. Both levels (:func:`dpsynth.table.patient_table`) and rows
         are compared. A record is then a patient.
@@ -129,19 +128,18 @@ def evaluate(
 def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None = None) -> Evaluation:
     """Answer every question of :data:`EVALUATORS` about the tables (see :func:`evaluate`)."""
     schema, tell = tables.schema, progress or (lambda question, done: None)
-    described = tables.patients or schema
     # a regression of patients' rows has no counterpart among the levels, and a share or mean no effect
     formulas = [
         each.formula
         for each in tables.declared
-        if each.no_effect is not None and Study(model=each.formula).clusters(described) is None
+        if each.no_effect is not None and Study(model=each.formula).clusters(tables.described) is None
     ]
     settings = settings.replicating(tuple(dict.fromkeys(formulas)))
     settings.check(schema)
     entropy = secrets.randbits(128) if settings.seed is None else settings.seed
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
     findings = [Findings(tuple(_sizes(tables)))]
-    given, described = tables.raw_schema, tables.patients or schema
+    given, described = tables.described.table, tables.described
     findings += [finer_than_declared(frame, given, name) for name, frame in tables.raw.items()]
     findings += [
         outside_bounds(frame, given, name) for name, frame in tables.raw.items() if name != "synthetic"
@@ -170,7 +168,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     measures = tuple(measure for part in findings for measure in part.measures)
     if tables.patients is not None:  # a record is then a patient's levels
         public["counted"] = tables.patients.counted
-        measures = tuple(replace(m, detail=about_patients(m.detail)) for m in measures)
+        measures = tuple(replace(m, detail=tables.patients.in_words(m.detail)) for m in measures)
     details = tuple(detail for part in findings for detail in part.details)
     if parts := [asdict(read) for part in findings for read in part.parts]:
         details += (Detail("parts", "parts", True, {"rows": parts}),)
@@ -184,7 +182,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
 
 
 def _sizes(tables: Tables) -> Iterator[Measure]:
-    what = "rows" if tables.patients is None else "patients"
+    what = tables.described.protected
     made = f"{what} of the synthetic table"
     yield Measure("Records", "synthetic_records", len(tables.synthetic), False, made)
     yield Measure("Records", "train_records", len(tables.train), True, f"real {what} it was made from")

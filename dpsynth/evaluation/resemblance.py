@@ -358,7 +358,7 @@ def rare_categories(tables: Tables) -> Iterator[Measure]:
     since no row has them after it is read.
     """
     real = [tables.rows.get(name, frame) for name, frame in (("train", tables.train), ("test", tables.test))]
-    for column in tables.raw_schema.columns:
+    for column in tables.described.table.columns:
         if not (column.unconfirmed and (column.categories or column.special)):
             continue
         held = pd.concat([frame[column.name] for frame in real if frame is not None]).value_counts()
@@ -495,7 +495,7 @@ def similarity(
     measures += told.measures
     measures += _coverage(synthetic, train, test, schema)
     measures += _per_column(columns)
-    measures += conformity_measures(tables.raw["synthetic"], tables.raw_schema, tables.left_out)
+    measures += conformity_measures(tables.raw["synthetic"], tables.described.table, tables.left_out)
     # suggestions are about rows: if patients have several, about these (see trajectories)
     asked = suggested(schema) if tables.patients is None else ()
     count = partial(count_rules, schema, rules=settings.rules(schema), suggestions=asked)

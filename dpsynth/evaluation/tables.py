@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -23,13 +24,13 @@ from pandas.api.types import is_float_dtype
 
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.evaluation.results import Evaluation, Findings, Measure, Part, shown
-from dpsynth.patients.histories import Histories, in_order, levels_of
-from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.histories import Histories, levels_of
+from dpsynth.patients.schema import Patients, patients_of
 from dpsynth.studies.study import Estimates
 from dpsynth.table.cells import plain_table
 from dpsynth.table.conform import NotAllowed
 from dpsynth.table.kinds.category import category_codes
-from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema import Column, Schema, TableSchema
 from dpsynth.table.values import numeric_values
 
 # ------------------------------------------------------------------------------------------------
@@ -270,7 +271,7 @@ class Tables:
         have several.
     declared : tuple of Estimates
         Private estimates of pre-specified regressions. These have used privacy budget.
-    patients : PatientSchema or None
+    patients : Patients or None
         If patients have several rows: the schema of rows. All tables above then hold levels of patients.
     histories : mapping of str to Histories
         The rows of each patient by table, in the order of the levels. Empty if ``patients`` is None.
@@ -287,7 +288,7 @@ class Tables:
     schema: Schema
     raw: Mapping[str, pd.DataFrame]
     declared: tuple[Estimates, ...] = ()
-    patients: PatientSchema | None = None
+    patients: Patients = None
     histories: Mapping[str, Histories] = field(default_factory=dict)
     rows: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     left_out: int = 0
@@ -299,7 +300,7 @@ class Tables:
         *,
         train: pd.DataFrame,
         test: pd.DataFrame | None = None,
-        schema: Schema | PatientSchema,
+        schema: TableSchema,
         declared: Sequence[Estimates] = (),
     ) -> Tables:
         """Conform tables as they came, of rows if ``schema`` says that patients have several.
@@ -321,21 +322,23 @@ class Tables:
         """
         given = {"synthetic": synthetic, "train": train} | ({} if test is None else {"test": test})
         raw = {name: plain_table(frame) for name, frame in given.items()}
-        patients, histories, rows = None, {}, {}
-        described = schema.table if isinstance(schema, PatientSchema) else schema
-        frames = raw | {"synthetic": _allowed(_whole(raw["synthetic"], described), described)}
+        histories, rows, patients = {}, {}, patients_of(schema)
+        frames = raw | {"synthetic": _allowed(_whole(raw["synthetic"], schema.table), schema.table)}
         left_out = len(synthetic) - len(frames["synthetic"])
-        if isinstance(schema, PatientSchema):
-            rows = {name: _rows(name, frame, schema) for name, frame in frames.items()}
-            histories = {name: _histories(name, frame, schema) for name, frame in rows.items()}
-            frames = {name: levels_of(own, schema) for name, own in histories.items()}
-            patients, schema = schema, schema.levels
-        frames = {name: _conformed(name, frame, schema) for name, frame in frames.items()}
+        if patients is not None:
+            for name, frame in frames.items():
+                rows[name] = patients.keyed(_conformed(name, frame, patients.table), frame)
+            rows["synthetic"] = patients.in_order(rows["synthetic"])
+            for name, frame in rows.items():
+                with _named(name):  # a fixed seed: an evaluation repeats itself
+                    histories[name] = Histories.of(frame, patients, np.random.default_rng(0))
+            frames = {name: levels_of(own, patients) for name, own in histories.items()}
+        frames = {name: _conformed(name, frame, schema.levels) for name, frame in frames.items()}
         return cls(
             frames["synthetic"],
             frames["train"],
             frames.get("test"),
-            schema,
+            schema.levels,
             raw,
             tuple(declared),
             patients,
@@ -345,25 +348,18 @@ class Tables:
         )
 
     @property
-    def raw_schema(self) -> Schema:
-        """The schema of ``raw``."""
-        return self.schema if self.patients is None else self.patients.table
+    def described(self) -> TableSchema:
+        """The schema as its owner gave it."""
+        return self.patients or self.schema
 
 
-def _rows(name: str, frame: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
-    """Rows rounded to their steps, with what is not modelled: their unit, and perhaps their order."""
-    rows = _conformed(name, frame, schema.table)
-    own = [column for column in (schema.unit, schema.order) if column in frame and column not in rows]
-    rows = rows.assign(**{column: frame[column].to_numpy() for column in own})
-    return in_order(rows, schema) if name == "synthetic" else rows
-
-
-def _histories(name: str, rows: pd.DataFrame, schema: PatientSchema) -> Histories:
-    """Histories by a fixed seed: an evaluation repeats itself."""
+@contextmanager
+def _named(table: str) -> Iterator[None]:
+    """Put the table's name in front of what does not fit."""
     try:
-        return Histories.of(rows, schema, np.random.default_rng(0))
+        yield
     except DataError as problem:
-        raise DataError(f"{name} table: {problem}") from None
+        raise DataError(f"{table} table: {problem}") from None
 
 
 def _whole(synthetic: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -391,10 +387,8 @@ def _allowed(synthetic: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 def _conformed(name: str, frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     if len(frame) < 2:
         raise of_records(f"the {name} table must have at least 2 records, got {len(frame)}")
-    try:
+    with _named(name):
         return schema.conform(frame).frame
-    except DataError as problem:
-        raise DataError(f"{name} table: {problem}") from None
 
 
 #: records that a step reads, however wide the table

@@ -61,8 +61,7 @@ from dpsynth.evaluation.results import (
 )
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import SORTED, Progress, Tables, on_part, silent
-from dpsynth.patients.histories import Histories, rows_of
-from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.histories import numbered_rows
 from dpsynth.table.column import Column
 from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.kinds.date import SECONDS
@@ -277,7 +276,7 @@ def columns_believed(
     of: Tabled = "records" if patients is None else "levels"
     compared = [_compared(train, synthetic, test, schema, strict, of)]
     if patients is not None:
-        rows = {name: _rows_of(own, patients) for name, own in tables.histories.items()}
+        rows = {name: numbered_rows(own, patients) for name, own in tables.histories.items()}
         frames = rows["train"], rows["synthetic"], rows.get("test")
         compared.append(_compared(*frames, patients.rows, strict, "rows", patients.unit))
     progress(0.4)
@@ -308,12 +307,6 @@ _COMPARISONS = 4
 def _together(level: float, comparisons: int) -> float:
     """Level of each of several intervals that hold together at a level (Bonferroni)."""
     return 1.0 - (1.0 - level) / max(comparisons, 1)
-
-
-def _rows_of(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
-    """The rows that are used, with the number of their patient."""
-    rows, patient = rows_of(histories.to_frame(schema), schema)
-    return rows.assign(**{schema.unit: patient})
 
 
 def _compared(

@@ -256,7 +256,8 @@ def _member(hint: Any, value: object) -> Any:
         return type(value)
     takes = (member for member in members if isinstance(value, _PLAIN.get(member, ())))
     named = value.get("class") if isinstance(value, dict) else None
-    return next(takes, next((each for each in members if named == getattr(each, "__name__", "")), members[0]))
+    made = _CLASSES.get(named) if isinstance(named, str) else None
+    return next(takes, next((each for each in members if made and each in made.__mro__), members[0]))
 
 
 def _each(value: Any, hint: Any, place: str, converted: Callable[[Any, Any, str], Any]) -> Any:

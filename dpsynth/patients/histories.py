@@ -30,7 +30,7 @@ from pandas.util import hash_array
 
 from dpsynth.errors import DataError, of_records
 from dpsynth.patients.files import places, without_value
-from dpsynth.patients.schema import PRESENCE_CLASSES, SHARE_CLASSES, PatientSchema, TableSchema
+from dpsynth.patients.schema import PRESENCE_CLASSES, SHARE_CLASSES, PatientSchema
 from dpsynth.table.cells import plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.identity import identities
@@ -134,6 +134,12 @@ def rows_of(frame: pd.DataFrame, schema: PatientSchema) -> tuple[pd.DataFrame, N
     return pd.DataFrame(data), patient
 
 
+def numbered_rows(histories: Histories, schema: PatientSchema) -> pd.DataFrame:
+    """The rows that are used, with the number of their patient."""
+    rows, patient = rows_of(histories.to_frame(schema), schema)
+    return rows.assign(**{schema.unit: patient})
+
+
 def unused_rows(frame: pd.DataFrame, schema: PatientSchema) -> dict[str, int]:
     """Number of rows that `Histories.of` leaves out, by the reason: of private rows, confidential.
 
@@ -199,13 +205,6 @@ def ids_of(frame: pd.DataFrame, schema: PatientSchema) -> NDArray[np.object_]:
     ids = identities(_column(frame, schema.unit, _IDENTIFIES), schema.missing_words)
     _refuse_missing(ids == "", schema.unit, _IDENTIFIES)
     return ids
-
-
-def in_order(rows: pd.DataFrame, schema: PatientSchema) -> pd.DataFrame:
-    """Synthetic or made-up rows, in the order in which they stand if that is no column."""
-    if schema.timed or schema.order in rows:
-        return rows
-    return rows.assign(**{schema.order: np.arange(len(rows))})
 
 
 def _column(frame: pd.DataFrame, name: str, use: str) -> pd.Series:
@@ -380,13 +379,6 @@ def _course(column: Column, values: Floats) -> dict[str, Any]:
         f"{column.name} first": first if column.is_numeric else categories_at(column, first),
         f"{column.name} rise": np.where(count > 1, last - first, np.nan),
     }
-
-
-def records_in(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """One row for each record, conformed: the table itself, or the levels of patients with several rows."""
-    if isinstance(schema, PatientSchema):
-        return patient_table(in_order(frame, schema), schema, random_state=0)
-    return schema.conform(frame).frame
 
 
 def _variable(column: Column, values: Floats, times: Floats) -> dict[str, Any]:

@@ -8,23 +8,23 @@ per patient. A chain of rows forgets a patient after a few rows. A level does no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+from pydantic import Field, StrictStr, ValidationError, model_validator
 
-from dpsynth.checks import few
+from dpsynth.checks import about_patients, few
 from dpsynth.errors import DataError, SchemaError
 from dpsynth.files.codec import record
-from dpsynth.files.storage import write_text
-from dpsynth.files.text import dump_yaml, html_lines, load_yaml, one_sentence, read_yaml
+from dpsynth.files.text import html_lines, one_sentence, read_yaml
 from dpsynth.patients.files import PatientFile, PatientFolder, Presence, ordered
 from dpsynth.table.column import Column
 from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.files import WRITABLE, read_cells, read_table
-from dpsynth.table.schema import Schema, digest_of
+from dpsynth.table.files import WRITABLE, read_cells
+from dpsynth.table.schema import Schema, TableSchema
 
 #: Rows of a patient that are modelled, at most.
 MOST_ROWS = 100
@@ -43,7 +43,7 @@ MOST_ROUGH = 2.2
 
 
 @record
-class PatientSchema(BaseModel):
+class PatientSchema(TableSchema):
     """The frozen, public description of a table with several rows for each patient.
 
     Parameters
@@ -77,9 +77,7 @@ class PatientSchema(BaseModel):
     files : tuple of PatientFile
         The files of a folder that gives the rows, see :mod:`dpsynth.patients.files`. Each column but the
         unit and the order stands in one of them.
-    ignored, missing_words : tuple of str
-        As in :class:`~dpsynth.table.schema.Schema`.
-    other_columns : {"refuse", "ignore"}
+    ignored, missing_words, other_columns
         As in :class:`~dpsynth.table.schema.Schema`.
     rows_unreviewed : tuple of str
         Which of ``unit``, ``most``, ``order``, ``per`` and ``files`` were read from records and are not
@@ -89,28 +87,32 @@ class PatientSchema(BaseModel):
     ------
     SchemaError
         One sentence that names the column or the field.
-    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Examples
+    --------
+    >>> PatientSchema.from_yaml('''
+    ... unit: id
+    ... rows: {most: 5, order: day}
+    ... columns:
+    ...   - {name: day, kind: integer, lower: 0, upper: 365}
+    ...   - {name: age, kind: integer, lower: 18, upper: 99, per: patient}
+    ...   - {name: ward, kind: binary, categories: [A, B]}
+    ... ''').levels.names
+    ('age', 'rows', 'day first', 'day span', 'ward mode', 'ward same')
+    """
 
     unit: StrictStr
     order: StrictStr
     most: int = Field(ge=2, le=MOST_ROWS)
     keep: Literal["first", "last", "random"] = "first"
-    columns: tuple[Column, ...]
     per_patient: tuple[StrictStr, ...] = ()
     increasing: tuple[StrictStr, ...] = ()
     terminal: tuple[StrictStr, ...] = ()
-    constraints: tuple[StrictStr, ...] = ()
-    n_public: int | None = None
-    outcome: StrictStr | None = None
-    name: str | None = None
-    description: str | None = None
     files: tuple[PatientFile, ...] = ()
-    ignored: tuple[StrictStr, ...] = ()
-    other_columns: Literal["refuse", "ignore"] = "refuse"
-    missing_words: tuple[StrictStr, ...] = ()
     rows_unreviewed: tuple[Literal["unit", "most", "order", "per", "files"], ...] = ()
+
+    counted: ClassVar[str] = "patients"
+    protected: ClassVar[str] = "patients"
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -181,6 +183,50 @@ class PatientSchema(BaseModel):
         given = self._schema(self.columns)
         return PatientFolder(self.files, given, self.unit, self.order, self.per_patient, self.terminal)
 
+    @property
+    def most_rows(self) -> int:
+        """The most rows of a patient that are used."""
+        return self.most
+
+    def computable(self, name: str, inputs: Iterable[str]) -> bool:
+        """Whether a formula can be declared: of a column per patient, but the order, if its inputs are."""
+        fits = all(one in self.per_patient for one in inputs) == (name in self.per_patient)
+        return fits and name not in (self.order, *self.increasing) and super().computable(name, inputs)
+
+    def head(self, frame: pd.DataFrame, n: int) -> pd.DataFrame:
+        """The first patients of a synthetic table with all their rows, at most ``n`` rows together."""
+        first = frame.head(n)
+        return first if len(frame) <= n else first[first[self.unit] != frame[self.unit].iloc[n]]
+
+    def sizes(self, frame: pd.DataFrame) -> dict[str, int]:
+        """The size of a synthetic table, for its report: of patients and their rows."""
+        return {"synthetic_records": int(frame[self.unit].nunique()), "synthetic_rows": len(frame)}
+
+    def grouped(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Made-up rows as those of patients with ``most`` rows each, none of which is terminal."""
+        no_end = {name: self.column(name).categories[0] for name in self.terminal}
+        unit = {self.unit: np.repeat(np.arange(len(rows) // self.most), self.most)}
+        return self.in_order(rows.assign(**no_end, **unit))
+
+    def keyed(self, rows: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+        """Conformed rows of a frame with its unit and its order, where these are not modelled."""
+        own = [name for name in (self.unit, self.order) if name in frame and name not in rows]
+        return rows.assign(**{name: frame[name].to_numpy() for name in own})
+
+    def in_order(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Synthetic or made-up rows, in the order in which they stand if that is no column."""
+        if self.timed or self.order in rows:
+            return rows
+        return rows.assign(**{self.order: np.arange(len(rows))})
+
+    def in_words(self, text: str) -> str:
+        """A message about records as one about patients."""
+        return about_patients(text)
+
+    def reads_folder(self, path: str | Path) -> bool:
+        """Whether ``path`` is a folder that holds ``files``."""
+        return bool(self.files) and Path(path).is_dir()
+
     def writes_folder(self, path: str | Path) -> bool:
         """Whether rows are written to ``path`` as a folder of files: it has no suffix of a table."""
         return bool(self.files) and not Path(path).name.lower().endswith(WRITABLE)
@@ -226,7 +272,7 @@ class PatientSchema(BaseModel):
         return {key: value for key, value in facts.items() if value is not None}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> PatientSchema:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
         rows, given = (data.get("rows"), data.get("columns")) if isinstance(data, Mapping) else (None, None)
         if not isinstance(rows, Mapping) or set(rows) - {"most", "order", "keep", "unreviewed"}:
@@ -259,41 +305,6 @@ class PatientSchema(BaseModel):
         if (both := next((key for key in fields if key in (*rows, *named)), None)) is not None:
             raise SchemaError(f"schema: {both} is no key of its own. It is a key of rows or of a column")
         return cls(**fields, **rows, columns=Schema.from_dict({"columns": plain}).columns, **named)
-
-    @classmethod
-    def from_yaml(cls, source: str | Path) -> PatientSchema:
-        """Read a schema from a YAML file, or from YAML text (text of more than one line).
-
-        Raises
-        ------
-        SchemaError
-            If the file cannot be read or does not hold a schema.
-
-        Examples
-        --------
-        >>> PatientSchema.from_yaml('''
-        ... unit: id
-        ... rows: {most: 5, order: day}
-        ... columns:
-        ...   - {name: day, kind: integer, lower: 0, upper: 365}
-        ...   - {name: age, kind: integer, lower: 18, upper: 99, per: patient}
-        ...   - {name: ward, kind: binary, categories: [A, B]}
-        ... ''').levels.names
-        ('age', 'rows', 'day first', 'day span', 'ward mode', 'ward same')
-        """
-        if isinstance(source, str) and "\n" in source:
-            return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
-        return read_yaml(source, cls.from_dict, error=SchemaError)
-
-    def to_yaml(self, path: str | Path | None = None) -> str:
-        """Return the schema as YAML text, and write it to ``path`` if one is given.
-
-        While it is :attr:`undecided`, only its owner can read the file.
-        """
-        text = dump_yaml(self.to_dict())
-        if path is not None:
-            write_text(path, text, shared=not self.undecided)
-        return text
 
     def read(self, path: str | Path, csv_format: CsvFormat | None = None) -> pd.DataFrame:
         """Read rows with the unit's column from one file, or from the folder of ``files``.
@@ -334,31 +345,6 @@ class PatientSchema(BaseModel):
         return rows.assign(**{name: values for name, values in apart.items() if name not in rows})
 
     @property
-    def counted(self) -> str:
-        """The word for the records, which ``n_public`` counts."""
-        return "patients"
-
-    def with_n_public(self, n: int | None) -> Self:
-        """Return the schema with another public number of patients (None: not public)."""
-        return self.model_copy(update={"n_public": n})
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
-        return digest_of(self.to_dict())
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
-        return tuple(column.name for column in self.columns)
-
-    def column(self, name: str) -> Column:
-        """Return the column of that name."""
-        return self.table.column(name)
-
-    @property
     def table(self) -> Schema:
         """The columns as a schema of rows, without the unit.
 
@@ -385,17 +371,12 @@ class PatientSchema(BaseModel):
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
         """The fields read from the data that nobody has reviewed: of ``rows``, and of each column."""
         rows = {"rows": self.rows_unreviewed} if self.rows_unreviewed else {}
-        return {**rows, **self.table.unreviewed}
-
-    @property
-    def unconfirmed(self) -> tuple[str, ...]:
-        """Columns whose list of categories or codes nobody confirmed as public."""
-        return self.table.unconfirmed
+        return {**rows, **super().unreviewed}
 
     @property
     def undecided(self) -> tuple[str, ...]:
         """As in :class:`~dpsynth.table.schema.Schema`, with ``rows`` if these fields are unreviewed."""
-        return ("rows",) * bool(self.rows_unreviewed) + self.table.undecided
+        return ("rows",) * bool(self.rows_unreviewed) + super().undecided
 
     @property
     def clock(self) -> Column:
@@ -465,15 +446,13 @@ class PatientSchema(BaseModel):
         )
 
 
-#: of a table with one row for each record, or with several for each patient
-TableSchema = Schema | PatientSchema
+#: The schema of patients with several rows, None where a record is one row.
+Patients = PatientSchema | None
 
 
-def read_rows(path: str | Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
-    """Read a table of either kind: :func:`dpsynth.table.files.read_table` or :meth:`PatientSchema.read`."""
-    if isinstance(schema, PatientSchema):
-        return schema.read(path, csv_format)
-    return read_table(path, schema, csv_format)
+def patients_of(schema: TableSchema) -> Patients:
+    """The schema itself if its records are patients with several rows. Nothing else asks for its class."""
+    return schema if isinstance(schema, PatientSchema) else None
 
 
 def schema_of(data: Any) -> TableSchema:

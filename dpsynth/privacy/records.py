@@ -28,14 +28,16 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import InputError, PrivacyError, RunError, of_records
 from dpsynth.parallel import each
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.reader import reader_of
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid
 from dpsynth.table.identity import warn_of_near_identities
 from dpsynth.table.kinds.date import CYCLES, cycle_places
 from dpsynth.table.kinds.number import step_values
-from dpsynth.table.parquet import ParquetTable, Part, Reader, RowGroups, read_part, units_in
+from dpsynth.table.parquet import ParquetTable, Part, RowGroups, read_part, units_in
+from dpsynth.table.reader import Reader
+from dpsynth.table.schema import TableSchema
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -307,9 +309,9 @@ class PartitionedRecords(Records):
 
     Parameters
     ----------
-    schema : Schema or PatientSchema
-        Conforming is done part by part, each time that records are read. With a PatientSchema, each file
-        holds all rows of its patients, and is in a worker's memory as a whole.
+    schema : TableSchema
+        Conforming is done part by part, each time that records are read. If patients have several rows, each
+        file holds all rows of its patients, and is in a worker's memory as a whole.
     client : distributed.Client
         Client of workers that can read the table's files (`dpsynth.parallel.connected`).
 
@@ -323,10 +325,10 @@ class PartitionedRecords(Records):
         super().__init__()
         self.table, self.schema = table, schema
         self._client = client
-        self._reader = Reader(schema, secrets.randbits(63))
-        self._parts = table.whole_files if self._reader.whole_files else table.parts
+        self._reader = reader_of(schema, secrets.randbits(63))
+        self._parts = table.whole_files if self.schema.several else table.parts
         self._empty = table.empty(self._reader)
-        self._number = None if self._reader.whole_files else table.rows
+        self._number = None if self.schema.several else table.rows
 
     def check(self, seed: int | None = None) -> int:
         """Read every record once and check it against the schema, before budget is spent.
@@ -354,8 +356,8 @@ class PartitionedRecords(Records):
         checked = list(each(self._client, work, self._parts))
         units = [found for _, units in checked for found in units]
         _refuse_shared(units)
-        if isinstance(self.schema, PatientSchema) and units:
-            warn_of_near_identities(self.schema.unit, np.concatenate([own["near"] for _, own in units]))
+        if units:
+            warn_of_near_identities(str(self.schema.unit), np.concatenate([own["near"] for _, own in units]))
         self._number = sum(number for number, _ in checked)
         return self._number
 
@@ -369,7 +371,7 @@ class PartitionedRecords(Records):
         return reduce(added, parts, of(CodedTable(self._empty)))
 
     def _rows(self, of: Rowwise) -> NDArray:
-        if self._reader.whole_files:
+        if self.schema.several:
             raise InputError("a patient's place in a table of several rows is not known before it is read")
         none = of(CodedTable(self._empty), 0)
         groups = list(chain.from_iterable(self._parts))

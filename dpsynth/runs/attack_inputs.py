@@ -20,7 +20,6 @@ from dpsynth.attacks.attempt import Proved
 from dpsynth.datasets.table import training_schema
 from dpsynth.errors import InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
-from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.evaluation import proved_by
@@ -28,6 +27,7 @@ from dpsynth.runs.folder import RunFolder, open_run
 from dpsynth.runs.forecast import check_run, compared, load_table, split_table
 from dpsynth.runs.pipeline import build_model
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.table.schema import TableSchema
 
 if TYPE_CHECKING:
     from dpsynth.attacks.shadow import BlackBox
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Generator:
     """A run's generator as attackers use it: ``fit_sample(frame, rng) -> frame``, picklable.
 
-    It draws ``n`` records, or of a PatientSchema patients with all their rows.
+    It draws ``n`` records: rows, or patients with all their rows.
 
     No ledger counts what it draws: it is for attacks on the spot and must not be released.
     """

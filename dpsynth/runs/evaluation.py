@@ -27,7 +27,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import RunConfig
 from dpsynth.runs.folder import RunFolder, open_run
-from dpsynth.runs.forecast import check_run, compared, size_of
+from dpsynth.runs.forecast import check_run, compared
 from dpsynth.synthesis.parts.part import Part
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.coded import CodedTable
@@ -96,9 +96,8 @@ def judge(
         start = time.perf_counter()
         tables = compared(*made, done.report.studies)
         if config.evaluate.enabled:
-            described = tables.patients or tables.schema
             # a regression of patients' rows has no counterpart among the levels
-            own = [study for study in config.studies if study.clusters(described) is None]
+            own = [study for study in config.studies if study.clusters(tables.described) is None]
             studies = [study.effects(tables.schema) for study in own]
             found = evaluate_tables(tables, config.evaluate.replicating(studies), stages)
             seconds = done.add("evaluate", start, evaluation=found)
@@ -132,7 +131,7 @@ def judge_again(
             raise InputError(f"{where.path} holds an evaluation. Add --force to replace it")
         check_run(config)
         made = run.parts()
-        table = {**report.table, **size_of(made[0], made[1].schema)}
+        table = {**report.table, **made[1].schema.sizes(made[0])}
         asked = {**report.config, "evaluate": config.to_dict()["evaluate"]}
         done = Finished(where, replace(report, table=table, config=asked))
         judge(done, config, made, where.load_model(), stages=stages)
@@ -190,7 +189,7 @@ def attempts_on_releases(
     options = model.validate()
     if options.epsilon is None:
         return
-    found = releases_of(tables.patients or tables.schema, options, rng, also=also)
+    found = releases_of(tables.described, options, rng, also=also)
     played = found.plan is not None and tables.schema.n_public is not None
     steps = len(found.names) + played
     for place in range(len(found.names)):

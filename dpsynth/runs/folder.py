@@ -273,7 +273,7 @@ class OpenedRun:
 
         Raises InputError if there is no synthetic table, DataError if the schema is not the run's any more.
         """
-        from dpsynth.patients.schema import read_rows
+        from dpsynth.patients.reader import reader_of
         from dpsynth.runs.forecast import load_table, split_table
         from dpsynth.table.csv_format import OURS
 
@@ -287,7 +287,7 @@ class OpenedRun:
             data = self.config.data
             schema = f"the card of {self.config.dataset}" if data is None else data.schema_path
             raise DataError(f"{path} was made with another schema than {schema} is now")
-        return read_rows(made, train.schema, OURS), train, test
+        return reader_of(train.schema).read(made, OURS), train, test
 
 
 def open_run(run: RunFolder, settings: Mapping[str, object] | None = None) -> OpenedRun:

@@ -18,7 +18,7 @@ from dpsynth.checks import about_patients, few, together
 from dpsynth.datasets.table import AnyTable, PatientTable, Table
 from dpsynth.errors import CONFIDENTIAL, DataError, InputError, PrivacyError
 from dpsynth.evaluation.tables import Tables
-from dpsynth.patients.schema import PatientSchema, TableSchema, read_schema
+from dpsynth.patients.schema import read_schema
 from dpsynth.privacy.profile import Profile, percent
 from dpsynth.report.words import plain
 from dpsynth.runs.config import RunConfig
@@ -33,7 +33,7 @@ from dpsynth.synthesis.parts.part import Part, Parts
 from dpsynth.synthesis.studies import check_studies
 from dpsynth.table.grid import default_cells
 from dpsynth.table.inference import check_described
-from dpsynth.table.schema import Schema, require_reviewed
+from dpsynth.table.schema import Schema, TableSchema, require_reviewed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,19 +73,8 @@ def compared(
 
     The first records of a large synthetic table are used, of patients those with all their rows.
     """
-    first = sampled.head(EVALUATED_ROWS)
-    if isinstance(train, PatientTable) and len(sampled) > EVALUATED_ROWS:
-        unit = train.schema.unit
-        first = first[first[unit] != sampled[unit].iloc[EVALUATED_ROWS]]
+    first = train.schema.head(sampled, EVALUATED_ROWS)
     return Tables.of(first, train=train.frame, test=test.frame, schema=train.schema, declared=declared)
-
-
-def size_of(sampled: pd.DataFrame, schema: TableSchema) -> dict[str, int]:
-    """The size of a synthetic table, for its report: of records, or of patients and their rows."""
-    if isinstance(schema, PatientSchema):
-        patients = int(sampled[schema.unit].nunique())
-        return {"synthetic_records": patients, "synthetic_rows": len(sampled)}
-    return {"synthetic_records": len(sampled)}
 
 
 def check_run(config: RunConfig) -> TableSchema:
@@ -119,7 +108,7 @@ def check_run(config: RunConfig) -> TableSchema:
     if config.data is not None and not (path := Path(config.data.path)).is_file():
         if not path.is_dir():
             raise DataError(f"{path}: there is no such file")
-        if not isinstance(schema, PatientSchema):  # whose rows may come from several files
+        if not schema.several:  # whose rows may come from several files
             raise DataError(f"{path} is a folder. Name a CSV or Parquet file")
     return schema
 
@@ -421,7 +410,7 @@ def plan(
 
     Parameters
     ----------
-    schema : Schema or PatientSchema
+    schema : TableSchema
         Reviewed public description of the table. With ``accept_unreviewed=True`` it may be a draft. The plan
         is then confidential.
     n : int, optional

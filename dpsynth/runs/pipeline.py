@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from dpsynth.checks import about_patients, together
-from dpsynth.datasets.table import PatientTable, training_schema
+from dpsynth.checks import together
+from dpsynth.datasets.table import training_schema
 from dpsynth.errors import ConfigError, DataError, InputError, of_records
 from dpsynth.evaluation.results import Evaluation
 from dpsynth.files import storage
 from dpsynth.files.storage import check_same_ledger, claimed, dump_json, read_json, write_text
-from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.privacy.guarantee import STRATIFIED, WARNING
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.report.run_report import RunReport
@@ -39,6 +38,7 @@ from dpsynth.synthesis.sampling import Acceptance
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.wgan_gp import DPWGANGP
 from dpsynth.table.files import write_table
+from dpsynth.table.schema import TableSchema
 from dpsynth.version import __version__
 
 if TYPE_CHECKING:
@@ -230,10 +230,9 @@ def run(
         storage.clear_leftovers(checkpoint, keep_worthy=force)
         schema = check_run(config)
         tell = log or (lambda line: None)
-        in_words = about_patients if isinstance(schema, PatientSchema) else str
 
         def say(line: str) -> None:
-            tell(in_words(line))
+            tell(schema.in_words(line))
 
         part = training_schema(schema, config.split.test_fraction)
         if not resume:  # where the studies have been released
@@ -252,10 +251,9 @@ def run(
             table = load_table(config)
             train, test = split_table(config, table)
             if evaluate and config.evaluate.enabled and test.records < 2:
-                what = "patients" if isinstance(test, PatientTable) else "rows"
                 raise of_records(
-                    f"the evaluation needs at least 2 test {what}, got {test.records}. Give more records, a "
-                    "larger split.test_fraction, or --no-evaluate"
+                    f"the evaluation needs at least 2 test {test.schema.protected}, got {test.records}. Give "
+                    "more records, a larger split.test_fraction, or --no-evaluate"
                 )
             loaded = time.perf_counter()
             with _marked(folder, config):

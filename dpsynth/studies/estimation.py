@@ -18,7 +18,7 @@ from scipy.stats import chi2
 from dpsynth.checks import inside
 from dpsynth.files.codec import record
 from dpsynth.patients.histories import rows_of
-from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.schema import Patients
 from dpsynth.studies.model import (
     EffectsModel,
     Entry,
@@ -427,7 +427,7 @@ class StudyDesign:
         Centre and scale of a linear model's outcome, (0, 1) for others.
     boundaries : ndarray of shape (J,)
         Ends of the intervals of time, the last the upper bound. Empty unless survival is modelled.
-    patients : PatientSchema or None
+    patients : Patients
         Whose rows the regression is of, if patients have several. ``schema`` is then that of their rows.
     """
 
@@ -438,7 +438,7 @@ class StudyDesign:
     outcome: tuple[float, float]
     boundaries: Floats
     family: Family
-    patients: PatientSchema | None = None
+    patients: Patients = None
 
     @classmethod
     def of(
@@ -447,7 +447,7 @@ class StudyDesign:
         model: EffectsModel,
         draws: pd.DataFrame,
         intervals: Sequence[float] | None = None,
-        patients: PatientSchema | None = None,
+        patients: Patients = None,
     ) -> StudyDesign:
         """Make a design from synthetic records. ``intervals`` lack the last end, the duration's bound."""
         draws = draws[model.included(draws, schema)]

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import InputError, PrivacyError
 from dpsynth.files.codec import record
-from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.stages import Stage
@@ -38,7 +37,7 @@ from dpsynth.studies.statistics import (
     ScoreRelease,
 )
 from dpsynth.studies.study import ALONE, Estimates, Study
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -146,7 +145,7 @@ class StudyReleases:
         if patients is None:
             start, stand_in = begin(design, *design.read(draws), n / len(draws))
         else:
-            start, stand_in = begin_clusters(design, draws, patients, n, rng)
+            start, stand_in = begin_clusters(design, draws, n, rng)
         design = stand_in.design
         mean, covariance, found, last = self.read(ledger, records, stand_in, start, rng)
         plain = found.stand_in.information(ScorePoint(design, mean, np.eye(design.size)))
@@ -229,9 +228,11 @@ def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floa
 
 
 def begin_clusters(
-    design: StudyDesign, draws: pd.DataFrame, patients: PatientSchema, n: float, rng: np.random.Generator
+    design: StudyDesign, draws: pd.DataFrame, n: float, rng: np.random.Generator
 ) -> tuple[Floats, StandIn]:
     """As `begin`, with one row of each synthetic patient, and how alike the rows of a patient are."""
+    patients = design.patients
+    assert patients is not None
     number, unique = pd.factorize(draws[patients.unit])
     x, y, complete = design.all(draws)
     clusters = Clusters(x[complete], y[complete], number[complete])

@@ -20,12 +20,12 @@ from dpsynth.checks import few, inside
 from dpsynth.errors import InputError
 from dpsynth.files.codec import Section, listed, record
 from dpsynth.files.text import one_sentence
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.schema import Patients, patients_of
 from dpsynth.studies.estimation import SurvivalCurve
 from dpsynth.studies.model import MAX_TERMS, EffectsModel, Log, ModelText, model_terms, suiting_log
 from dpsynth.table.derived import inputs_of
 from dpsynth.table.expressions import parse_rule
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 # ------------------------------------------------------------------------------------------------
 # An effect with its interval as people read it: as many decimals as the interval's width deserves.
@@ -360,21 +360,21 @@ class Study(Section):
         """The rule of its subgroup, None for all records."""
         return ModelText.read(self.model).where
 
-    def clusters(self, schema: TableSchema) -> PatientSchema | None:
+    def clusters(self, schema: TableSchema) -> Patients:
         """Return the patients whose rows the regression is of, None for a regression of one row per patient.
 
         A regression is of rows if it, or its condition, names a column that changes from row to row.
         """
-        if not isinstance(schema, PatientSchema):
+        if (patients := patients_of(schema)) is None:
             return None
         text, levels = ModelText.read(self.model), schema.levels
         named = [text.outcome.column, text.duration, *(entry.column for entry in text.predictors or ())]
         if any(name in schema.names and name not in levels.names for name in named):
-            return schema
+            return patients
         try:
-            return None if text.where is None or parse_rule(text.where, levels.columns) else schema
+            return None if text.where is None or parse_rule(text.where, levels.columns) else patients
         except InputError:  # a column of rows, or a fault that is named where the rows are read
-            return schema
+            return patients
 
     def table(self, schema: TableSchema) -> Schema:
         """Return the schema that the regression is of: records, patients' levels or patients' rows."""

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.checks import about_patients, few
+from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError, OwnerWarning
 from dpsynth.marginals.network import check_possible
-from dpsynth.patients.histories import ids_of
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.reader import reader_of
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.noise import describe_generator, secure_generator
 from dpsynth.privacy.records import IN_MEMORY, FrameRecords, PartitionedRecords, Records
@@ -29,8 +28,7 @@ from dpsynth.synthesis.parts.part import Part
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.grid import Marginals
 from dpsynth.table.identity import near, warn_of_near_identities, warn_of_repeated_persons
-from dpsynth.table.parquet import Reader
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 # Share of n_public by which the number of rows may differ from it.
 _N_TOLERANCE = 0.1
@@ -68,20 +66,19 @@ def records_of(
 
     The number is exact, so it is for the owner's eyes only.
 
-    With a PatientSchema, ``frame`` holds several rows for each patient. ``rng`` then chooses rows, where the
-    schema asks for random ones, the same of a table in memory and in parts.
+    Where patients have several rows, ``rng`` chooses rows if the schema asks for random ones, the same of a
+    table in memory and in parts.
 
     Raises InputError for no records, for parts with another schema, or without room for encoded ones. Raises
     DataError if they do not fit the schema or are fewer than two. Warns of a person with several rows.
     """
-    several = isinstance(schema, PatientSchema)
-    seed = int((rng or secure_generator()).integers(2**63)) if several else 0
+    seed = int((rng or secure_generator()).integers(2**63)) if schema.several else 0
     if isinstance(frame, pd.DataFrame):
-        own = Reader(schema, seed).records(frame)
+        reader = reader_of(schema, seed)
+        own = reader.records(frame)
         records: Records = FrameRecords(own)
         rows = len(own)
-        if isinstance(schema, PatientSchema):
-            warn_of_near_identities(schema.unit, near(pd.unique(ids_of(frame, schema))))
+        warn_of_near_identities(str(schema.unit), near(reader.persons(frame)))
     elif not isinstance(frame, PartitionedRecords):
         raise InputError(
             f"frame must be a pandas DataFrame or PartitionedRecords, got {type(frame).__name__}"
@@ -90,9 +87,9 @@ def records_of(
         _check_schema(frame, schema)
         records = frame
         # the number of patients is not known before
-        rows = frame.check(seed) if several else frame.table.rows
-    check_rows(rows, schema, accept=accept_n_public, of="patients" if several else "rows")
-    if not several:
+        rows = frame.check(seed) if schema.several else frame.table.rows
+    check_rows(rows, schema, accept=accept_n_public)
+    if not schema.several:
         warn_of_repeated_persons(frame if isinstance(frame, pd.DataFrame) else frame.table.persons())
         if isinstance(frame, PartitionedRecords):
             frame.check()
@@ -118,7 +115,7 @@ def check_options(schema: TableSchema, options: FitOptions, also: Sequence[Part[
     levels = schema.levels
     if levels.rules:
         check_possible(levels, levels.rules)
-    if isinstance(schema, PatientSchema) and not options.takes_rows:
+    if schema.several and not options.takes_rows:
         raise InputError(
             f"generator {options.generator} takes one row per patient. Use generator marginals (DPMarginals)"
         )
@@ -138,10 +135,9 @@ def tell_not_private(options: FitOptions) -> None:
 
 def tell_cautions(schema: TableSchema, also: Sequence[Part[Any]]) -> None:
     """Warn of what parts say by public facts alone, such as what bounded influence makes of estimates."""
-    in_words = about_patients if isinstance(schema, PatientSchema) else str
     for part in also:
         for caution in part.at(schema, schema.n_public).cautions:
-            warnings.warn(in_words(caution), OwnerWarning, stacklevel=3)
+            warnings.warn(schema.in_words(caution), OwnerWarning, stacklevel=3)
 
 
 def tell_few_records(rows: int, columns: Columns | None, epsilon: float | None, of: str = "rows") -> None:
@@ -157,7 +153,7 @@ def tell_few_records(rows: int, columns: Columns | None, epsilon: float | None, 
     )
 
 
-def check_rows(rows: int, schema: TableSchema, *, accept: bool, of: str = "rows") -> None:
+def check_rows(rows: int, schema: TableSchema, *, accept: bool) -> None:
     """Refuse too few or too many rows, or a number far from ``n_public``, before any budget is used.
 
     Everything is scaled to ``n_public``. A part drawn record by record differs from its expected number n by
@@ -165,6 +161,7 @@ def check_rows(rows: int, schema: TableSchema, *, accept: bool, of: str = "rows"
     number given for half of it exceeds both, from 64 records on. ``accept`` turns the error into a warning.
     The warning also comes from half of that difference on.
     """
+    of = schema.protected
     if rows < 2:
         raise DataError(f"the table to fit must have at least 2 {of}, got {rows} (confidential)")
     if rows > _MOST_ROWS:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import InputError
-from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.gaussian import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import Cost
@@ -28,7 +27,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.training import Settings, Training
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 # ------------------------------------------------------------------------------------------------
 # Plan a fit's parts and their noise from the schema, the options and the number of records alone.

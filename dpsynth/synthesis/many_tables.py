@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.parallel import each
-from dpsynth.patients.histories import Histories, in_order
+from dpsynth.patients.histories import Histories
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies.estimation import redrawn
@@ -63,7 +63,7 @@ def redraw(plan: FitPlan, model: GeneratorModel, rng: np.random.Generator) -> Ge
     frame = _records(encoder.marginals, base_model, pool, rng)
     if trajectories is not None:
         schema = trajectories.schema
-        rows = in_order(draw_rows(trajectories, frame, rng), schema)
+        rows = schema.in_order(draw_rows(trajectories, frame, rng))
         frame = Histories.of(rows, schema, rng).to_frame(schema)
     # nobody's records: what reads them costs nothing
     reading = Redrawing(Ledger(), FrameRecords(frame), rng, plan.n, released=model, pool=pool)

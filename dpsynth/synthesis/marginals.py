@@ -14,7 +14,6 @@ from dpsynth.files.codec import record
 from dpsynth.marginals.network import BayesianNetwork, with_rules
 from dpsynth.marginals.reweighting import reweighted, weighted
 from dpsynth.marginals.statistics import Kind
-from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.model import GeneratorModel, Sampler
 from dpsynth.synthesis.options import FitOptions, Shares
@@ -28,7 +27,7 @@ from dpsynth.synthesis.row_rules import rules_of_model
 from dpsynth.synthesis.sampling import Codes, Places, matched_draws
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.encoder import Encoder
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 #: So many records that every rule reads its statistic.
 _MANY = 1e12
@@ -120,10 +119,7 @@ class MarginalsOptions(FitOptions):
             own.append(Pairwise(schema, share=share.pairwise_statistics))
         if histogram:
             own.append(Histogram(share=share.neighbour_histogram))
-        also: list[Part[Any]] = []
-        if isinstance(described, PatientSchema):
-            also.append(Rows(described, share=share.visits))
-        return Parts(tuple(own), tuple(also), delta)
+        return Parts(tuple(own), Rows.of(described, share.visits), delta)
 
     def build(self, described: TableSchema, reading: Reading, *, refine: bool = True) -> GeneratorModel:
         """The base model with rules, reweighted and weighted by the statistics beside it."""
@@ -135,8 +131,7 @@ class MarginalsOptions(FitOptions):
         model = replace(model, sampler=Networked(network))
         if refine:
             if not network.rules:
-                patients = described if isinstance(described, PatientSchema) else None
-                rules = rules_of_model(model.schema, patients)
+                rules = rules_of_model(described)
                 network = with_rules(network, model.schema, model.encoder.grids, rules)
             pairs, histogram = reading.of(Pairwise), reading.of(Histogram)
             if pairs is not None or network.rules:

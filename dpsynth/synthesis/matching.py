@@ -7,7 +7,6 @@ from typing import ClassVar
 from pydantic import Field
 
 from dpsynth.files.codec import record
-from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.release import NoiseShape, Plan
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.options import FitOptions
@@ -15,6 +14,7 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.critic import Critic
 from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.synthesizer import Synthesizer
+from dpsynth.table.schema import TableSchema
 from dpsynth.wgan.settings import MatchingSettings
 
 

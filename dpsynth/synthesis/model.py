@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import numbers, record
 from dpsynth.marginals.network import BayesianNetwork
-from dpsynth.patients.schema import TableSchema
 from dpsynth.studies.private import FittedStudy
 from dpsynth.synthesis.row_rules import rules_of_model
 from dpsynth.synthesis.rows import Trajectories, draw_rows
@@ -36,7 +35,7 @@ from dpsynth.table.derived import add_derived
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.expressions import Expression
 from dpsynth.table.kinds.number import EXACT_INTEGERS
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 
 # Rows of a block when sampling: calibrated against the released marginals together.
 BLOCK = 100_000
@@ -166,8 +165,7 @@ class GeneratorModel:
         most = max(block // among, 1)
         count = max(-(-n // most), 1)
         sizes = [int(size) for size in np.diff(np.linspace(0, n, count + 1).astype(int))]
-        patients = None if self.trajectories is None else self.trajectories.schema
-        rules, formulas = rules_of_model(self.schema, patients), self.schema.formulas
+        rules, formulas = rules_of_model(self.declared_schema), self.schema.formulas
         found = Acceptance() if record is None else record
 
         def made(size: int, least: int = SMALLEST_BLOCK) -> pd.DataFrame:

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from dpsynth.files.codec import Section, options_record, record
-from dpsynth.patients.schema import TableSchema
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Parts, Reading
 from dpsynth.table.encoder import Encoder
+from dpsynth.table.schema import TableSchema
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 # ------------------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.schema import PatientSchema, patients_of
 from dpsynth.table.column import Column
 from dpsynth.table.derived import add_derived, derived_numbers, modelled_inputs
 from dpsynth.table.expressions import Expression, Truth, condition
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import TableSchema
 from dpsynth.table.values import Numbers
 
 Ints = NDArray[np.int64]
@@ -30,9 +30,10 @@ def _inputs(rule: Expression, schema: PatientSchema) -> set[str]:
     return modelled_inputs(rule.columns, schema.table.formulas)
 
 
-def rules_of_model(levels: Schema, patients: PatientSchema | None) -> tuple[Expression, ...]:
-    """The rules of a model's own table, with those that keep patients' rules where they have several rows."""
-    return (*levels.rules, *(() if patients is None else rules_of_levels(patients)))
+def rules_of_model(schema: TableSchema) -> tuple[Expression, ...]:
+    """The rules of the table with one row for each record: its own, or those that keep patients' rules."""
+    patients = patients_of(schema)
+    return schema.table.rules if patients is None else tuple(rules_of_levels(patients))
 
 
 def rules_of_levels(schema: PatientSchema) -> list[Expression]:

@@ -11,12 +11,12 @@ import pandas as pd
 
 from dpsynth.checks import together
 from dpsynth.errors import RejectionError
-from dpsynth.patients.schema import TableSchema
 from dpsynth.studies.estimation import INTERVALS, RESIDUAL_BOUND
 from dpsynth.studies.model import may_have_long_tail, model_terms, shorter_tails
 from dpsynth.studies.private import SPLIT, SURVIVAL_SPLIT
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.model import GeneratorModel
+from dpsynth.table.schema import TableSchema
 
 #: synthetic records that stand for the real ones in every expectation
 DRAWS = 20_000

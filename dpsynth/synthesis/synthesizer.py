@@ -19,7 +19,7 @@ from dpsynth.errors import InputError, NotFittedError, PrivacyError
 from dpsynth.files import codec, storage
 from dpsynth.files.text import html_lines
 from dpsynth.lazy import load_tensorflow_quietly
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.schema import Patients, patients_of
 from dpsynth.privacy.guarantee import WARNING, Guarantee
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import VARIABLE
@@ -51,7 +51,7 @@ from dpsynth.table.derived import Where, combinations, parse_where
 from dpsynth.table.expressions import Expression
 from dpsynth.table.files import memory, write_table
 from dpsynth.table.inference import check_described
-from dpsynth.table.schema import require_reviewed
+from dpsynth.table.schema import TableSchema, require_reviewed
 
 #: one of many tables in a folder
 TABLE = "table-{:02d}.csv"
@@ -116,8 +116,8 @@ class Synthesizer(BaseEstimator, ABC):
     ) -> Self:
         """Train on a private table.
 
-        Neighbouring datasets differ by one added or removed record: a row, or with a PatientSchema a patient
-        with all rows. ``ledger_`` states every sensitivity.
+        Neighbouring datasets differ by one added or removed record: a row, or a patient with all rows, as the
+        schema says. ``ledger_`` states every sensitivity.
 
         Parameters
         ----------
@@ -128,9 +128,9 @@ class Synthesizer(BaseEstimator, ABC):
             has all rows of its patients.
         y : None
             Ignored.
-        schema : Schema or PatientSchema
-            Public description of the table. With a PatientSchema a patient may have several rows, and the
-            guarantee is for a patient with all rows.
+        schema : TableSchema
+            Public description of the table. Where it says that a patient may have several rows, the guarantee
+            is for a patient with all rows.
         ledger : Ledger or path, optional
             :class:`~dpsynth.privacy.Ledger` of the table, to which this fit is added, or its file. The
             cost of this fit is reserved in the file, and each statistic posted there, before anything is
@@ -190,8 +190,7 @@ class Synthesizer(BaseEstimator, ABC):
                 self.ledger_ = ledger
                 plan = plan_fit(records, schema, options, rng, ledger, also=also)
                 self.n_, self.delta_ = plan.n, plan.parts.delta
-                of = "patients" if isinstance(schema, PatientSchema) else "rows"
-                tell_few_records(rows, plan.parts.of(Columns), options.epsilon, of)
+                tell_few_records(rows, plan.parts.of(Columns), options.epsilon, schema.protected)
                 with shown(progress, training_bar) as tell:
                     reading = Reading(ledger, records, rng, plan.n)
                     read_parts(plan, reading)
@@ -363,7 +362,7 @@ class Synthesizer(BaseEstimator, ABC):
     ) -> Path:
         """Stream ``n_samples`` synthetic records to a CSV or Parquet file in bounded memory, atomically.
 
-        If a ``PatientSchema`` names ``files``, any other ``path`` is a folder of these files. It appears when
+        If the schema names ``files``, any other ``path`` is a folder of these files. It appears when
         it is complete, and its rows are held in memory.
 
         Parameters
@@ -433,8 +432,7 @@ class Synthesizer(BaseEstimator, ABC):
             whole("partitions", partitions)
 
         def fill(folder: Path) -> None:
-            rows = 1 if self.patients_ is None else self.patients_.most
-            parts = part_files(int(n_samples), partitions, seed, rows)
+            parts = part_files(int(n_samples), partitions, seed, self.model_.declared_schema.most_rows)
             shared = self.may_share
             self.acceptance_ = sample_parts(self.model_, folder, parts, client, where=where, shared=shared)
 
@@ -462,11 +460,10 @@ class Synthesizer(BaseEstimator, ABC):
         )
 
     @property
-    def patients_(self) -> PatientSchema | None:
+    def patients_(self) -> Patients:
         """The schema of the rows where patients have several, None elsewhere."""
         self._check_fitted()
-        trajectories = self.model_.trajectories
-        return None if trajectories is None else trajectories.schema
+        return patients_of(self.model_.declared_schema)
 
     @property
     def estimates_(self) -> tuple[Estimates, ...]:
@@ -568,7 +565,7 @@ class Synthesizer(BaseEstimator, ABC):
     def _check_room(self, n_samples: int, instead: str) -> None:
         """Refuse more records than memory holds, at eight bytes a cell, before any is drawn."""
         self._check_fitted()
-        columns = len(self.model_.schema if self.patients_ is None else self.patients_.names)
+        columns = len(self.model_.declared_schema)
         needed, there = 8.0 * whole("n_samples", n_samples, 0) * columns, memory()
         if needed > there:
             raise InputError(

@@ -13,7 +13,6 @@ from pydantic import Field, field_validator, model_validator
 from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.lazy import load_tensorflow_quietly
-from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import PartitionedRecords, Records
 from dpsynth.privacy.release import NoiseShape, Plan
@@ -28,7 +27,7 @@ from dpsynth.synthesis.parts.part import Parts
 from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.synthesis.training import Progress, Training
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.wgan.settings import TrainingSettings
 
 

@@ -22,14 +22,13 @@ from dpsynth.checks import few, given_twice
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import html_lines, load_yaml
-from dpsynth.patients.schema import PatientSchema
 from dpsynth.progress import column_bar, shown
 from dpsynth.table import identity
 from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
 from dpsynth.table.draft import draft_column, find_leaks, is_text
 from dpsynth.table.remarks import LeftOut, Remark, Remarks, said_of
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.table.suggestions import suggested
 from dpsynth.table.values import numeric_values
 
@@ -60,8 +59,7 @@ _RULES = (
 )
 
 
-#: The schema of a table, or of patients with several rows.
-Described = TypeVar("Described", Schema, PatientSchema)
+Described = TypeVar("Described", bound=TableSchema, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def check_described(schema: object) -> None:
             "file (draft.to_yaml(path)), review it there, and read it (Schema.from_yaml(path)). Or give "
             "draft.schema with accept_unreviewed=True if only the owner of the records sees the results"
         )
-    if not isinstance(schema, Schema | PatientSchema):
+    if not isinstance(schema, TableSchema):
         raise InputError(f"schema must be a Schema (Schema.from_yaml reads one), got {type(schema).__name__}")
 
 
@@ -163,7 +161,7 @@ def _scalar(text: str) -> str:
     return text if plain else "'" + text.replace("'", "''") + "'"
 
 
-def asked_about(schema: Schema | PatientSchema) -> list[Remark]:
+def asked_about(schema: TableSchema) -> list[Remark]:
     """Return the questions about formulas and rules that a schema's names, units and kinds suggest."""
     found = suggested(schema)
     computed = [one for one in found if one.column is not None]

@@ -10,7 +10,7 @@ A part is read as its file says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 from pandas.util import hash_array
 
 from dpsynth.errors import DataError
-from dpsynth.patients.histories import Histories, ids_of
-from dpsynth.patients.schema import PatientSchema, TableSchema
-from dpsynth.table.derived import inputs_of
 from dpsynth.table.files import reading, with_text
 from dpsynth.table.identity import is_person, near
+from dpsynth.table.reader import Reader
 
 #: Rows in memory at once, and rows of a part, unless a row group has more.
 BATCH_ROWS, PART_ROWS = 100_000, 500_000
@@ -44,45 +42,6 @@ class RowGroups:
 
 #: row groups that are read together
 Part = tuple[RowGroups, ...]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Makes one record of each row, or of all rows of a patient, as `dpsynth.privacy.records` counts them.
-
-    ``seed``: secret, of the rows that are kept of a patient who has more. Each reading keeps the same.
-    """
-
-    schema: TableSchema
-    seed: int = 0
-
-    @property
-    def whole_files(self) -> bool:
-        """Whether a file is read as a whole, since a patient's rows may lie anywhere in it."""
-        return isinstance(self.schema, PatientSchema)
-
-    def narrowed(self, columns: Collection[str]) -> Reader:
-        """A reader of these columns, and of those that they are computed from. Patients are read whole."""
-        if isinstance(self.schema, PatientSchema):
-            return self
-        computed = (*self.schema.formulas, *self.schema.readings)
-        needed = {*columns}.union(*(inputs_of(name, computed) for name in columns))
-        return replace(self, schema=self.schema.select(name for name in self.schema.names if name in needed))
-
-    def columns(self, names: Iterable[str]) -> list[str]:
-        """Those of a file's columns that are read."""
-        if isinstance(self.schema, PatientSchema):
-            return [
-                name for name in names if name in {self.schema.unit, self.schema.order, *self.schema.names}
-            ]
-        return [name for name in self.schema.read_names(names) if name in self.schema.names]
-
-    def records(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Records of rows, without derived columns. Raises DataError if the rows do not fit the schema."""
-        if isinstance(self.schema, PatientSchema):
-            histories = Histories.of(frame, self.schema, np.random.default_rng(self.seed))
-            return histories.to_frame(self.schema)
-        return self.schema.conform_modelled(frame)
 
 
 class ParquetTable:
@@ -165,12 +124,11 @@ def units_in(part: Part, reader: Reader, key: str) -> list[tuple[Path, NDArray[n
     A hash has two fields: ``unit`` of the identifier, and ``near`` of what it is `near` to. ``key``: of the
     hashes, 16 characters.
     """
-    schema = reader.schema
-    if not isinstance(schema, PatientSchema):
+    if not reader.schema.several:
         return []
     found = []
     for group in part:
-        ids = pd.unique(ids_of(next(_batches(group, reader)), schema))
+        ids = reader.persons(next(_batches(group, reader)))
         hashes = np.empty(len(ids), _HASHES)
         hashes["unit"] = hash_array(ids, hash_key=key)
         hashes["near"] = hash_array(np.array(near(ids), dtype=object), hash_key=key)
@@ -247,7 +205,7 @@ def _frames(group: RowGroups, reader: Reader) -> Iterator[pd.DataFrame]:
             raise _changed(group)
         with ParquetFile(group.file) as file:
             columns = reader.columns(file.schema_arrow.names)
-            if reader.whole_files:
+            if reader.schema.several:  # whose rows may lie anywhere in the file
                 whole = file.read_row_groups(group.numbers, columns, use_threads=False).to_pandas()
                 yield with_text(whole[columns], group.file)
                 return

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError, model_validator
@@ -225,21 +226,164 @@ def _read(name: str, frame: pd.DataFrame, numeric: bool) -> dict[str, Any]:
     return {"kind": "categorical", "categories": tuple(distinct), "missing": drafted.missing}
 
 
-__all__ = ["Column", "Conformed", "Schema", "require_reviewed"]
+__all__ = ["Column", "Conformed", "Schema", "TableSchema", "require_reviewed"]
 
 _NO_FORMULA = {"derived": None, "read_as": None}
 
 
-class Reviewable(Protocol):
-    """A schema that names the fields that nobody has reviewed."""
+class TableSchema(BaseModel):
+    """What callers ask of the schema of a private table, whatever one record of it is.
+
+    A record of a :class:`Schema` is a row, and each question has its plain answer here. A record of a
+    :class:`dpsynth.PatientSchema` is a patient with all rows. The parameters are those that both have, where
+    ``unit`` says what a row is, or names the column that says whose it is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: tuple[Column, ...]
+    n_public: int | None = None
+    outcome: StrictStr | None = None
+    constraints: tuple[StrictStr, ...] = ()
+    name: str | None = None
+    description: str | None = None
+    unit: StrictStr | None = None
+    ignored: tuple[StrictStr, ...] = ()
+    other_columns: Literal["refuse", "ignore"] = "refuse"
+    missing_words: tuple[StrictStr, ...] = ()
+
+    #: The word for the records, which ``n_public`` counts, and for what messages say a table has of them.
+    counted: ClassVar[str] = "records"
+    protected: ClassVar[str] = "rows"
+
+    @property
+    @abstractmethod
+    def table(self) -> Schema:
+        """The schema of the table as it is read."""
+
+    @property
+    @abstractmethod
+    def levels(self) -> Schema:
+        """The schema of the table with one row for each record, which is fitted."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as lists, mappings, text and numbers, default values left out."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
+
+    @abstractmethod
+    def _repr_html_(self) -> str:
+        """The schema as a table for a notebook."""
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows of the table that one record has."""
+        return 1
+
+    @property
+    def several(self) -> bool:
+        """Whether a record may have several rows."""
+        return self.most_rows > 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name, or raise SchemaError."""
+        for column in self.table.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(f"{name!r} is not a column (columns: {few(self.names)})")
 
     @property
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
-        """These fields of each column that has any."""
+        """For each column with any, the fields read from the data that nobody has reviewed."""
+        return {column.name: column.unreviewed for column in self.table.columns if column.unreviewed}
+
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Columns whose list of categories or codes nobody confirmed as public."""
+        return tuple(column.name for column in self.table.columns if column.unconfirmed)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Columns that may hold values of records: with unreviewed fields, or a list that is unconfirmed."""
+        return tuple(column.name for column in self.table.columns if column.undecided)
+
+    def computable(self, name: str, inputs: Iterable[str]) -> bool:
+        """Whether a formula of these inputs can be declared for a column: one that is modelled so far."""
+        column = self.column(name)
+        return column.derived is None and column.read_as is None
+
+    def reads_folder(self, path: str | Path) -> bool:
+        """Whether ``path`` is a folder whose files are linked to one table."""
+        return False
+
+    def writes_folder(self, path: str | Path) -> bool:
+        """Whether samples are written to ``path`` as a folder of linked files."""
+        return False
+
+    def head(self, frame: pd.DataFrame, n: int) -> pd.DataFrame:
+        """The first records of a synthetic table, each with all its rows, of at most ``n`` rows together."""
+        return frame.head(n)
+
+    def sizes(self, frame: pd.DataFrame) -> dict[str, int]:
+        """The size of a synthetic table, for its report: of records, and of rows where these are others."""
+        return {"synthetic_records": len(frame)}
+
+    def grouped(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Made-up rows as those of records that have :attr:`most_rows` each, in the order of the rows."""
+        return rows
+
+    def in_words(self, text: str) -> str:
+        """A message about records in the words for those of this table."""
+        return text
+
+    def with_n_public(self, n: int | None) -> Self:
+        """Return the schema with another public number of records (None: not public)."""
+        return self._with(n_public=n)
+
+    def _with(self, **changes: Any) -> Self:
+        fields = {field: getattr(self, field) for field in type(self).model_fields}
+        return type(self)(**{**fields, **changes})
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Return the schema as YAML text, and write it to ``path`` if one is given.
+
+        While it is :attr:`undecided`, only its owner can read the file.
+        """
+        text = dump_yaml(self.to_dict())
+        if path is not None:
+            write_text(path, text, shared=not self.undecided)
+        return text
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> Self:
+        """Read a schema from a YAML file, or from YAML text (text of more than one line).
+
+        The message of a SchemaError starts with the file's name.
+        """
+        if isinstance(source, str) and "\n" in source:
+            return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
+        return read_yaml(source, cls.from_dict, error=SchemaError)
 
 
 @record
-class Schema(BaseModel):
+class Schema(TableSchema):
     """The frozen, public description of a table.
 
     Parameters
@@ -281,19 +425,6 @@ class Schema(BaseModel):
     >>> Schema.from_yaml(schema.to_yaml()) == schema
     True
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    columns: tuple[Column, ...]
-    n_public: int | None = None
-    outcome: StrictStr | None = None
-    constraints: tuple[StrictStr, ...] = ()
-    name: str | None = None
-    description: str | None = None
-    unit: StrictStr | None = None
-    ignored: tuple[StrictStr, ...] = ()
-    other_columns: Literal["refuse", "ignore"] = "refuse"
-    missing_words: tuple[StrictStr, ...] = ()
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -347,14 +478,11 @@ class Schema(BaseModel):
         return readings(self.columns)
 
     @property
-    def counted(self) -> str:
-        """The word for the records, which ``n_public`` counts."""
-        return "records"
-
-    @property
-    def levels(self) -> Schema:
-        """The schema of the table with one row for each unit: this one (see PatientSchema.levels)."""
+    def table(self) -> Schema:
+        """This schema: the table is fitted as it is read."""
         return self
+
+    levels = table
 
     @property
     def modelled(self) -> Schema:
@@ -365,23 +493,8 @@ class Schema(BaseModel):
         plain = tuple(column.model_copy(update=_NO_FORMULA) for column in own)
         return self._with(columns=plain, constraints=())
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
-        return tuple(column.name for column in self.columns)
-
-    def column(self, name: str) -> Column:
-        """Return the column of that name, or raise SchemaError."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise SchemaError(f"{name!r} is not a column (columns: {few(self.names)})")
-
     def __getitem__(self, name: str) -> Column:
         return self.column(name)
-
-    def __len__(self) -> int:
-        return len(self.columns)
 
     def __repr__(self) -> str:
         """The schema as a table: columns, kinds, allowed values and unreviewed fields."""
@@ -422,21 +535,6 @@ class Schema(BaseModel):
         lines += [f"rule: {rule}" for rule in self.constraints]
         return lines + ([PRIVATE] if self.unreviewed else [])
 
-    @property
-    def unreviewed(self) -> dict[str, tuple[str, ...]]:
-        """For each column with any, the fields read from the data that nobody has reviewed."""
-        return {column.name: column.unreviewed for column in self.columns if column.unreviewed}
-
-    @property
-    def unconfirmed(self) -> tuple[str, ...]:
-        """Columns whose list of categories or codes nobody confirmed as public."""
-        return tuple(column.name for column in self.columns if column.unconfirmed)
-
-    @property
-    def undecided(self) -> tuple[str, ...]:
-        """Columns that may hold values of records: with unreviewed fields, or a list that is unconfirmed."""
-        return tuple(column.name for column in self.columns if column.undecided)
-
     def mark_reviewed(self, columns: Iterable[str] | None = None) -> Schema:
         """Return the schema with these columns' fields (all by default) taken as public knowledge.
 
@@ -452,10 +550,6 @@ class Schema(BaseModel):
                 for column in self.columns
             )
         )
-
-    def with_n_public(self, n: int | None) -> Self:
-        """Return the schema with another public number of records (None: not public)."""
-        return self._with(n_public=n)
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of these columns, in this order.
@@ -473,10 +567,6 @@ class Schema(BaseModel):
         kept = tuple(rule.text for rule in self.rules if set(rule.columns) <= set(chosen))
         outcome = self.outcome if self.outcome in chosen else None
         return self._with(columns=columns, outcome=outcome, constraints=kept)
-
-    def _with(self, **changes: Any) -> Self:
-        fields = {field: getattr(self, field) for field in type(self).model_fields}
-        return type(self)(**{**fields, **changes})
 
     def conform(self, frame: pd.DataFrame) -> Conformed:
         """Check a frame against the schema, bring it to canonical dtypes, bounds and steps.
@@ -555,10 +645,6 @@ class Schema(BaseModel):
             return made
         return Conformed(add_derived(made.frame, computed, self.columns), made.clipped)
 
-    def digest(self) -> str:
-        """Return the SHA-256 of the schema's canonical JSON, 64 hexadecimal digits."""
-        return digest_of(self.to_dict())
-
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as lists, mappings, text and numbers, default values left out."""
         kept = self.model_dump(mode="json", exclude_defaults=True)
@@ -571,7 +657,7 @@ class Schema(BaseModel):
         return {key: kept[key] for key in order if key in kept}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build a schema from what :meth:`to_dict` gives, or raise SchemaError with one sentence."""
         if not isinstance(data, Mapping):
             raise SchemaError(
@@ -592,26 +678,6 @@ class Schema(BaseModel):
         if not all(isinstance(key, str) for key in data):
             raise SchemaError("schema: every key must be text")
         return cls(**{**data, "columns": tuple(columns)})
-
-    def to_yaml(self, path: str | Path | None = None) -> str:
-        """Return the schema as YAML text, and write it to ``path`` if one is given.
-
-        While it is :attr:`undecided`, only its owner can read the file.
-        """
-        text = dump_yaml(self.to_dict())
-        if path is not None:
-            write_text(path, text, shared=not self.undecided)
-        return text
-
-    @classmethod
-    def from_yaml(cls, source: str | Path) -> Schema:
-        """Read a schema from a YAML file, or from YAML text (text of more than one line).
-
-        The message of a SchemaError starts with the file's name.
-        """
-        if isinstance(source, str) and "\n" in source:
-            return cls.from_dict(load_yaml(source, origin="schema", error=SchemaError))
-        return read_yaml(source, cls.from_dict, error=SchemaError)
 
     @classmethod
     def from_sdv(
@@ -669,13 +735,7 @@ class Schema(BaseModel):
         return cls(**{**sdv_fields(metadata, frame, known or {}), **fields})
 
 
-def digest_of(record: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a schema's canonical JSON."""
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def require_reviewed(schema: Reviewable, accept: bool = False) -> dict[str, tuple[str, ...]]:
+def require_reviewed(schema: TableSchema, accept: bool = False) -> dict[str, tuple[str, ...]]:
     """Return the unreviewed fields of each column, or refuse a schema that has any with PrivacyError.
 
     Their bounds or categories were read off the private records. With ``accept`` the caller goes on all the

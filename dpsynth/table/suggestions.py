@@ -21,12 +21,11 @@ import pandas as pd
 
 from dpsynth.errors import SchemaError
 from dpsynth.files.text import shipped_yaml
-from dpsynth.patients.schema import PatientSchema, TableSchema
 from dpsynth.table.column import Column
 from dpsynth.table.derived import agreement, deviations
 from dpsynth.table.expressions import Expression
 from dpsynth.table.identity import tokens
-from dpsynth.table.schema import Schema
+from dpsynth.table.schema import Schema, TableSchema
 from dpsynth.table.values import numbers_of
 
 
@@ -147,7 +146,7 @@ def suggested(schema: TableSchema) -> tuple[Suggestion, ...]:
     >>> [suggestion.shown(text) for suggestion in suggested(schema) for text in suggestion.texts]
     ['BMI = weight / (height / 100) ** 2', 'hr_min <= hr_max']
     """
-    table = schema.table if isinstance(schema, PatientSchema) else schema
+    table = schema.table
     named = [
         _Named.of(column) for column in table.columns if column.name.isprintable() and "`" not in column.name
     ]
@@ -160,7 +159,7 @@ def suggested(schema: TableSchema) -> tuple[Suggestion, ...]:
         one
         for one in sorted(dict.fromkeys(found), key=lambda one: one.column is None)
         if not any(names >= {*one.columns} for names in declared)
-        and (one.column is None or _may_be_computed(schema, one))
+        and (one.column is None or schema.computable(one.column, {*one.columns} - {one.column}))
     )
 
 
@@ -424,18 +423,6 @@ def _written(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"' if "'" in value else f"'{value}'"
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"
-
-
-def _may_be_computed(schema: TableSchema, one: Suggestion) -> bool:
-    """Whether a formula can be declared: of a column that is modelled, per patient if its inputs are."""
-    column = schema.column(str(one.column))
-    if column.derived is not None or column.read_as is not None:
-        return False
-    if not isinstance(schema, PatientSchema):
-        return True
-    constant = [name in schema.per_patient for name in one.columns if name != one.column]
-    fits = all(constant) == (one.column in schema.per_patient)
-    return fits and one.column not in (schema.order, *schema.increasing)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from visits import VISITS, histories_of, read_by_pandas, visits
 
 from dpsynth.table import parquet
 from dpsynth.table.files import read_table
-from dpsynth.table.parquet import ParquetTable, Reader, read_part
+from dpsynth.table.parquet import ParquetTable, read_part
+from dpsynth.table.reader import Reader
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

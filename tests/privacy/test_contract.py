@@ -36,6 +36,7 @@ from dpsynth.marginals.statistics import (
     NeighbourHistogramRelease,
     PairwiseStatisticsRelease,
 )
+from dpsynth.patients.reader import reader_of
 from dpsynth.patients.schema import MOST_ROWS, PatientSchema
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.events import event_to_dict, gaussian_event
@@ -55,7 +56,6 @@ from dpsynth.studies.statistics import (
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.parts.rows import VisitsRelease
 from dpsynth.table.grid import Counting
-from dpsynth.table.parquet import Reader
 from dpsynth.table.schema import Column, Schema
 from dpsynth.wgan.matching import GradientRelease
 
@@ -129,7 +129,7 @@ class Patients:
     rows: Callable[..., pd.DataFrame]
 
     def read(self, rows: pd.DataFrame) -> pd.DataFrame:
-        return Reader(self.schema, seed=7).records(rows)
+        return reader_of(self.schema, seed=7).records(rows)
 
     def __call__(self, n: int, seed: int = 0) -> pd.DataFrame:
         return self.read(self.rows(n, seed))

@@ -23,6 +23,7 @@ from visits import STAYS, VISITS, WARDS, stays, visits, wards
 from dpsynth import parallel as cluster
 from dpsynth.errors import DataError, InputError, PrivacyError, RunError
 from dpsynth.marginals.statistics import make_grids
+from dpsynth.patients.reader import reader_of
 from dpsynth.privacy.records import FrameRecords, GridAxis, MissingAxis, PartitionedRecords, ResidueAxis
 from dpsynth.table import parquet
 from dpsynth.table.schema import Column, Schema
@@ -132,7 +133,7 @@ def test_counts_of_patients_are_those_in_memory(schema, frame, data, tmp_path, c
     records = PartitionedRecords(write_patients(frame, tmp_path / "table", file_of, size), schema, client)
     tables = every_table(schema.levels)
     # as a fit reads records in memory
-    whole = counts(FrameRecords(parquet.Reader(schema, seed).records(frame)), tables)
+    whole = counts(FrameRecords(reader_of(schema, seed).records(frame)), tables)
     assert records.check(seed) == whole[0] == 30
     assert_same(counts(records, tables), whole)
 
@@ -415,7 +416,7 @@ def test_a_file_with_other_rows_than_it_said_is_refused(more, tmp_path):
     (group,) = table.parts[0][:1]
     part = (replace(group, rows=group.rows + more),)
     with pytest.raises(DataError, match=r"000\.parquet has changed since the table was opened"):
-        list(parquet.read_part(part, parquet.Reader(SCHEMA)))
+        list(parquet.read_part(part, reader_of(SCHEMA)))
 
 
 def test_a_scheduler_that_runs_already(tmp_path, processes):
@@ -472,7 +473,7 @@ def test_a_worker_killed_midway_changes_no_patient(tmp_path, processes, monkeypa
     records.check(seed=7)
     answer = counts(records, tables)
     assert len(list((tmp_path / "grave").iterdir())) == 1
-    assert_same(answer, counts(FrameRecords(parquet.Reader(schema, 7).records(frame)), tables))
+    assert_same(answer, counts(FrameRecords(reader_of(schema, 7).records(frame)), tables))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from visits import histories_of
 
 from dpsynth.files.codec import from_plain, to_plain
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies import calibration as bounded_influence
@@ -17,7 +17,7 @@ from dpsynth.studies.estimation import StudyDesign
 from dpsynth.studies.private import StudyReleases
 from dpsynth.studies.statistics import ScorePoint
 from dpsynth.studies.study import Estimates, Study
-from dpsynth.table.schema import Column, Schema
+from dpsynth.table.schema import Column, Schema, TableSchema
 
 _COLUMNS = (
     Column(name="nodes", kind="integer", lower=0, upper=50),

@@ -17,7 +17,7 @@ from dpsynth.errors import InputError
 from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Bins
 from dpsynth.marginals.network import BayesianNetwork
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger, Profile
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
@@ -28,6 +28,7 @@ from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Parts, Reading, Statistic
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table import Column, Schema
+from dpsynth.table.schema import TableSchema
 
 N = 4000
 SCHEMA = Schema(

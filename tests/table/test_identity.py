@@ -25,11 +25,12 @@ from dpsynth.errors import DataError, OwnerWarning
 from dpsynth.evaluation.tables import Tables
 from dpsynth.patients.files import PatientFile
 from dpsynth.patients.inference import infer_patient_schema
+from dpsynth.patients.reader import reader_of
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.synthesis.check_inputs import records_of
 from dpsynth.table.identity import identities, repeated_persons, spellings
-from dpsynth.table.parquet import ParquetTable, Reader, units_in
+from dpsynth.table.parquet import ParquetTable, units_in
 from dpsynth.table.schema import Column
 
 SCHEMA = PatientSchema(
@@ -172,7 +173,7 @@ def quietly(read: Callable, *given: object) -> object:
 
 def of_histories(rows: pd.DataFrame, schema: PatientSchema) -> set[frozenset[int]]:
     """The rows of each patient, as releases read them."""
-    records = Reader(schema).records(rows)
+    records = reader_of(schema).records(rows)
     return {
         frozenset(int(row) for name, row in record.items() if name.startswith("row@") and row == row)
         for record in records.to_dict("records")
@@ -232,7 +233,7 @@ def in_parts(ids: Ids, folder: Path) -> set:
     frame = ids.frame()
     for k in range(len(frame)):
         frame.iloc[[k]].to_parquet(folder / f"{k:03}.parquet", index=False)
-    reader = Reader(SCHEMA)
+    reader = reader_of(SCHEMA)
     parts = ParquetTable(folder).whole_files
     found = [hashes["unit"] for part in parts for _, hashes in units_in(part, reader, "0123456789abcdef")]
     return grouped([tuple(own.tolist()) for own in found])

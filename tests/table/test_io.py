@@ -25,7 +25,8 @@ from dpsynth.table import files as table_io
 from dpsynth.table.cells import escape, unescape
 from dpsynth.table.csv import csv_line
 from dpsynth.table.csv_format import CsvFormat
-from dpsynth.table.parquet import ParquetTable, Reader, read_part
+from dpsynth.table.parquet import ParquetTable, read_part
+from dpsynth.table.reader import Reader
 
 SCHEMA = Schema(
     columns=(

@@ -22,8 +22,8 @@ from dpsynth.table.csv_format import CsvFormat
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.patients.schema import TableSchema
     from dpsynth.studies.study import Estimates
+    from dpsynth.table.schema import TableSchema
 
 
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout.")]
@@ -164,10 +164,10 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 def read_named(path: Path, schema: TableSchema, csv_format: CsvFormat) -> pd.DataFrame:
     """Read one table of several. An error names the table."""
-    from dpsynth.patients.schema import read_rows
+    from dpsynth.patients.reader import reader_of
 
     try:
-        return read_rows(path, schema, csv_format)
+        return reader_of(schema).read(path, csv_format)
     except DataError as problem:
         if str(path) not in str(problem):
             problem.args = (f"{path}: {problem}",)

@@ -21,10 +21,9 @@ from dpsynth.runs.commands.console import CsvFormat, reads_tables
 if TYPE_CHECKING:
     from dpsynth.datasets.cohorts.extraction import Cohort
     from dpsynth.datasets.table import Card
-    from dpsynth.patients.schema import PatientSchema
     from dpsynth.table.column import Column
     from dpsynth.table.inference import Draft
-    from dpsynth.table.schema import Schema
+    from dpsynth.table.schema import TableSchema
 
 
 app = typer.Typer(help="Public health tables: what there is, what it is, where it comes from.")
@@ -297,7 +296,7 @@ def _drafted(
     unit: str | None,
     order: str | None,
     options: dict[str, Any],
-) -> Draft[Schema] | Draft[PatientSchema]:
+) -> Draft[TableSchema]:
     """Draft for patients with several rows where these are found or asked for, else for one row each."""
     from dpsynth.patients.files import read_files
     from dpsynth.patients.inference import infer_patient_schema
@@ -338,14 +337,13 @@ def check(
     """
     from dpsynth.checks import few
     from dpsynth.patients.histories import unused_rows
-    from dpsynth.patients.schema import PatientSchema, read_schema
-    from dpsynth.table.files import read_table
+    from dpsynth.patients.reader import reader_of
+    from dpsynth.patients.schema import patients_of, read_schema
     from dpsynth.table.inference import limits_of_data
     from dpsynth.table.suggestions import count_rules, suggested
 
     described = read_schema(schema)
-    several = described if isinstance(described, PatientSchema) else None
-    known = described.table if isinstance(described, PatientSchema) else described
+    known, patients = described.table, patients_of(described)
     result: dict[str, Any] = {
         "columns": len(known),
         "outcome": described.outcome,
@@ -353,7 +351,7 @@ def check(
         "unit": described.unit,
         "unreviewed": {name: list(fields) for name, fields in described.unreviewed.items()},
         "unconfirmed": list(known.unconfirmed),
-        "sha256": known.digest() if several is None else several.levels.digest(),
+        "sha256": described.levels.digest(),
     }
     lines = [f"{schema}: {len(known)} columns, outcome {described.outcome or 'none'}"]
     lines += [f"unreviewed: {name} ({', '.join(fields)})" for name, fields in described.unreviewed.items()]
@@ -370,7 +368,7 @@ def check(
         )
     if data is not None:
         try:
-            table = several.read(data, csv_format) if several else read_table(data, known, csv_format)
+            table = reader_of(described).read(data, csv_format)
             conformed = known.conform(table)
         except DataError:
             if not as_json:
@@ -379,7 +377,7 @@ def check(
         clipped = {name: count for name, count in conformed.clipped.items() if count}
         counts = count_rules(known, conformed.frame, known.rules, suggested(described))
         taken = limits_of_data(known, known.check(table))
-        unused = unused_rows(table, several) if several else {}
+        unused = {} if patients is None else unused_rows(table, patients)
         result |= {
             "rows": len(conformed.frame),
             "unused": unused,

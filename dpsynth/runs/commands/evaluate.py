@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.evaluation.results import Evaluation
-    from dpsynth.patients.schema import TableSchema
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.pipeline import Origin
+    from dpsynth.table.schema import TableSchema
 
 
 # ------------------------------------------------------------------------------------------------
@@ -124,7 +124,6 @@ def evaluate_table(
     from dpsynth.report.run_report import RunReport
     from dpsynth.runs.config import EvaluateConfig
     from dpsynth.runs.folder import RunFolder
-    from dpsynth.runs.forecast import size_of
 
     asked: dict[str, object] = {
         "seed": seed,
@@ -181,7 +180,7 @@ def evaluate_table(
                 of_table,
                 name=of_table.name or train.stem,
                 outcome=result.settings.get("outcome"),
-                size=size_of(made, known),
+                size=known.sizes(made),
                 config=config,
                 seconds=seconds,
                 evaluation=result,

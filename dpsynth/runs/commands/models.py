@@ -21,11 +21,11 @@ from dpsynth.runs.commands.console import CsvFormat, reads_tables
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.patients.schema import TableSchema
     from dpsynth.privacy.records import PartitionedRecords
     from dpsynth.synthesis.options import FitOptions
     from dpsynth.synthesis.parts.studies import Studies
     from dpsynth.synthesis.synthesizer import Synthesizer
+    from dpsynth.table.schema import TableSchema
 
 
 @reads_tables
@@ -120,9 +120,7 @@ def opened(
     workers: int | None,
 ) -> Iterator[pd.DataFrame | PartitionedRecords]:
     """Give a table: in memory, or in parts where it is a folder or workers are asked for."""
-    from dpsynth.patients.schema import PatientSchema
-
-    linked = isinstance(schema, PatientSchema) and bool(schema.files) and data.is_dir()
+    linked = schema.reads_folder(data)
     if scheduler is None and workers is None and (linked or not data.is_dir()):
         from dpsynth.datasets import open_table
 

@@ -17,11 +17,11 @@ from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 if TYPE_CHECKING:
     from dpsynth.evaluation.results import Evaluation
-    from dpsynth.patients.schema import TableSchema
     from dpsynth.privacy.guarantee import Guarantee
     from dpsynth.runs.config import RunConfig
     from dpsynth.runs.evaluation import Finished
     from dpsynth.runs.forecast import BudgetPlan
+    from dpsynth.table.schema import TableSchema
 
 
 # ------------------------------------------------------------------------------------------------

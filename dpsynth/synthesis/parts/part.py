@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from dpsynth.errors import ConfigError, InputError, PrivacyError
 from dpsynth.files.codec import record
-from dpsynth.patients.schema import TableSchema
 from dpsynth.privacy.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
 from dpsynth.privacy.conversions import tv_of_mu
 from dpsynth.privacy.gaussian import analytic_sigma
@@ -30,6 +29,7 @@ from dpsynth.privacy.records import Records
 from dpsynth.privacy.stages import Stage
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.table.grid import Marginals
+from dpsynth.table.schema import TableSchema
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent

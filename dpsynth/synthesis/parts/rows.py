@@ -10,7 +10,7 @@ from itertools import repeat
 import numpy as np
 
 from dpsynth.patients.histories import Histories, Ints, VisitTable, cells, concordances, visit_tables
-from dpsynth.patients.schema import PatientSchema
+from dpsynth.patients.schema import PatientSchema, patients_of
 from dpsynth.privacy.noise import STEP, in_steps
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Array, GaussianRelease
@@ -18,6 +18,7 @@ from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
 from dpsynth.synthesis.rows import Trajectories, likely_parents
 from dpsynth.table.coded import CodedTable
+from dpsynth.table.schema import TableSchema
 
 # ------------------------------------------------------------------------------------------------
 # Noisy tables of what each row of a patient's history adds to the patient's levels.
@@ -108,6 +109,12 @@ class Rows(Part[Trajectories]):
     """Tables of what each row adds to a patient's levels, which the generator models."""
 
     schema: PatientSchema
+
+    @classmethod
+    def of(cls, schema: TableSchema, share: float) -> tuple[Rows, ...]:
+        """This part where patients have several rows, and nothing elsewhere."""
+        patients = patients_of(schema)
+        return () if patients is None else (cls(patients, share=share),)
 
     @property
     def release(self) -> VisitsRelease:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pandas as pd
 
 from dpsynth.errors import ConfigError, InputError, PrivacyError
-from dpsynth.patients.schema import TableSchema
 from dpsynth.studies.private import FittedStudy, StudyReleases
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.fit import check_also, planned_parts
@@ -25,6 +24,7 @@ from dpsynth.synthesis.studies import (
     smallest_subgroup,
     study_draws,
 )
+from dpsynth.table.schema import Schema, TableSchema
 
 if TYPE_CHECKING:
     from dpsynth.synthesis.synthesizer import Synthesizer
@@ -67,7 +67,7 @@ class Studies(Part[tuple[FittedStudy, ...]]):
     needs_associations: ClassVar[bool] = True
 
     studies: tuple[Study, ...]
-    schema: TableSchema | None = None
+    schema: Schema | TableSchema | None = None  # a file names the class of another than the first
     n: float | None = None
     share: float | None = field(default=0.3, kw_only=True)
 
@@ -111,7 +111,7 @@ class Studies(Part[tuple[FittedStudy, ...]]):
 
         Parameters
         ----------
-        schema : Schema or PatientSchema
+        schema : TableSchema
             With ``n_public`` of the records for ``fit``: for a training part, its own number.
         generator : DPMarginals
             The estimator, which need not be fitted.
