@@ -25,8 +25,14 @@ from dpsynth import datasets
 from dpsynth.audits import adversary as critic
 from dpsynth.audits.adversary import Setting
 from dpsynth.privacy.conversions import epsilon_of_belief
-from dpsynth.report.plots import save, styled
-from dpsynth.research.adversary.dp_sgd import NOT_PRIVATE, DpSgd, Records, classifier_subject, encoded
+from dpsynth.report.plots import save_figure, styled
+from dpsynth.research.adversary.dp_sgd import (
+    NOT_PRIVATE,
+    DpSgd,
+    LabelledPoints,
+    classifier_subject,
+    labelled_points,
+)
 from dpsynth.research.adversary.playing import Played, draw_beliefs, play
 from dpsynth.research.papers.mosaicrown import noise_for_belief_rdp
 from dpsynth.wgan.settings import TrainingSettings
@@ -79,16 +85,16 @@ def between(estimate: object, digits: int = 3) -> str:
     return f"{value} ({lower} to {upper})"
 
 
-def digits(records: int) -> tuple[Records, Records]:
+def digits(records: int) -> tuple[LabelledPoints, LabelledPoints]:
     """scikit-learn's digits, 8 x 8 pixels, in the unit cube; D and the rest."""
     bunch = load_digits()
     order = np.random.default_rng(0).permutation(len(bunch.target))
-    whole = Records(bunch.data[order] / 16.0, bunch.target[order].astype(np.int64))
+    whole = LabelledPoints(bunch.data[order] / 16.0, bunch.target[order].astype(np.int64))
     return whole.take(range(records)), whole.take(range(records, len(whole)))
 
 
 def golden(games: Games, train: object, test: object) -> list[str]:
-    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = labelled_points(train, test)  # type: ignore[arg-type]
     points, rest, layout = critic.encoded(train, test)  # type: ignore[arg-type]
     rows, kept = [], {}
     for neighbour in ("removed", "replaced"):
@@ -115,11 +121,13 @@ def golden(games: Games, train: object, test: object) -> list[str]:
 
 def table(games: Games, train: object, test: object) -> list[str]:
     """Table 5.1, figures 5.1 and 5.2 on a table of the registry."""
-    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = labelled_points(train, test)  # type: ignore[arg-type]
     return four(games, TABLE, own, pool, classes, learning_rate=2.0)
 
 
-def four(games: Games, name: str, own: Records, pool: Records, classes: int, **training: float) -> list[str]:
+def four(
+    games: Games, name: str, own: LabelledPoints, pool: LabelledPoints, classes: int, **training: float
+) -> list[str]:
     rows, kept = [], {}
     for neighbour in ("replaced", "removed"):
         for noise in ("local", "global"):
@@ -174,7 +182,7 @@ def ranks(games: Games) -> list[str]:
 
 
 def along_epsilon(games: Games, train: object, test: object) -> list[str]:
-    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = labelled_points(train, test)  # type: ignore[arg-type]
     points, rest, layout = critic.encoded(train, test)  # type: ignore[arg-type]
     found: dict[str, list[drawing.Point]] = {"DP-SGD, worst-case record": [], "critic, worst-case record": []}
     lines, kept = [], {}
@@ -226,7 +234,7 @@ def sampled(games: Games, train: object, test: object) -> list[str]:
     """Steps that take a quarter of the records."""
     from dpsynth.privacy.calibration import BeliefTarget, calibrate_training
 
-    own, pool, classes = encoded(train, test)  # type: ignore[arg-type]
+    own, pool, classes = labelled_points(train, test)  # type: ignore[arg-type]
     lines = []
     for neighbour, adjacency in (("removed", "add/remove"), ("replaced", "replace-one")):
         multiplier = calibrate_training(BeliefTarget(BELIEF, DELTA), 0.25, STEPS, adjacency=adjacency)
@@ -251,7 +259,7 @@ def draw(games: Games, stem: str, make: object, title: str) -> None:
     with styled():
         figure = make()  # type: ignore[operator]
         figure.savefig(games.out / f"adversary-{stem}.png", dpi=110)
-    save(figure, games.out / f"adversary-{stem}.svg", title)
+    save_figure(figure, games.out / f"adversary-{stem}.svg", title)
 
 
 def main() -> None:

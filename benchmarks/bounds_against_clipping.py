@@ -31,7 +31,7 @@ import dpsynth
 from benchmarks.peers.tables import split
 from dpsynth.evaluation.models import CLASSIFIERS, known_outcomes, learn_and_predict
 from dpsynth.privacy import EpsilonTarget, Plan, calibrate_training
-from dpsynth.report.plots import COLOURS, DASHES, line, panels, plain_ticks, save, styled
+from dpsynth.report.plots import COLOURS, DASHES, line, panels, plain_ticks, save_figure, styled
 from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.synthesis.model import independent_points
 from dpsynth.table.coded import CodedTable
@@ -59,7 +59,7 @@ OTHER = {"activation": "leaky_relu", "critic_constraint": "none", "penalty": "pu
 CRITICS: dict[str, Any] = {"spectral": {}, "unconstrained": OTHER | {"critic_learning_rate": 1e-3}}
 
 
-class BoxesAlone(algorithm.Proved):
+class BoxesAlone(algorithm.ProvedScales):
     """Noise scales from the bounds of the gradient's components alone."""
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
@@ -68,7 +68,7 @@ class BoxesAlone(algorithm.Proved):
         return allocate(bounds, self.noise_shape)
 
 
-class ConstantsAlone(algorithm.Proved):
+class ConstantsAlone(algorithm.ProvedScales):
     """Noise scales from Lipschitz constants alone (Béthune et al. 2024), optimally split between layers."""
 
     def __call__(self, weights: Weights) -> tuple[list[Any], list[Any]]:
@@ -114,7 +114,7 @@ class Arm(NamedTuple):
     short: str
     shape: str = "spherical"
     clips: tuple[float | None, ...] = (None,)
-    bounds: type[algorithm.Proved] = algorithm.Proved
+    bounds: type[algorithm.ProvedScales] = algorithm.ProvedScales
     step: type[Step] = Step
 
 
@@ -138,9 +138,9 @@ VARIANTS = {k if c is None else f"{k} {c:g}": (ARMS[k], c) for k in COMPARED for
 
 
 @contextmanager
-def parts_of(bounds: type[algorithm.Proved], step: type[Step]) -> Iterator[None]:
+def parts_of(bounds: type[algorithm.ProvedScales], step: type[Step]) -> Iterator[None]:
     """Have training runs take these bounds and this step in place of the package's own."""
-    with mock.patch.object(training, "Step", step), mock.patch.object(algorithm, "Proved", bounds):
+    with mock.patch.object(training, "Step", step), mock.patch.object(algorithm, "ProvedScales", bounds):
         yield
 
 
@@ -180,7 +180,7 @@ def noise(table: str, batch: str, width: int, critic: str) -> dict[str, Any]:
     points, layout, public = encoded(table)
     settings, n = TrainingSettings(critic_hidden=(width, width), **CRITICS[critic]), len(points)
     plan, plain = plan_of(table, batch), plan_of(table, batch, noisy=False)
-    path = training.Trainer(points, layout, settings, plain, bank=public)
+    path = training.TrainingRun(points, layout, settings, plain, bank=public)
     state = training.initial_state(layout, settings, np.random.default_rng(0))
     state.arrays["critic"] = [np.asarray(a) for a in path.step.constrain(state.arrays["critic"])]
     rng, readings, distances = np.random.default_rng(1), {}, None
@@ -272,12 +272,12 @@ def fit(key: str, table: str, seed: int, rate: float, clip: float | None) -> dic
     return {"auc": mean_auc(made, table, rng)}
 
 
-def trainer_of(key: str, table: str, batch: str, width: int, steps: int) -> training.Trainer:
+def trainer_of(key: str, table: str, batch: str, width: int, steps: int) -> training.TrainingRun:
     (points, layout, _), arm = encoded(table), ARMS["none" if key == "plain" else key]
     settings = TrainingSettings(clip_norm=arm.clips[0], critic_hidden=(width, width))
     plan = replace(plan_of(table, batch, arm.shape, key != "plain"), steps=steps)
     with parts_of(arm.bounds, arm.step):
-        return training.Trainer(points, layout, settings, plan, bank=None)
+        return training.TrainingRun(points, layout, settings, plan, bank=None)
 
 
 def cost(table: str, batch: str, width: int) -> dict[str, Any]:
@@ -418,7 +418,7 @@ def figure(found: Results) -> None:
             axis.minorticks_off()
         handles = [*axes[0].get_legend_handles_labels()[0], *axes[3].get_legend_handles_labels()[0]]
         drawn.legend(handles=handles, loc="outside lower center", ncols=4)
-    save(drawn, PAGE.with_suffix(".svg"), "Proved bounds against clipping")
+    save_figure(drawn, PAGE.with_suffix(".svg"), "Proved bounds against clipping")
 
 
 def numbers(found: Results) -> Iterator[str]:

@@ -34,7 +34,7 @@ import dpsynth
 from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, public_facts
 from dpsynth.files.storage import ROUNDS, carry_out
-from dpsynth.synthesis.default_rules import MOST_NUMBERS, numbers_of
+from dpsynth.synthesis.default_rules import MOST_NUMBERS, numbers_per_column
 from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.table import Column, Schema
 
@@ -92,7 +92,7 @@ def cell(n: int, d: int) -> None:
         return answer
 
     for name, options in ARMS.items():
-        if name == "default" and sum(numbers_of(schema)) > MOST_NUMBERS:
+        if name == "default" and sum(numbers_per_column(schema)) > MOST_NUMBERS:
             continue  # the default is then the base model alone
         model = unfitted(options_of(epsilon=EPSILON, random_state=0, **options))
         timed(f"fit, {name}", lambda model=model: model.fit(train, schema=schema))

@@ -197,7 +197,7 @@ def _public(table: str, n: int, epsilon: float) -> dict[str, float]:
     """Noise of a pairwise statistic and groups of the histogram, which the rules read."""
     schema = population(table)[1]
     mu = 1 / analytic_sigma(epsilon, total_delta(schema.with_n_public(n), MarginalsOptions.of()))
-    numbers = np.array(default_rules.numbers_of(schema))
+    numbers = np.array(default_rules.numbers_per_column(schema))
     products = (numbers.sum() ** 2 - (numbers**2).sum()) / 2
     noise, groups = math.sqrt(products / 0.1) / (n * mu), n * mu * math.sqrt(0.1 / 2) / 8
     return {"mu": mu, "noise": noise, "groups": groups}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.files.text import inert
-from dpsynth.research.replications.protocol import find_protocol, names
+from dpsynth.research.replications.protocol import find_protocol, protocol_names
 from dpsynth.research.replications.running import run_study
 
 PAGES = Path(__file__).resolve().parent / "results" / "replications"
@@ -51,7 +51,7 @@ def write_tables(found: dict[str, Any], page: Path) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("studies", nargs="+", choices=names())
+    arguments.add_argument("studies", nargs="+", choices=protocol_names())
     arguments.add_argument("--out", type=Path, required=True)
     arguments.add_argument("--jobs", type=int, default=1)
     given = arguments.parse_args()

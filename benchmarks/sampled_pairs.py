@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from growth import made_up
 
-from dpsynth.evaluation.associations import association_findings, blocks
+from dpsynth.evaluation.associations import association_blocks, association_findings
 from dpsynth.evaluation.results import Findings
 
 RESULTS = Path(__file__).parent / "results" / "sampled_pairs.md"
@@ -40,7 +40,7 @@ def rows_of(n: int, d: int, seeds: int) -> list[str]:
     made, real = (schema.conform(frame).frame for frame in (made, real))
 
     def timed(seed: int | None) -> tuple[float, Findings]:
-        scored = None if seed is None else blocks(d, np.random.default_rng(seed))
+        scored = None if seed is None else association_blocks(d, np.random.default_rng(seed))
         begun = time.process_time()
         found = association_findings(made, real, None, schema, scored, group="pairs")
         return time.process_time() - begun, found

@@ -36,7 +36,7 @@ from dpsynth.attacks.attempt import tpr_at_fpr
 from dpsynth.evaluation.estimates import auc, quantile
 from dpsynth.evaluation.tables import ClassifierEncoding
 from dpsynth.files.storage import carry_out
-from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
+from dpsynth.research.soft_labels.attack import Attacked, LabelledFeatures, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
 from dpsynth.research.soft_labels.estimators import SoftTargetRegressor
 from dpsynth.research.soft_labels.procedure import LeaveOut, Procedure, WeightedCopies, leave_out
@@ -47,7 +47,7 @@ from dpsynth.research.soft_labels.targets import (
     PerRecord,
     Scheme,
     Smoothed,
-    one_hot,
+    hard_targets,
 )
 
 HERE = Path(__file__).parent / "results"
@@ -72,7 +72,7 @@ CLASSIFIERS = {
 SPREAD = "pooled"
 
 
-def experiment(name: str, seed: int = 0) -> tuple[Records, Records]:
+def experiment(name: str, seed: int = 0) -> tuple[LabelledFeatures, LabelledFeatures]:
     """Balanced records with 20 % of labels exchanged in pairs, and others to validate with."""
     table = dpsynth.datasets.load(name)
     assert table.outcome is not None
@@ -92,7 +92,7 @@ def experiment(name: str, seed: int = 0) -> tuple[Records, Records]:
         pairs = round(0.1 * len(rows))  # of two records each: a fifth of all
         for c in (0, 1):
             given[rng.permutation(np.flatnonzero(codes[rows] == c))[:pairs]] = 1 - c
-        parts.append(Records(X[rows], given, codes[rows]))
+        parts.append(LabelledFeatures(X[rows], given, codes[rows]))
     return parts[0], parts[1]
 
 
@@ -258,7 +258,7 @@ def label_statistics(options: argparse.Namespace) -> tuple[LeaveOut, np.ndarray,
 
 def statistics_of(task: tuple) -> dict[str, object]:
     classifier, X, labels, splits = task
-    found = leave_out(classifier, X, one_hot(labels, 2), labels, splits=splits, seed=1)
+    found = leave_out(classifier, X, hard_targets(labels, 2), labels, splits=splits, seed=1)
     names = ("mean", "std", "mean_probability", "exposure")
     return {name: getattr(found, name).tolist() for name in names}
 

@@ -26,7 +26,7 @@ from dpsynth.synthesis import default_rules
 from dpsynth.table import Column, Schema
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import Trainer
+from dpsynth.wgan.training import TrainingRun
 
 #: public number of records, name and noise shape of each default critic
 DEFAULTS = ((4_000, "default", "optimal"), (36_000, "default", "optimal"), (2_085, "healthgan", "layerwise"))
@@ -56,7 +56,7 @@ class Loop:
         )
         points = np.random.default_rng(0).random((self.n, self.dim), dtype=np.float32)
         layout = Layout(self.dim)
-        self.trainer = Trainer(points, layout, self.settings, plan, bank=None)
+        self.trainer = TrainingRun(points, layout, self.settings, plan, bank=None)
         start = time.perf_counter()
         self.trainer.run(np.random.default_rng(1))
         self.first_call = time.perf_counter() - start

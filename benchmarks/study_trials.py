@@ -19,7 +19,7 @@ from study_cases import CASES, NULLS, Case, seed
 
 import dpsynth
 from dpsynth.errors import DpsynthError, PrivacyError
-from dpsynth.evaluation.regression import Fit, design, fit, slope_priors
+from dpsynth.evaluation.regression import Fit, design, fit_regression, slope_priors
 from dpsynth.studies.estimation import StudyDesign, mode
 from dpsynth.studies.model import model_terms
 from dpsynth.studies.study import Study
@@ -74,10 +74,10 @@ def fitted(frame: pd.DataFrame, schema: Schema, study: Study, priors: dict[str, 
     data = design(frame, schema, model)
     terms = [term.name for term in model_terms(schema, model)]
     rng = np.random.default_rng(0)
-    found = fit(data, model.kind, rng=rng, priors=priors)
+    found = fit_regression(data, model.kind, rng=rng, priors=priors)
     if not found.separated:
         return told_by_fit(found, terms)
-    return told_by_fit(fit(data, model.kind, rng=rng, priors=slope_priors(data)), terms, "ridge")
+    return told_by_fit(fit_regression(data, model.kind, rng=rng, priors=slope_priors(data)), terms, "ridge")
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from dpsynth.wgan.theorems import (
     published_penalty_radii,
     spectral_norm_bound,
 )
-from dpsynth.wgan.training import Trainer, TrainingState, initial_state
+from dpsynth.wgan.training import TrainingRun, TrainingState, initial_state
 
 THESIS_STEPS = 5 * 200_000
 
@@ -72,7 +72,7 @@ def main() -> None:
     plan = Plan(
         sampling_prob=batch / n, expected_batch=float(batch), steps=per_segment, noise_multiplier=None
     )
-    trainer = Trainer(points, encoder.layout, settings, plan, bank=None)
+    trainer = TrainingRun(points, encoder.layout, settings, plan, bank=None)
     state = initial_state(encoder.layout, settings, rng)
     rows = []
     for segment in range(args.segments + 1):

@@ -29,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run_configuration)
-app.command("plan")(plan.plan_fit)
+app.command("plan")(plan.plan_run)
 app.command("fit")(models.fit)
 app.command("sample")(models.sample)
 app.command("evaluate")(evaluate.evaluate_table)
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 prog_name="dpsynth",
                 standalone_mode=False,
             )
-    except console.Interrupted as problem:
+    except console.InterruptedCommand as problem:
         return _fail(str(problem), 130)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 130)

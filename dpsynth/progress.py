@@ -32,7 +32,9 @@ class Steps(Protocol):
 
 
 @contextmanager
-def shown(given: Told | None, bar: Callable[[], AbstractContextManager[Told]]) -> Iterator[Told | None]:
+def shown_progress(
+    given: Told | None, bar: Callable[[], AbstractContextManager[Told]]
+) -> Iterator[Told | None]:
     """Give the caller's callback. If there is none, give a bar's if somebody watches, else None."""
     if given is not None or not watched():
         yield given

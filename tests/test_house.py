@@ -74,6 +74,19 @@ def test_the_reference_shows_every_room():
     assert sorted(shown) == sorted({*rooms(), *modules})
 
 
+def test_one_name_has_one_meaning():
+    """Catches a class or function whose public name means something else in another module.
+
+    ``dpsynth.load`` reads a model and ``dpsynth.datasets.load`` a data set: users write both with their package.
+    """
+    places = defaultdict(list)
+    for path in sorted((ROOT / "dpsynth").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(ROOT).as_posix())
+    assert {name: files for name, files in places.items() if len(files) > 1}.keys() <= {"load"}
+
+
 def test_guides_import_public_names_alone():
     """A guide that teaches a module which may move tomorrow, and does not say so."""
     public = {f"{room}.{name}" for room in rooms() for name in importlib.import_module(room).__all__}

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpsynth.checks import in_range, inside, one_of, whole
 from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, share, share_difference, sure_end
+from dpsynth.files.storage import finite
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
 
@@ -194,17 +195,6 @@ MEASURES: tuple[str, ...] = get_args(Measure)
 
 #: by guessing one of two, and nothing: controls
 COIN, NOTHING = Estimate(0.5, 0.5, 0.5), Estimate(0.0, 0.0, 0.0)
-
-
-def finite(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain data with infinite numbers as None, in mappings of mappings too."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return finite(value)
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return {key: plain(value) for key, value in record.items()}
 
 
 @dataclass(frozen=True)
@@ -817,7 +807,7 @@ class Risk:
         (0.4, 0.5, True)
         """
         rate, without, held_out = rates
-        excess, part = share_difference(rate, held_out), normalised(rate, held_out)
+        excess, part = share_difference(rate, held_out), mover_ratio(rate, held_out)
         return cls(risk, attack, holds, rate, without, held_out, excess, part, tries, **rest)
 
     @property
@@ -890,7 +880,7 @@ def scaled(excess: Estimate, held_out: float) -> Estimate:
     return Estimate(*(min(max(end / left, 0.0), 1.0) for end in (excess.value, excess.lower, excess.upper)))
 
 
-def normalised(rate: Estimate, held_out: Estimate) -> Estimate:
+def mover_ratio(rate: Estimate, held_out: Estimate) -> Estimate:
     """``1 - q1 / q2`` with q the shares of failures: MOVER-R by its roots, which exist in [0, 1]."""
     q1, low1, high1 = 1 - rate.value, 1 - rate.upper, 1 - rate.lower
     q2, low2, high2 = 1 - held_out.value, 1 - held_out.upper, 1 - held_out.lower

@@ -49,7 +49,7 @@ from dpsynth.evaluation.distances import record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours import nearest
 from dpsynth.evaluation.tables import unit_values
-from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.patients.reader import reader_of
 from dpsynth.patients.schema import patients_of
 from dpsynth.table.column import Column
@@ -209,7 +209,7 @@ def shadow_attack(
     folder: str | Path | None = None,
     settings: dict[str, Any] | None = None,
     jobs: int = 1,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
 ) -> Shadow:
     """Attack a generator.
 
@@ -437,7 +437,7 @@ def audit_table(
     jobs: int = 1,
     folder: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
 ) -> BlackBox:
     """Audit a generator from its tables.
 

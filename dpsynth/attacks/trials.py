@@ -22,13 +22,13 @@ from dpsynth.attacks.attempt import (
     Measure,
     epsilon_lower,
     errors_at,
-    finite,
     planned_threshold,
     right_guesses,
 )
 from dpsynth.checks import inside
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference
+from dpsynth.files.storage import finite
 from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.privacy.profile import Profile
 
@@ -194,7 +194,7 @@ class Declared:
         return float(grid[place]), float(fnr[place])
 
 
-def judge(
+def judge_trials(
     name: str,
     scores: ArrayLike,
     with_record: ArrayLike,

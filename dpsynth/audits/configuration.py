@@ -31,7 +31,7 @@ from dpsynth.audits.releases import (
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.codec import to_plain
-from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.patients.schema import schema_of
 from dpsynth.privacy.profile import Profile
@@ -173,7 +173,7 @@ def audit_fit(
     steps: int = 8,
     jobs: int = 1,
     folder: str | Path | None = None,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
     seed: int | None = None,
 ) -> tuple[Audited, ...]:
     """Audit every release of a fit.

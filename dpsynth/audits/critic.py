@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dpsynth.attacks.trials import Audited, Declared, judge
+from dpsynth.attacks.trials import Audited, Declared, judge_trials
 from dpsynth.audits.releases import Farthest, farthest
 from dpsynth.errors import InputError
 from dpsynth.privacy.events import training_event
@@ -338,7 +338,7 @@ def _judged(
     scores = audit.scores(coins, rng)
     z, q, steps, attained = audit.noise_multiplier, audit.plan.sampling_prob, audit.plan.steps, audit.attained
     error = float(ndtr(-0.5 * min(attained, 1.0) * np.sqrt(steps) / z))
-    return judge(
+    return judge_trials(
         "WGAN critic steps",
         scores,
         coins,

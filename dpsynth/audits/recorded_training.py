@@ -32,7 +32,7 @@ class Watched:
     ``others``: encoded records that both tables have, in the unit cube.
     ``first``: the record of table D.
     ``second``: the record that D' has in its place.
-    ``layout``, ``settings``, ``plan``, ``bank``: as for `dpsynth.wgan.training.Trainer`.
+    ``layout``, ``settings``, ``plan``, ``bank``: as for `dpsynth.wgan.training.TrainingRun`.
     ``step``: A subclass of Step, for what an audit injects.
     """
 

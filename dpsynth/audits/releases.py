@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import epsilon_lower, right_guesses
-from dpsynth.attacks.trials import Audited, Declared, judge
+from dpsynth.attacks.trials import Audited, Declared, judge_trials
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.statistics import EdgesRelease
@@ -323,10 +323,10 @@ def exact(release: GaussianRelease, frame: pd.DataFrame) -> Floats:
     records = FrameRecords(frame)
     with records.opened():
         arrays = zip(release.query(records), release.steps, strict=False)
-        return weighted(release, (array * step for array, step in arrays))
+        return weighted_vector(release, (array * step for array, step in arrays))
 
 
-def weighted(release: GaussianRelease, arrays: Iterable[NDArray]) -> Floats:
+def weighted_vector(release: GaussianRelease, arrays: Iterable[NDArray]) -> Floats:
     """A release's arrays as one vector, in the units of its sensitivity, shape (cells,)."""
     return np.concatenate(
         [np.ravel(array) * weight for array, weight in zip(arrays, release.weights, strict=False)]
@@ -365,7 +365,7 @@ def scores_of(
     scores = np.empty(len(coins))
     with tables[0].opened(), tables[1].opened():
         for trial, coin in enumerate(coins):
-            noisy = weighted(release, release.measure(tables[int(coin)], rng))
+            noisy = weighted_vector(release, release.measure(tables[int(coin)], rng))
             scores[trial] = noisy[places] @ direction[places] - offset
     return scores
 
@@ -385,7 +385,7 @@ def audit_release(
     scores = scores_of(release, pair, coins, rng)
     attained = pair.moved / release.l2_sensitivity
     error = float(ndtr(-0.5 * min(attained, 1.0) / release.event.noise_multiplier))
-    return judge(
+    return judge_trials(
         release.name,
         scores,
         coins,
@@ -419,7 +419,7 @@ class ScoringLedger(Ledger):
         base = exact(release, self.tables[0])
         apart = exact(release, self.tables[1]) - base
         std = release.event.noise_multiplier * release.l2_sensitivity
-        self.score += float((weighted(release, noisy) - base - 0.5 * apart) @ apart) / std**2
+        self.score += float((weighted_vector(release, noisy) - base - 0.5 * apart) @ apart) / std**2
         return release.finish(noisy)
 
 
@@ -438,7 +438,7 @@ def audit_path(schema: TableSchema, options: FitOptions, *, trials: int, rng: np
         records = FrameRecords(made_up if coin else without)
         read_parts(plan, Reading(ledger, records, rng, plan.n), refine=False)
         scores[trial] = ledger.score
-    return judge(
+    return judge_trials(
         "base model's path",
         scores,
         coins,
@@ -481,7 +481,7 @@ def audit_in_one_run(
     own = np.stack([exact(release, canaries.iloc[i : i + 1]) - nobody for i in range(len(canaries))])
     records = FrameRecords(canaries[coins].reset_index(drop=True))
     with records.opened():
-        noisy = weighted(release, release.measure(records, rng))
+        noisy = weighted_vector(release, release.measure(records, rng))
     # without a canary the others are there with probability 1/2 each
     expected = nobody + 0.5 * own.sum(axis=0) - 0.5 * own
     scores = ((noisy - expected) * own).sum(axis=1) - 0.5 * (own**2).sum(axis=1)
@@ -560,7 +560,7 @@ def audit_choices(release: EdgesRelease, *, delta: float, trials: int, rng: np.r
             lost = worst(tables[int(coin)], rng)[0][-1] == LOSING
             scores[trial] = math.log(present / without) if lost else math.log((1 - present) / (1 - without))
     own = "" if release.epsilon == worst.epsilon else f", not its own {release.epsilon:.3g}"
-    audited = judge(
+    audited = judge_trials(
         "base model edges",
         scores,
         coins,

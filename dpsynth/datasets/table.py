@@ -60,7 +60,7 @@ def require(raw: pd.DataFrame, columns: Iterable[str]) -> None:
             raise DataError(f"the column {name!r} is absent from the file")
 
 
-def numbers(values: pd.Series) -> pd.Series:
+def text_numbers(values: pd.Series) -> pd.Series:
     """Text as numbers, NaN where a value is absent."""
     read = pd.to_numeric(values, errors="coerce")
     wrong = values[read.isna() & values.notna()]
@@ -156,7 +156,7 @@ def first_encounters(raw: pd.DataFrame) -> pd.DataFrame:
     nobody = raw.index[(patient == "") | raw[_ENCOUNTER].isna()]
     if len(nobody):
         raise DataError(f"row {nobody[0]}: {_PATIENT} or {_ENCOUNTER} is missing, so whose row it is unknown")
-    number = numbers(raw[_ENCOUNTER])
+    number = text_numbers(raw[_ENCOUNTER])
     if number.duplicated().any():
         raise DataError(f"the {_ENCOUNTER} {raw[_ENCOUNTER][number.duplicated()].iloc[0]} stands twice")
     return raw.loc[number.groupby(patient).idxmin().sort_values()]
@@ -221,10 +221,10 @@ def physionet2012(raw: pd.DataFrame) -> pd.DataFrame:
     made = raw.copy()
     icu = pd.Series("medical", index=raw.index, dtype=object)
     for flag, name in _UNITS.items():
-        icu[numbers(raw[flag]) == 1] = name
+        icu[text_numbers(raw[flag]) == 1] = name
     made["icu"] = icu
     for name in _MEASURED:
-        values = numbers(raw[name])
+        values = text_numbers(raw[name])
         made[name] = values.where(values >= _LEAST.get(name, 0.0))
     made["ventilated"] = np.where(raw["MechVentStartTime"].notna(), "yes", "no")
     return made
@@ -250,7 +250,7 @@ def randhie(raw: pd.DataFrame) -> pd.DataFrame:
     25 3000.0 fair
     """
     require(raw, (*_HEALTH, *_LOGARITHMS, "idp", "physlm", "mdvis", "disea"))
-    known = {name: numbers(raw[name]) for name in raw.columns}
+    known = {name: text_numbers(raw[name]) for name in raw.columns}
     health = pd.Series("excellent", index=raw.index, dtype=object)
     for flag, word in _HEALTH.items():
         health[known[flag] == 1] = word
@@ -285,7 +285,7 @@ PREPARATIONS = {function.__name__: function for function in (diabetes130, physio
 _RAW = "https://raw.githubusercontent.com"
 
 
-class Origin(BaseModel):
+class DataSource(BaseModel):
     """The source of a data set: a file in a public repository of GitHub, or its address ``download``.
 
     If that file is a zip archive, ``member`` is the data set, and ``archive_sha256`` the archive's checksum.
@@ -303,7 +303,7 @@ class Origin(BaseModel):
     download: str | None = None  # the file's address, where it is not in such a repository
 
     @model_validator(mode="after")
-    def _one_address(self) -> Origin:
+    def _one_address(self) -> DataSource:
         place = (self.repository, self.commit, self.path)
         if any(place) and not all(place):
             raise ValueError("repository, commit and path belong together")
@@ -377,7 +377,7 @@ class Card(BaseModel):
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     title: str
     description: str
-    origin: Origin
+    origin: DataSource
     licence: str
     licence_page: str | None = None
     credentials: bool = False

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.results import Associations, Detail, Findings, Measure, Part, Table, shown
+from dpsynth.evaluation.results import Associations, Detail, Findings, Measure, Subsample, Table, shown
 from dpsynth.evaluation.tables import unit_values
 from dpsynth.table.kinds.category import category_codes
 from dpsynth.table.schema import Column, Schema
@@ -45,7 +45,7 @@ class PairMean:
     error: float | None = None
 
 
-def blocks(columns: int, rng: np.random.Generator) -> tuple[Block, ...]:
+def association_blocks(columns: int, rng: np.random.Generator) -> tuple[Block, ...]:
     """Divide columns into blocks. Up to 200 columns are one block, and no random number is drawn.
 
     Examples
@@ -297,7 +297,7 @@ def association_findings(
     if used == pairs:
         return Findings(tuple(measures), details)
     worst = max(errors, key=lambda name: errors[name])
-    part = Part("comparing associations", used, pairs, errors[worst], worst, "pairs of columns")
+    part = Subsample("comparing associations", used, pairs, errors[worst], worst, "pairs of columns")
     return Findings(tuple(measures), details, (part,))
 
 

@@ -15,9 +15,9 @@ from dpsynth.evaluation.discriminator import FOLDS, discriminate
 from dpsynth.evaluation.resemblance import violations
 from dpsynth.evaluation.results import Detail, Findings, Measure, OverTime, Path, Paths, Table
 from dpsynth.evaluation.row_statistics import (
-    Cells,
+    CellCounts,
     Resampled,
-    Statistic,
+    RowStatistic,
     distance_interval,
     follow_up,
     interval,
@@ -167,7 +167,9 @@ def trajectories(
     return Findings((*measures, *apart.measures), tuple(details), apart.parts)
 
 
-def _both(name: str, found: Sequence[Statistic], what: str, level: float, of: str = "") -> Iterator[Measure]:
+def _both(
+    name: str, found: Sequence[RowStatistic], what: str, level: float, of: str = ""
+) -> Iterator[Measure]:
     """A number of the synthetic and of the training table, and the difference with its interval."""
     resampled: list[Floats] = []
     for table, (numbers, patients) in zip(NAMES, found, strict=True):
@@ -206,7 +208,7 @@ def _rows(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: f
 
     def apart(other: Resampled) -> Floats:
         first, second = (side.histories.rows.astype(np.float64)[:, None] for side in (real, other))
-        return Cells.of(first, second)[0].distances(real, other, total_variation)
+        return CellCounts.of(first, second)[0].distances(real, other, total_variation)
 
     what = "total variation distance of the number of rows a patient"
     yield from _distance("rows_tvd", apart(made), what, level, None if fresh is None else apart(fresh))
@@ -218,7 +220,7 @@ def _gaps(sides: Sides, fresh: Resampled | None, schema: PatientSchema, level: f
 
     def apart(other: Resampled) -> Floats:
         gaps = (row.gaps_of(side.histories.numbers[order.name]) for side in (real, other))
-        return Cells.of(*gaps)[0].distances(real, other, kolmogorov_smirnov)
+        return CellCounts.of(*gaps)[0].distances(real, other, kolmogorov_smirnov)
 
     what = "Kolmogorov-Smirnov distance of the times between rows"
     yield from _distance("gap_ks", apart(made), what, level, None if fresh is None else apart(fresh))
@@ -259,7 +261,7 @@ def _variable(sides: Sides, column: Column, most: int, level: float) -> Iterator
 def _category(sides: Sides, column: Column, level: float) -> Iterator[Measure]:
     name, size, (made, real) = column.name, len(column.categories), sides
     steps = (row.transitions(side.histories.numbers[name], size) for side in (real, made))
-    cells, codes = Cells.of(*steps)
+    cells, codes = CellCounts.of(*steps)
     origin = codes.astype(np.int64) // size
     what = "mean total variation distance of the next category given the last"
     apart = cells.distances(real, made, lambda p, q: row.transition_distance(origin, p, q))

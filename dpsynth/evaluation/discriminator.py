@@ -187,7 +187,7 @@ _INTERVALS, _MODULUS, _MOST_DECIMALS = 30, 20, 6
 _PSEUDO = 5.0
 
 
-def single_columns(
+def separate_single_columns(
     real: pd.DataFrame,
     synthetic: pd.DataFrame,
     schema: Schema,

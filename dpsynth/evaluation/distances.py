@@ -388,14 +388,14 @@ def membership(
     return Membership(
         auc=auc(members, others, level),
         auc_calibrated=calibrated,
-        tpr={rate: tpr_at_fpr(members, others, rate, level) for rate in rates},
+        tpr={rate: membership_tpr(members, others, rate, level) for rate in rates},
         tpr_by_chance={rate: chance_tpr(len(members), len(others), rate, level) for rate in rates},
         n_members=len(members),
         n_non_members=len(others),
     )
 
 
-def tpr_at_fpr(members: Floats, non_members: Floats, rate: float, level: float = 0.95) -> Estimate | None:
+def membership_tpr(members: Floats, non_members: Floats, rate: float, level: float = 0.95) -> Estimate | None:
     """Share of members scored above all but a share ``rate`` of the non-members. None with too few of these.
 
     The threshold is the score of the non-member number ``floor(rate m) + 1`` from the top. It is held fixed
@@ -410,7 +410,7 @@ def tpr_at_fpr(members: Floats, non_members: Floats, rate: float, level: float =
 
 
 def chance_tpr(n_members: int, n_non_members: int, rate: float, level: float = 0.95) -> float | None:
-    """Return the bound on :func:`tpr_at_fpr` that holds with probability ``level`` for random scores.
+    """Return the bound on :func:`membership_tpr` that holds with probability ``level`` for random scores.
 
     The number of members above a given non-member is then negative hypergeometric (a beta-binomial). Every
     order of members and non-members has equal probability. Ties only make the rate smaller.

@@ -26,10 +26,10 @@ from dpsynth.checks import few
 from dpsynth.evaluation.regression import (
     PRIOR_STD,
     Coefficient,
-    Design,
+    DesignMatrix,
     Fit,
     design,
-    fit,
+    fit_regression,
     slope_priors,
 )
 from dpsynth.evaluation.results import (
@@ -98,7 +98,7 @@ def interval_overlap(first: tuple[float, float], second: tuple[float, float]) ->
     return 0.5 * (shared / lengths[0] + shared / lengths[1])
 
 
-def compared(real: Coefficient | None, other: Coefficient | None, level: float) -> dict[str, Any]:
+def compare_effects(real: Coefficient | None, other: Coefficient | None, level: float) -> dict[str, Any]:
     """Compare an estimate with the real one, both with intervals of this level. Empty unless both are known.
 
     ``same_decision`` says whether both p-values lead to the same report: above 0, below 0, or no effect
@@ -197,8 +197,8 @@ class Replication:
     rows: tuple[EffectRow, ...]
     real: Fit
     synthetic: Fit
-    real_design: Design
-    synthetic_design: Design
+    real_design: DesignMatrix
+    synthetic_design: DesignMatrix
     sampled: tuple[str, ...]  # the tables, "real" or "synthetic", of which only a random part was used
     level: float  # of the intervals
     model: EffectsModel  # what was fitted: of the usual study, predictors may have been left out
@@ -270,20 +270,20 @@ def replicate(
     used = {name: frame.iloc[random_rows(len(frame), limit, rng)] for name, frame in frames.items()}
     model, remark = enough_complete(model, schema, used) if model.sparing else (model, "")
     fits: list[Fit] = []
-    designs: list[Design] = []
+    designs: list[DesignMatrix] = []
     for frame in used.values():
         designs.append(design(frame, schema, model))
-        fits.append(fit(designs[-1], model.kind, level=level, rng=rng))
+        fits.append(fit_regression(designs[-1], model.kind, level=level, rng=rng))
     separated = tuple(name for name, fitted in zip(used, fits, strict=True) if fitted.separated)
     if separated:
         # the same regression for both, or a difference between estimators would pass for one between tables
         priors = slope_priors(designs[0]) if designs[0].names else {}
-        fits = [fit(data, model.kind, level=level, rng=rng, priors=priors) for data in designs]
+        fits = [fit_regression(data, model.kind, level=level, rng=rng, priors=priors) for data in designs]
     rows = []
     for term in model_terms(schema, model):
         first, second = (fitted.coefficients.get(term.name) for fitted in fits)
         effects = [_side(side, model.kind != "linear") for side in (first, second)]
-        rows.append(EffectRow(term.name, effects[0], effects[1], **compared(first, second, level)))
+        rows.append(EffectRow(term.name, effects[0], effects[1], **compare_effects(first, second, level)))
     return Replication(
         rows=tuple(rows),
         real=fits[0],
@@ -403,7 +403,7 @@ def _declared(term: str, result: Replication, private: Fit) -> DeclaredEffect | 
     if own is None or effect is None:
         return None
     holds = None if real is None else own.lower <= real.value <= own.upper
-    return DeclaredEffect(**vars(effect), **compared(real, own, result.level), holds_real=holds)
+    return DeclaredEffect(**vars(effect), **compare_effects(real, own, result.level), holds_real=holds)
 
 
 def as_fit(estimates: Estimates, level: float) -> Fit:

@@ -18,12 +18,12 @@ from dpsynth.evaluation.disclosure_risk import disclosure
 from dpsynth.evaluation.effects import replication
 from dpsynth.evaluation.neighbour_inference import neighbours
 from dpsynth.evaluation.prediction import compare_subgroups, utility
-from dpsynth.evaluation.resemblance import finer_than_declared, outside_bounds, rare_categories, similarity
+from dpsynth.evaluation.resemblance import outside_bounds, rare_categories, similarity, undeclared_digits
 from dpsynth.evaluation.results import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tables import Progress, Tables
 from dpsynth.evaluation.tails import columns_believed, summarise_tables
-from dpsynth.progress import shown, stage_bar
+from dpsynth.progress import shown_progress, stage_bar
 from dpsynth.studies.study import Estimates, Study
 from dpsynth.table.schema import TableSchema
 
@@ -121,7 +121,7 @@ def evaluate(
     settings = Settings.of(**options)
     settings.check(schema.levels)
     tables = Tables.of(synthetic, train=train, test=test, schema=schema, declared=declared)
-    with shown(progress, stage_bar) as stages:
+    with shown_progress(progress, stage_bar) as stages:
         return evaluate_tables(tables, settings, stages)
 
 
@@ -140,7 +140,7 @@ def evaluate_tables(tables: Tables, settings: Settings, progress: Stages | None 
     children = np.random.SeedSequence(entropy).spawn(len(EVALUATORS))
     findings = [Findings(tuple(_sizes(tables)))]
     given, described = tables.described.table, tables.described
-    findings += [finer_than_declared(frame, given, name) for name, frame in tables.raw.items()]
+    findings += [undeclared_digits(frame, given, name) for name, frame in tables.raw.items()]
     findings += [
         outside_bounds(frame, given, name) for name, frame in tables.raw.items() if name != "synthetic"
     ]

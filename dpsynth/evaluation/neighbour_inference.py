@@ -18,7 +18,6 @@ from dpsynth.evaluation.neighbours import (
     Floats,
     Metric,
     Side,
-    compared,
     contributions,
     enough_counted,
     in_threads,
@@ -29,6 +28,7 @@ from dpsynth.evaluation.neighbours import (
     running_counts,
     thins_the_other,
     tie_band,
+    total_accuracy,
     two_sides,
     two_tables,
 )
@@ -88,7 +88,7 @@ Labels = NDArray[np.int8]
 
 
 @dataclass(frozen=True)
-class Interval:
+class AccuracyInterval:
     """An estimate with its confidence interval, or without one if a table has fewer than 8 records."""
 
     value: float
@@ -106,7 +106,7 @@ def split_intervals(
     rng: np.random.Generator,
     level: float,
     splits: int,
-) -> list[Interval]:
+) -> list[AccuracyInterval]:
     """Return intervals of statistics of several tables of independent records.
 
     ``statistic`` takes the part of each record of each table (0 to parts - 1, -1 for none) and the number of
@@ -115,7 +115,7 @@ def split_intervals(
     from scipy.stats import t as student
 
     if min(sizes) < SMALLEST:
-        return [Interval(float(value), None, None, None, level) for value in values]
+        return [AccuracyInterval(float(value), None, None, None, level) for value in values]
 
     def spreads(labels: Sequence[Labels]) -> tuple[Floats, Floats]:
         # Quarters 0 and 1 make a half, 2 and 3 the other; -1 stays -1.
@@ -139,16 +139,16 @@ def split_intervals(
             freedom = 1.0 / (noise / 2.0 + 1.0 / (min(sizes) - 1))
         error = float(np.sqrt(spread))
         reach = float(student.ppf(0.5 + level / 2.0, freedom)) * error
-        found.append(Interval(float(value), float(value) - reach, float(value) + reach, error, level))
+        found.append(AccuracyInterval(float(value), float(value) - reach, float(value) + reach, error, level))
     return found
 
 
-def clipped(interval: Interval, lowest: float, highest: float) -> Interval:
+def within_range(interval: AccuracyInterval, lowest: float, highest: float) -> AccuracyInterval:
     """Return the interval within the range that its value can have."""
     if interval.lower is None or interval.upper is None:
         return interval
     ends = max(interval.lower, lowest), min(interval.upper, highest)
-    return Interval(interval.value, *ends, interval.standard_error, interval.level)
+    return AccuracyInterval(interval.value, *ends, interval.standard_error, interval.level)
 
 
 def _quarters(size: int, rng: np.random.Generator) -> Labels:
@@ -166,9 +166,9 @@ LIST_LENGTH = 32
 class AccuracyIntervals:
     """Intervals of ``aa_real``, ``aa_synthetic`` and ``aa``, and the accuracy."""
 
-    real: Interval
-    synthetic: Interval
-    both: Interval
+    real: AccuracyInterval
+    synthetic: AccuracyInterval
+    both: AccuracyInterval
     accuracy: AdversarialAccuracy
 
 
@@ -252,7 +252,7 @@ class Losses:
 
     train: AccuracyIntervals
     test: AccuracyIntervals
-    privacy_loss: Interval  # test.both minus train.both, in [-1, 1]
+    privacy_loss: AccuracyInterval  # test.both minus train.both, in [-1, 1]
 
 
 def losses(
@@ -274,7 +274,7 @@ def losses(
     real, made = two_tables(train, synthetic, names=("train", "synthetic"))
     held_out, _ = two_tables(test, synthetic, names=("test", "synthetic"))
     found, gap = _by_splits([real, held_out], made, metric, rng, level, splits)
-    return Losses(found[0], found[1], clipped(gap[0], -1.0, 1.0))
+    return Losses(found[0], found[1], within_range(gap[0], -1.0, 1.0))
 
 
 def _by_splits(
@@ -284,13 +284,13 @@ def _by_splits(
     rng: np.random.Generator,
     level: float,
     splits: int,
-) -> tuple[list[AccuracyIntervals], list[Interval]]:
+) -> tuple[list[AccuracyIntervals], list[AccuracyInterval]]:
     """Accuracy of each real table against the synthetic one and, of two, the second less the first."""
     sides: list[tuple[Side, Side]] = []
     for real in tables:
         near = sides[0][1].own if sides else None
         sides.append(two_sides(real, made, metric_named(metric), k=LIST_LENGTH, near_synthetic=near))
-    accuracies = [compared(*pair) for pair in sides]
+    accuracies = [total_accuracy(*pair) for pair in sides]
     parted = [(Parted(real), Parted(other)) for real, other in sides]
 
     def statistic(labels: Sequence[Labels], parts: int) -> Floats:
@@ -305,7 +305,7 @@ def _by_splits(
     values += [accuracies[1].aa - accuracies[0].aa] if len(tables) > 1 else []
     sizes = [*map(len, tables), len(made)]
     found = split_intervals(values, statistic, sizes, rng=rng, level=level, splits=splits)
-    shares = [clipped(interval, 0.0, 1.0) for interval in found[: 3 * len(tables)]]
+    shares = [within_range(interval, 0.0, 1.0) for interval in found[: 3 * len(tables)]]
     intervals = [
         AccuracyIntervals(shares[3 * i], shares[3 * i + 1], shares[3 * i + 2], a)
         for i, a in enumerate(accuracies)
@@ -529,7 +529,7 @@ def _accuracy(suffix: str, table: str, found: AccuracyIntervals) -> Iterator[Mea
     yield _measure(f"{name}_synthetic", found.synthetic, f"{what}, synthetic side")
 
 
-def _measure(name: str, interval: Interval, detail: str) -> Measure:
+def _measure(name: str, interval: AccuracyInterval, detail: str) -> Measure:
     over = (
         f". {interval.level:.0%} interval over records, the generator held fixed"
         if interval.lower is not None

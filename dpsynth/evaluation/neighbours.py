@@ -614,7 +614,7 @@ def adversarial_accuracy(
     chosen = metric_named(metric)
     t, s = two_tables(real, synthetic)
     in_range("tie_tolerance", tie_tolerance, 0.0, 1.0, high_open=True)
-    return compared(*two_sides(t, s, chosen, tie_tolerance=tie_tolerance))
+    return total_accuracy(*two_sides(t, s, chosen, tie_tolerance=tie_tolerance))
 
 
 def two_sides(
@@ -634,7 +634,7 @@ def two_sides(
     return sided(real, synthetic), sided(synthetic, real, near=near_synthetic)
 
 
-def compared(real: Side, synthetic: Side) -> AdversarialAccuracy:
+def total_accuracy(real: Side, synthetic: Side) -> AdversarialAccuracy:
     """Return the accuracy that two sides add up to."""
     aa_real, aa_synthetic = float(real.contribution.mean()), float(synthetic.contribution.mean())
     return AdversarialAccuracy(

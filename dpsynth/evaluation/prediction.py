@@ -26,11 +26,11 @@ from dpsynth.evaluation.results import (
     Detail,
     Findings,
     Measure,
-    Part,
     Roc,
     SubgroupRow,
     Subgroups,
     SubgroupScores,
+    Subsample,
     TrainedOn,
 )
 from dpsynth.evaluation.scores import (
@@ -388,7 +388,7 @@ def compare_subgroups(
         return Findings()
     event = model = tested = None
     note = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Subsample, ...] = ()
     if outcome is None:
         note = "The schema names no outcome, and so nothing is predicted."
     elif outcome_kind(schema.column(outcome)) != "binary":

@@ -43,7 +43,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Design:
+class DesignMatrix:
     """One table, ready to be fitted.
 
     ``names`` holds the term of each column of ``x``. It is empty for a contrast that adjusts but is not
@@ -61,7 +61,7 @@ class Design:
     problem: str = ""  # why nothing can be fitted, in one sentence; empty otherwise
 
 
-def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
+def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> DesignMatrix:
     """Turn a conformed frame into the arrays of a regression that fits its schema."""
     frame = frame[model.included(frame, schema)]
 
@@ -101,7 +101,7 @@ def design(frame: pd.DataFrame, schema: Schema, model: EffectsModel) -> Design:
     x = np.empty((int(kept.sum()), len(plan)))
     for position, (_, term) in enumerate(plan):
         x[:, position] = term.values(values[term.column][kept])
-    return Design(
+    return DesignMatrix(
         names=tuple(name for name, _ in plan),
         x=x,
         y=y[kept],
@@ -227,8 +227,8 @@ class Fit:
     separated: bool = False
 
 
-def fit(
-    data: Design,
+def fit_regression(
+    data: DesignMatrix,
     kind: Kind,
     *,
     level: float = 0.95,
@@ -278,7 +278,7 @@ def fit(
     return Fit(coefficients, n, remark=remark)
 
 
-def _fewer_event_times(data: Design, rng: np.random.Generator) -> tuple[Design, str]:
+def _fewer_event_times(data: DesignMatrix, rng: np.random.Generator) -> tuple[DesignMatrix, str]:
     assert data.duration is not None  # a Cox model has one
     distinct = len(np.unique(data.duration[data.y > 0]))
     if distinct <= MAX_EVENT_TIMES:
@@ -289,7 +289,7 @@ def _fewer_event_times(data: Design, rng: np.random.Generator) -> tuple[Design, 
     return replace(data, x=data.x[part], y=data.y[part], duration=data.duration[part]), remark
 
 
-def _unfit(data: Design, kind: Kind) -> str:
+def _unfit(data: DesignMatrix, kind: Kind) -> str:
     """Say why the counts alone rule a fit out."""
     n, p = data.x.shape
     events = int((data.y > 0).sum())
@@ -329,7 +329,9 @@ def _linear(z: Floats, y: Floats) -> tuple[Floats, Floats] | str:
     return np.asarray(result.params)[1:], np.asarray(result.bse)[1:]
 
 
-def _likelihood(z: Floats, data: Design, kind: Kind, precision: Floats | None) -> tuple[Floats, Floats] | str:
+def _likelihood(
+    z: Floats, data: DesignMatrix, kind: Kind, precision: Floats | None
+) -> tuple[Floats, Floats] | str:
     """Slopes and standard errors of a logistic or Cox model, or why there are none."""
     first = 1 if kind == "logistic" else 0  # where the slopes begin, after the intercept
     start = np.zeros(first + z.shape[1])
@@ -378,7 +380,7 @@ def _logistic(z: Floats, y: Floats) -> Any:
     return Logit(y, _with_intercept(z), check_rank=False)
 
 
-def _cox(z: Floats, data: Design) -> Any:
+def _cox(z: Floats, data: DesignMatrix) -> Any:
     from statsmodels.duration.hazard_regression import PHReg
 
     events = np.asarray(data.duration)[data.y > 0]
@@ -386,7 +388,7 @@ def _cox(z: Floats, data: Design) -> Any:
     return PHReg(data.duration, z, status=data.y, ties=ties)
 
 
-def _no_maximum(z: Floats, data: Design, slopes: Floats, kind: Kind) -> str:
+def _no_maximum(z: Floats, data: DesignMatrix, slopes: Floats, kind: Kind) -> str:
     """Say what kept the likelihood from having a maximum."""
     tractable = kind == "logistic" and len(z) <= _SEPARATION_RECORDS
     if tractable and separated(_with_intercept(z), data.y):
@@ -423,7 +425,7 @@ def separated(x: Floats, y: Floats) -> bool:
     return bool(found.success and -found.fun > 1e-6)
 
 
-def slope_priors(data: Design) -> dict[str, float]:
+def slope_priors(data: DesignMatrix) -> dict[str, float]:
     """Return the standard deviation of the penalty of each slope, in log odds a unit of the term."""
     scales = data.x.std(axis=0)
     return {

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, InputError
-from dpsynth.evaluation.associations import association_findings, blocks
+from dpsynth.evaluation.associations import association_blocks, association_findings
 from dpsynth.evaluation.discriminator import FOLDS, Discrimination, discriminate
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.results import (
@@ -366,7 +366,7 @@ def rare_categories(tables: Tables) -> Iterator[Measure]:
         yield Measure(CONSTRAINTS, f"rare_categories[{column.name}]", rare, True, said)
 
 
-def finer_than_declared(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
+def undeclared_digits(raw: pd.DataFrame, schema: Schema, table: str) -> Findings:
     """List columns of a table that fits its schema with numbers between the declared steps.
 
     A file may hold 1.199951 for 1.2. Such digits separate tables without information about patients. They are
@@ -472,7 +472,7 @@ def similarity(
     limit = settings.most(schema, COMPARED)
     synthetic, train, test = tables.synthetic, tables.train, tables.test
     # First of all draws: those below are as many as real records make them, and a heat map names the columns.
-    scored = None if settings.records == "all" else blocks(len(schema), rng)
+    scored = None if settings.records == "all" else association_blocks(len(schema), rng)
 
     def against(other: pd.DataFrame) -> list[ColumnDifference]:
         return [compare_column(train[c.name], other[c.name], c, rng=rng, level=level) for c in schema.columns]

@@ -19,7 +19,7 @@ from dpsynth.files.text import html_folded, html_lines, html_table, inert, one_s
 # Records behind the numbers of an evaluation: tables and curves that a report shows.
 #
 # Each record is the ``data`` of one kind of :class:`~dpsynth.evaluation.results.Detail`. ``to_dict`` gives
-# the content of a JSON file, and :func:`read` the same record again.
+# the content of a JSON file, and :func:`read_detail` the same record again.
 
 Table = Literal["synthetic", "train", "test"]
 #: what is compared: records, or levels of patients with several rows, or these rows
@@ -482,7 +482,7 @@ _KINDS: dict[str, type[Data]] = {
 }
 
 
-def read(kind: str, data: Mapping[str, Any]) -> Data | Mapping[str, Any]:
+def read_detail(kind: str, data: Mapping[str, Any]) -> Data | Mapping[str, Any]:
     """Return the record of one kind of detail. A kind without a record stays a mapping.
 
     Raises
@@ -580,7 +580,7 @@ class Detail(Generic[Data_co]):
     def from_dict(cls, record: Mapping[str, Any]) -> Detail[Any]:
         """Build a detail from :meth:`to_dict`. Raise TypeError otherwise."""
         try:
-            data = read(record["kind"], record["data"])
+            data = read_detail(record["kind"], record["data"])
         except ValidationError as problem:
             raise TypeError(
                 f"the detail {record.get('name')!r} is damaged: {one_sentence(problem)}"
@@ -589,7 +589,7 @@ class Detail(Generic[Data_co]):
 
 
 @dataclass(frozen=True)
-class Part:
+class Subsample:
     """A random part of the records, or of another ``unit``, that a step of an evaluation read.
 
     ``error`` is the greatest standard error that this adds to a measure, named ``measure``. It is None if no
@@ -610,7 +610,7 @@ class Findings:
 
     measures: tuple[Measure, ...] = ()
     details: tuple[Detail, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Subsample, ...] = ()
 
 
 _HEADER = ("measure", "value", "interval", "status", "what it is")

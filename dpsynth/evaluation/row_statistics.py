@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.effects import CAUTION, compared
+from dpsynth.evaluation.effects import CAUTION, compare_effects
 from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.regression import Coefficient, Fit
 from dpsynth.evaluation.results import Effect, EffectRow, Effects
@@ -55,7 +55,7 @@ class Resampled:
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellCounts:
     """Events of patients in numbered cells of two tables, such as gaps by length.
 
     ``cell`` and ``patient`` have one entry an event, for each of the two tables.
@@ -66,7 +66,7 @@ class Cells:
     size: int
 
     @classmethod
-    def of(cls, first: Floats, second: Floats) -> tuple[Cells, Floats]:
+    def of(cls, first: Floats, second: Floats) -> tuple[CellCounts, Floats]:
         """The cells of all different values of two tables (N, k), without NaN, and these values in order."""
         patients, _ = zip(*(np.nonzero(~np.isnan(values)) for values in (first, second)), strict=True)
         flat = [values[~np.isnan(values)] for values in (first, second)]
@@ -293,7 +293,9 @@ def mixed_models(tables: Tables, name: str, level: float) -> tuple[Mixed, Mixed,
     rows = []
     for term in terms:
         first, second = (side.fit.coefficients.get(term.name) for side in (real, made))
-        rows.append(EffectRow(term.name, _effect(first), _effect(second), **compared(first, second, level)))
+        rows.append(
+            EffectRow(term.name, _effect(first), _effect(second), **compare_effects(first, second, level))
+        )
     effects = Effects(
         model="mixed",
         formula=f"mixed: {name} ~ {' + '.join(predictors)} + (1 | {tables.patients.unit})",
@@ -322,46 +324,46 @@ def _effect(found: Coefficient | None) -> Effect | None:
     return None if found is None else Effect(found.value, found.lower, found.upper, found.p_value)
 
 
-class Statistic(NamedTuple):
+class RowStatistic(NamedTuple):
     """A number of a table and of its resamples, shape (1 + resamples,), and how many patients it rests on."""
 
     numbers: Floats
     patients: int
 
 
-def mean_rows(table: Resampled) -> Statistic:
+def mean_rows(table: Resampled) -> RowStatistic:
     """Mean number of rows a patient."""
     rows = table.histories.rows
     return _ratio(table, rows.astype(np.float64), np.ones(len(rows)))
 
 
-def measured_share(table: Resampled, name: str) -> Statistic:
+def measured_share(table: Resampled, name: str) -> RowStatistic:
     """Share of rows with a value."""
     measured = (~np.isnan(table.histories.numbers[name])).sum(axis=1)
     return _ratio(table, measured.astype(np.float64), table.histories.rows.astype(np.float64))
 
 
-def falling_share(table: Resampled, name: str) -> Statistic:
+def falling_share(table: Resampled, name: str) -> RowStatistic:
     """Share of steps from one value to the next that fall."""
     steps = np.diff(packed(table.histories.numbers[name])[0], axis=1)
     known = (~np.isnan(steps)).sum(axis=1)
     return _ratio(table, (steps < 0).sum(axis=1).astype(np.float64), known.astype(np.float64))
 
 
-def short_gaps(table: Resampled, order: str, longest: float) -> Statistic:
+def short_gaps(table: Resampled, order: str, longest: float) -> RowStatistic:
     """Share of gaps up to a length."""
     gaps = gaps_of(table.histories.numbers[order])
     short = (gaps <= longest).sum(axis=1)
     return _ratio(table, short.astype(np.float64), (~np.isnan(gaps)).sum(axis=1).astype(np.float64))
 
 
-def gap_quantiles(table: Resampled, order: str, probabilities: Sequence[float]) -> list[Statistic]:
+def gap_quantiles(table: Resampled, order: str, probabilities: Sequence[float]) -> list[RowStatistic]:
     """The smallest gaps up to which so many lie."""
     gaps = gaps_of(table.histories.numbers[order])
     patient, place = np.nonzero(~np.isnan(gaps))
     lengths = gaps[patient, place]
     if not len(lengths):
-        return [Statistic(np.full(len(table.weights), np.nan), 0) for _ in probabilities]
+        return [RowStatistic(np.full(len(table.weights), np.nan), 0) for _ in probabilities]
     by_length = np.argsort(lengths, kind="stable")
     patient, lengths = patient[by_length], lengths[by_length]
     found = []
@@ -372,10 +374,10 @@ def gap_quantiles(table: Resampled, order: str, probabilities: Sequence[float]) 
         place = np.searchsorted(cumulated, wanted * (1.0 - 1e-12))
         found.append(lengths[np.minimum(place, len(lengths) - 1)])
     patients = len(np.unique(patient))
-    return [Statistic(numbers, patients) for numbers in np.array(found).T]
+    return [RowStatistic(numbers, patients) for numbers in np.array(found).T]
 
 
-def changed_share(table: Resampled, name: str) -> Statistic:
+def changed_share(table: Resampled, name: str) -> RowStatistic:
     """Share of patients with more than one category, of those with at least two values."""
     values = table.histories.numbers[name]
     several = (~np.isnan(values)).sum(axis=1) > 1
@@ -384,18 +386,20 @@ def changed_share(table: Resampled, name: str) -> Statistic:
     return _ratio(table, changed.astype(np.float64), several.astype(np.float64))
 
 
-def lag_correlation(table: Resampled, name: str, lag: int) -> Statistic:
+def lag_correlation(table: Resampled, name: str, lag: int) -> RowStatistic:
     """Correlation of a number with the patient's value ``lag`` values later."""
     (values,) = packed(table.histories.numbers[name])
     return _correlation(table, values[:, :-lag], values[:, lag:])
 
 
-def row_correlation(table: Resampled, first: str, second: str) -> Statistic:
+def row_correlation(table: Resampled, first: str, second: str) -> RowStatistic:
     """Correlation, within a row, of the distances of two numbers from the patient's own means."""
-    return _correlation(table, *(deviations(table.histories.numbers[name]) for name in (first, second)))
+    return _correlation(
+        table, *(deviations_from_mean(table.histories.numbers[name]) for name in (first, second))
+    )
 
 
-def between_sd(table: Resampled, name: str) -> Statistic:
+def between_sd(table: Resampled, name: str) -> RowStatistic:
     """Standard deviation of patients' means."""
     own = Standardised.of(table.histories.numbers[name])
     has = own.count > 0
@@ -403,19 +407,19 @@ def between_sd(table: Resampled, name: str) -> Statistic:
     mean = np.where(has, own.mean - centre, 0.0)
     n, total, squares = table.sums(has.astype(np.float64), mean, mean * mean)
     with np.errstate(all="ignore"):
-        return Statistic(np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)), int(has.sum()))
+        return RowStatistic(np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)), int(has.sum()))
 
 
-def within_sd(table: Resampled, name: str) -> Statistic:
+def within_sd(table: Resampled, name: str) -> RowStatistic:
     """Standard deviation around patients' means, with one degree of freedom less for each patient."""
     own = Standardised.of(table.histories.numbers[name])
     count, has = (part.astype(np.float64) for part in (own.count, own.count > 0))
     squares, freedom = table.sums(count * own.sd**2, count - has)
     with np.errstate(all="ignore"):
-        return Statistic(np.sqrt(squares / freedom), int((own.count > 1).sum()))
+        return RowStatistic(np.sqrt(squares / freedom), int((own.count > 1).sum()))
 
 
-def deviations(values: Floats) -> Floats:
+def deviations_from_mean(values: Floats) -> Floats:
     """Distance of each value from its history's mean, NaN where there is only one value."""
     own = Standardised.of(values)
     return np.where((own.count > 1)[:, None], values - own.mean[:, None], np.nan)
@@ -445,24 +449,24 @@ def transition_distance(origin: NDArray[np.int64], first: Floats, second: Floats
     return float((rows[0] * np.where(rows[1] > 0, apart, 1.0)).sum())
 
 
-def _ratio(table: Resampled, above: Floats, below: Floats) -> Statistic:
+def _ratio(table: Resampled, above: Floats, below: Floats) -> RowStatistic:
     total, of = table.sums(above, below)
     with np.errstate(all="ignore"):
-        return Statistic(total / np.where(of > 0, of, np.nan), int((below > 0).sum()))
+        return RowStatistic(total / np.where(of > 0, of, np.nan), int((below > 0).sum()))
 
 
-def _correlation(table: Resampled, first: Floats, second: Floats) -> Statistic:
+def _correlation(table: Resampled, first: Floats, second: Floats) -> RowStatistic:
     """Pearson's correlation of all pairs without NaN, from sums by patient."""
     both = ~np.isnan(first) & ~np.isnan(second)
     if not both.any():
-        return Statistic(np.full(len(table.weights), np.nan), 0)
+        return RowStatistic(np.full(len(table.weights), np.nan), 0)
     a, b = (_standardised(values, both) for values in (first, second))
     parts = (both.astype(np.float64), a, b, a * a, b * b, a * b)
     n, x, y, xx, yy, xy = table.sums(*(part.sum(axis=1) for part in parts))
     with np.errstate(all="ignore"):
         spread = np.maximum(xx / n - (x / n) ** 2, 0.0) * np.maximum(yy / n - (y / n) ** 2, 0.0)
         found = (xy / n - x * y / n**2) / np.sqrt(np.where(spread > 1e-12, spread, np.nan))
-    return Statistic(found, int(both.any(axis=1).sum()))
+    return RowStatistic(found, int(both.any(axis=1).sum()))
 
 
 def _standardised(values: Floats, known: NDArray[np.bool_]) -> Floats:

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, InstanceOf
 from dpsynth.errors import InputError
 from dpsynth.evaluation.models import Model, check_outcome
 from dpsynth.evaluation.tables import Grouping, Most, groupings
-from dpsynth.files.codec import Section, listed
+from dpsynth.files.codec import OptionGroup, listed
 from dpsynth.studies.model import EffectsModel
 from dpsynth.table.expressions import Expression, parse_rule
 from dpsynth.table.schema import Schema
@@ -32,7 +32,7 @@ def _named(models: object) -> object:
     )
 
 
-class Settings(Section):
+class Settings(OptionGroup):
     """Options of an evaluation: measures, precision and number of records.
 
     Parameters

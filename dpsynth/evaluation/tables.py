@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_float_dtype
 
 from dpsynth.errors import DataError, InputError, of_records
-from dpsynth.evaluation.results import Evaluation, Findings, Measure, Part, shown
+from dpsynth.evaluation.results import Evaluation, Findings, Measure, Subsample, shown
 from dpsynth.patients.histories import Histories, levels_of
 from dpsynth.patients.schema import Patients, patients_of
 from dpsynth.studies.study import Estimates
@@ -474,7 +474,7 @@ def on_part(measures: Iterable[Measure], what: str, used: int, total: int, level
         adds = "" if error is None else f", which adds a standard error of {shown(error)}"
         said = f"on a random {used:,} of {total:,} records{adds}"
         told.append(replace(measure, detail=f"{measure.detail}, {said}" if measure.detail else said))
-    return Findings(tuple(told), parts=(Part(what, used, total, errors.get(worst), worst),))
+    return Findings(tuple(told), parts=(Subsample(what, used, total, errors.get(worst), worst),))
 
 
 def _added(measure: Measure, share: float, level: float) -> float | None:
@@ -498,7 +498,7 @@ def sampled(evaluation: Evaluation) -> tuple[str, ...]:
     """
     lines = []
     for detail in evaluation.of_kind("parts"):
-        for part in (Part(**row) for row in detail.data["rows"]):
+        for part in (Subsample(**row) for row in detail.data["rows"]):
             line = f"{part.what.capitalize()} used a random {part.used:,} of {part.total:,} {part.unit}."
             if part.error is not None:
                 line += f" This adds a standard error of at most {shown(part.error)} ({part.measure})."

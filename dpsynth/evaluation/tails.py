@@ -38,7 +38,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.evaluation.discriminator import single_columns
+from dpsynth.evaluation.discriminator import separate_single_columns
 from dpsynth.evaluation.estimates import Clustered, Estimate, quantile, share_difference
 from dpsynth.evaluation.results import (
     Detail,
@@ -283,13 +283,13 @@ def columns_believed(
     compared.append(_missing_cells(synthetic, train, test, schema, settings.level))
     progress(0.5)
     level = _together(settings.level, sum(column.is_numeric for column in schema.columns))
-    single = single_columns(
+    single = separate_single_columns(
         train if test is None else test, synthetic, schema, rng=rng, limit=limit, level=level
     )
     progress(0.75)
     baseline = None
     if test is not None:
-        baseline = single_columns(train, test, schema, rng=rng, limit=limit, level=level)
+        baseline = separate_single_columns(train, test, schema, rng=rng, limit=limit, level=level)
     alone = _of_single_columns(single, baseline, "training" if test is None else "held-out")
     total = min(len(synthetic), len(train if test is None else test))
     told = on_part(alone.measures, "single columns", min(limit, total), total, level)

@@ -178,7 +178,7 @@ def apart(value: object) -> tuple[Any, Arrays]:
     return _written(value, type(value), "", arrays), arrays
 
 
-def together(kind: type[Record], plain: Any, arrays: Mapping[str, np.ndarray]) -> Record:
+def rejoined(kind: type[Record], plain: Any, arrays: Mapping[str, np.ndarray]) -> Record:
     """Inverse of :func:`apart`. A ValueError says what is not as it should be."""
     left = dict(arrays)
     found: Record = _made(plain, kind, "", left)
@@ -217,7 +217,7 @@ def read(folder: str | Path, name: str, kind: type[Record]) -> Record:
     """
     plain, arrays = read_with_arrays(folder, name, FORMAT)
     try:
-        return together(kind, plain, arrays)
+        return rejoined(kind, plain, arrays)
     except Exception as problem:  # what somebody made up shows itself as one of many exceptions
         said = str(problem).split(". ")[0] or type(problem).__name__
         raise damaged(folder, name, f"{name}.json: {said}") from None
@@ -386,7 +386,7 @@ OptionsClass = TypeVar("OptionsClass")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def plain(value: object) -> object:
+def plain_value(value: object) -> object:
     """A value as files hold it. NumPy's numbers are numbers, other objects with a number's methods are not.
 
     Pydantic's strict numbers take whatever has ``__float__``, an array that holds ``True`` for example.
@@ -405,7 +405,7 @@ def listed(given: object) -> object:
     return given if given is None else tuple(given)
 
 
-class Section(BaseModel):
+class OptionGroup(BaseModel):
     """A frozen group of options, as one key of a configuration holds them."""
 
     model_config = ConfigDict(frozen=True, **_STRICT)
@@ -413,7 +413,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, given: Any) -> Any:
-        return {name: plain(v) for name, v in given.items()} if isinstance(given, dict) else given
+        return {name: plain_value(v) for name, v in given.items()} if isinstance(given, dict) else given
 
     @classmethod
     def of(cls, **given: object) -> Self:
@@ -445,7 +445,7 @@ def options_record(record: type[OptionsClass]) -> type[OptionsClass]:
     @wraps(construct)
     def __init__(self: Any, *values: Any, **named: Any) -> None:
         try:
-            construct(self, *map(plain, values), **{name: plain(v) for name, v in named.items()})
+            construct(self, *map(plain_value, values), **{name: plain_value(v) for name, v in named.items()})
         except ValidationError as problem:
             raise InputError(one_sentence(problem, tuple(checked.__dataclass_fields__))) from None
 

@@ -564,7 +564,7 @@ OnRound = Callable[[int, int, str, float], None]
 Work = Callable[[Any], Mapping[str, Any]]
 
 
-def silent(done: int, total: int, label: str, seconds: float) -> None:
+def print_nothing(done: int, total: int, label: str, seconds: float) -> None:
     """Print nothing."""
 
 
@@ -575,7 +575,7 @@ def carry_out(
     folder: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     jobs: int = 1,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
 ) -> dict[str, dict[str, Any]]:
     """Carry out the rounds that are missing, and return all of them in the order of ``tasks``.
 

@@ -61,7 +61,7 @@ _LOGS = (-40.0, 30.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class DensityDesign:
     """Design of a density, from public values and from which cells stand out.
 
     ``basis``, shape (cells * parts, splines).
@@ -77,7 +77,7 @@ class Design:
     tails: tuple[Array, ...]
 
     @classmethod
-    def of(cls, places: Array, widths: Array, rough: Array) -> Design:
+    def of(cls, places: Array, widths: Array, rough: Array) -> DensityDesign:
         """Design of cells at ``places``, of which those outside 0 to 1 are in the tails.
 
         ``widths`` are those of an even density, and sum to 1. ``rough`` is a first guess of the means. There
@@ -134,7 +134,7 @@ class Fitted:
     smoothness: float
 
 
-def start(design: Design, means: Array) -> Array:
+def start(design: DensityDesign, means: Array) -> Array:
     """Coefficients whose density is about ``means`` (positive), shape (splines,)."""
     basis = design.basis
     parts = len(basis) // len(means)
@@ -143,8 +143,13 @@ def start(design: Design, means: Array) -> Array:
     return np.linalg.solve(normal, basis.T @ (np.log(means) - design.offset))
 
 
-def fit(
-    design: Design, counts: Array, variance: Array, total: tuple[float, float], b: Array, smoothness: Array
+def fit_density(
+    design: DensityDesign,
+    counts: Array,
+    variance: Array,
+    total: tuple[float, float],
+    b: Array,
+    smoothness: Array,
 ) -> Fitted:
     """The density of greatest evidence among penalty weights.
 
@@ -170,7 +175,12 @@ def fit(
 
 
 def _newton(
-    design: Design, counts: Array, variance: Array, total: tuple[float, float], penalty: Array, b: Array
+    design: DensityDesign,
+    counts: Array,
+    variance: Array,
+    total: tuple[float, float],
+    penalty: Array,
+    b: Array,
 ) -> tuple[Array, Array, float, Array]:
     """Least squares under a quadratic penalty (Levenberg-Marquardt): coefficients, parts, loss, curvature."""
     columns = design.basis
@@ -394,10 +404,10 @@ class _Column:
         known = (total, self.std**2 + 1e-4 * total)
         rough = cells.rough(total)
         variance = cells.variance + rough
-        best: tuple[Design, Fitted] | None = None
+        best: tuple[DensityDesign, Fitted] | None = None
         for places in cells.scales():
-            design = Design.of(places, cells.widths, rough)
-            fitted = fit(design, cells.counts, variance, known, start(design, rough), _SMOOTHNESS)
+            design = DensityDesign.of(places, cells.widths, rough)
+            fitted = fit_density(design, cells.counts, variance, known, start(design, rough), _SMOOTHNESS)
             if best is None or fitted.evidence > best[1].evidence:
                 best = design, fitted
         assert best is not None
@@ -415,7 +425,7 @@ class _Column:
             beyond = np.maximum(np.abs(cells.counts - fitted.means) / np.sqrt(variance) - 2.0, 0.0)
             trusted = variance * (1.0 + beyond**2)
             smoothness = fitted.smoothness * around
-            fitted = fit(design, cells.counts, trusted, known, fitted.coefficients, smoothness)
+            fitted = fit_density(design, cells.counts, trusted, known, fitted.coefficients, smoothness)
         self.means = fitted.means * (total / fitted.means.sum())
         self.fine = fitted.fine
 

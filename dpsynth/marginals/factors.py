@@ -441,7 +441,9 @@ def missing_values(draws: Ints, panel: Sequence[int], last: Ints) -> Ints:
     return np.asarray((draws[:, columns] == last[columns]).sum(axis=1))
 
 
-def choose(weights: Floats, n: int, rng: np.random.Generator, columns: Sequence[Ints] = ()) -> Ints:
+def systematic_sample(
+    weights: Floats, n: int, rng: np.random.Generator, columns: Sequence[Ints] = ()
+) -> Ints:
     """``n`` rows in proportion to their weights, in random order (systematic sampling).
 
     Marks are set at even distances along the rows sorted by ``columns``, the first before the others. This

@@ -240,9 +240,9 @@ def length_of(
 
 
 def tables_of(bins: Bins) -> tuple[NDArray[np.float32], ...]:
-    """The numbers of each bin, column by column, shapes (bins, numbers): see `numbers`."""
+    """The numbers of each bin, column by column, shapes (bins, numbers): see `bin_numbers`."""
     return tuple(
-        numbers(binning, grid.ordered, grid.size - grid.present if grid.ordered else 0)
+        bin_numbers(binning, grid.ordered, grid.size - grid.present if grid.ordered else 0)
         for grid, binning in zip(bins.grids, bins.binnings, strict=True)
     )
 
@@ -253,7 +253,7 @@ def halves_of(bins: Bins, tables: Sequence[NDArray[np.float32]]) -> tuple[NDArra
     for half, grid, binning in zip(halves, bins.grids, bins.binnings, strict=True):
         apart = grid.size - grid.present
         if grid.ordered and binning.size - apart > 2:  # of two bins the rank is the half
-            half[:, 0] = numbers(binning, True, apart, halves=True)[:, 0]
+            half[:, 0] = bin_numbers(binning, True, apart, halves=True)[:, 0]
     return halves
 
 
@@ -263,7 +263,7 @@ def values_of(tables: Sequence[NDArray[np.float32]], draws: NDArray[np.int64]) -
     return np.vstack([table.T.take(draws[:, j], axis=1) for j, table in enumerate(tables)]).T
 
 
-def numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:
+def bin_numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = False) -> NDArray[np.float32]:
     """The numbers of each bin of one column, of mean 0 and variance 1 under the released probabilities.
 
     ``ordered``: one number, the rank. Otherwise an indicator of each category, or of the second of two.

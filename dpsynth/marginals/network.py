@@ -29,10 +29,10 @@ from dpsynth.marginals.binning import Binning, Bins, make_binning
 from dpsynth.marginals.factors import (
     CountedTree,
     Factor,
-    choose,
     fit_factors,
     lacking_bins,
     missing_values,
+    systematic_sample,
     with_mean,
 )
 from dpsynth.marginals.gibbs import HeatBath, Reweighting, Weighting
@@ -355,7 +355,7 @@ class BayesianNetwork:
                 break
             weights = np.minimum(weights, distance)
         first = [self.root, *(child for _, child, _ in self.factors)][:_SORTED]
-        rows = choose(weights, n, rng, [draws[:, j] for j in first])
+        rows = systematic_sample(weights, n, rng, [draws[:, j] for j in first])
         return np.asfortranarray(draws.T[:, rows].T)
 
     def missing(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -385,7 +385,7 @@ class PatientFolder:
         file: PatientFile,
     ) -> list[_Part]:
         times = self._checked(cells, source, file)
-        names = texts(cells[file.item], unescape)
+        names = cell_texts(cells[file.item], unescape)
         # an item without a value is as good as none
         parts, table = [], self.table.model_copy(update={"columns": self.joined})
         for name in file.columns:
@@ -488,10 +488,10 @@ def places(values: pd.Series) -> NDArray[np.int64]:
 def without_value(values: pd.Series, missing_words: Iterable[str]) -> NDArray[np.bool_]:
     """Which cells of an order are empty, or hold a word for a missing value. Digits may be a number of it."""
     words = [word for word in missing_words if not word.isdigit()]
-    return pd.Series(texts(values)).isin(["", *words]).to_numpy()
+    return pd.Series(cell_texts(values)).isin(["", *words]).to_numpy()
 
 
-def texts(values: pd.Series, read: Callable[[str], str] = str) -> NDArray[np.object_]:
+def cell_texts(values: pd.Series, read: Callable[[str], str] = str) -> NDArray[np.object_]:
     """Words of cells, alike in CSV and Parquet files: 7.0 of a column with decimals is 7."""
     codes, distinct = distinct_cells(values)
     whole = (int(word) if isinstance(word, float | Decimal) and word % 1 == 0 else word for word in distinct)

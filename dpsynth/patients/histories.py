@@ -531,7 +531,7 @@ def has_digits(column: Column) -> bool:
     return column.n_values is not None and column.n_values > _MANY_STEPS
 
 
-def intervals(values: Floats, edges: Floats) -> Ints:
+def interval_numbers(values: Floats, edges: Floats) -> Ints:
     """Interval of each value, -1 where it is missing. The outer intervals take what lies beyond."""
     found = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     return np.where(np.isnan(values), -1, found)
@@ -607,7 +607,7 @@ def number_of_kinds(schema: PatientSchema) -> int:
     return groups + 1 if of_several_files(schema) else 2**groups
 
 
-def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Ints:
+def visit_cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Ints:
     """Cell of each row of each history in a flattened table, -1 for none, shape (N, most)."""
     if table.kind == "measured":
         measured = present(histories, schema)
@@ -625,7 +625,7 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
         if table.kind == "gap":
             return _flat(table, (last,), gaps)
         if of_several_files(schema):
-            gaps = intervals(changes(times), gap_edges(schema))
+            gaps = interval_numbers(changes(times), gap_edges(schema))
         there = {name: own for name, (own, _) in present(histories, schema).items()}
         return _flat(table, (kind_pairs(there, schema, times.shape),), gaps)
     if table.kind == "rise":
@@ -647,7 +647,7 @@ def cells(table: VisitTable, histories: Histories, schema: PatientSchema) -> Int
         mode = counts.argmax(axis=1) if modes > 1 else np.zeros(len(codes), np.int64)
         return _flat(table, (before(codes, size), np.broadcast_to(mode[:, None], codes.shape)), codes)
     left = residuals(*map(Standardised.of, packed(values, histories.numbers[schema.order])))
-    bins = intervals(left, RESIDUALS)
+    bins = interval_numbers(left, RESIDUALS)
     return _flat(table, (before(bins, len(RESIDUALS) - 1),), bins)
 
 
@@ -679,7 +679,7 @@ def _ratios(values: Floats) -> tuple[Ints, Ints]:
     """Steps over the history's mean step, as intervals, and the intervals of the steps before."""
     count = (~np.isnan(values)).sum(axis=1)
     mean = np.nansum(changes(values), axis=1) / np.maximum(count - 1, 1)
-    ratios = intervals(changes(values) / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
+    ratios = interval_numbers(changes(values) / np.where(mean > 0, mean, np.nan)[:, None], RATIOS)
     first = np.arange(values.shape[1]) == 1
     return np.where(first, len(RATIOS) - 1, before(ratios, len(RATIOS) - 1)), ratios
 

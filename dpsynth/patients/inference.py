@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpsynth.checks import few
 from dpsynth.errors import DataError, of_records
-from dpsynth.patients.files import PatientFile, places, texts
+from dpsynth.patients.files import PatientFile, cell_texts, places
 from dpsynth.patients.schema import PatientSchema
 from dpsynth.table.cells import TextCells, plain_table
 from dpsynth.table.column import Column
@@ -248,7 +248,7 @@ class _Drafting:
             column = self.columns[name]
             if column.kind != "binary" or column.missing or name in self.per_patient:
                 continue
-            event = pd.Series(texts(frame[name])).str.lower() == str(column.categories[1]).lower()
+            event = pd.Series(cell_texts(frame[name])).str.lower() == str(column.categories[1]).lower()
             ends = int((event & several).sum())
             if ends >= _FEWEST_ENDS and not unit[event].duplicated().any() and last[event].all():
                 text = "stands in a patient's last row alone: is it over_time: terminal, such as a death?"
@@ -321,7 +321,7 @@ class _Drafting:
         for other in frame.columns.drop([self.unit, self.order, item, value]):
             self.remarks.append(Remark(str(other), "left out", f"stands beside the values of {file}"))
         names: list[str] = []
-        for name, values in frame[value].groupby(texts(frame[item])):
+        for name, values in frame[value].groupby(cell_texts(frame[item])):
             names += self._drafted(values.rename(str(name)).to_frame(), file, changing=True) if name else []
         if names:
             text = f"each {item} is a column, whose values stand in {value}. Is it so?"

@@ -89,7 +89,7 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Columns:
+class Lists:
     """Lists of lines that unfold, side by side where there is room."""
 
     kind: ClassVar[str] = "columns"
@@ -128,7 +128,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Grid:
+class TableBlock:
     """A table.
 
     ``caption`` is unique on the page, since it also names the region that scrolls. The first cell of each row
@@ -157,7 +157,7 @@ class Plots:
     folded: str = ""
 
 
-Block = Paragraph | Heading | Bullets | Facts | Code | Grid | Plots | Items | Columns
+Block = Paragraph | Heading | Bullets | Facts | Code | TableBlock | Plots | Items | Lists
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,11 @@ def divided(section: Section | None) -> tuple[Section | None, Section | None]:
     said = [block for block in section.blocks if isinstance(block, Paragraph)]
     lists: list[Block] = [block for block in section.blocks if isinstance(block, Bullets)]
     marked: list[Block] = [block for block in said if any(sentence.internal for sentence in block.sentences)]
-    grids = [block for block in section.blocks if isinstance(block, Grid)]
+    grids = [block for block in section.blocks if isinstance(block, TableBlock)]
     first = (*(lists or marked or said)[:1], *grids[:1])
-    at_once = tuple(replace(block, folded=True) if isinstance(block, Grid) else block for block in first)
+    at_once = tuple(
+        replace(block, folded=True) if isinstance(block, TableBlock) else block for block in first
+    )
     rest = tuple(block for block in section.blocks if block not in first)
     more = f"{section.anchor}-full"
     full = Section(more, f"{section.title} in full", rest)
@@ -217,7 +219,7 @@ def paragraph(*sentences: str | Sentence) -> Paragraph:
     return Paragraph(tuple(s if isinstance(s, Sentence) else Sentence(s) for s in sentences))
 
 
-def number(text: str, internal: bool = False) -> Cell:
+def number_cell(text: str, internal: bool = False) -> Cell:
     """Return a cell that holds a number."""
     return Cell(text, number=True, internal=internal)
 
@@ -233,17 +235,17 @@ def table(
     *,
     status: Cell | None = MARK,
     folded: bool | None = None,
-) -> Grid:
+) -> TableBlock:
     """Return a table whose rows are a name and numbers. Whatever is no number is a cell.
 
     ``status`` ends each row, in a column of that name. A table of more than 15 rows is folded by default.
     """
     ends = () if status is None else (status,)
     cells = tuple(
-        (Cell(str(name)), *(cell if isinstance(cell, Cell) else number(cell) for cell in row), *ends)
+        (Cell(str(name)), *(cell if isinstance(cell, Cell) else number_cell(cell) for cell in row), *ends)
         for name, *row in rows
     )
-    return Grid(
+    return TableBlock(
         caption,
         (*header, *(["status"] if ends else [])),
         cells,
@@ -278,26 +280,26 @@ def home(group: str) -> str | None:
     return next((name for name, starts in HOMES.items() if words.startswith(starts)), None)
 
 
-def measures_of(evaluation: Evaluation, name: str) -> list[Measure]:
+def section_measures(evaluation: Evaluation, name: str) -> list[Measure]:
     """Return the measures of one section, in order."""
     return [measure for measure in evaluation.measures if home(measure.group) == name]
 
 
-def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> Grid:
+def measure_grid(caption: str, measures: Iterable[Measure], *, folded: bool = False) -> TableBlock:
     """Return a table of measures: what it is, value, interval where one has any, and name in the files."""
     measures = list(measures)
     intervals = any(shown_interval(measure) for measure in measures)
     rows = tuple(
         (
             Cell(measure.detail or measure.name.replace("_", " ")),
-            number(shown(measure.value), measure.internal),
-            *((number(shown_interval(measure)),) if intervals else ()),
+            number_cell(shown(measure.value), measure.internal),
+            *((number_cell(shown_interval(measure)),) if intervals else ()),
             Cell(measure.name, quiet=True),
         )
         for measure in measures
     )
     header = ("what it is", "value", *(("interval",) if intervals else ()), "name")
-    return Grid(caption, header, rows, folded)
+    return TableBlock(caption, header, rows, folded)
 
 
 def measure_tables(measures: Sequence[Measure]) -> list[Block]:
@@ -318,7 +320,9 @@ def measure_tables(measures: Sequence[Measure]) -> list[Block]:
             blocks.append(measure_grid(f"{group}: measures", plain, folded=len(plain) > 2 * _MOST_MEASURES))
         if lacking := [m for m in every if m.value is None]:
             rows = tuple((Cell(m.detail, internal=m.internal), Cell(m.name, quiet=True)) for m in lacking)
-            blocks.append(Grid(f"{group}: not computed", ("what, and why not", "name"), rows, folded=True))
+            blocks.append(
+                TableBlock(f"{group}: not computed", ("what, and why not", "name"), rows, folded=True)
+            )
     return blocks
 
 
@@ -344,7 +348,7 @@ def column_tables(measures: Sequence[Measure], name: str) -> list[Block]:
         for column, row in table.items()
     )
     header = ("column or category", *names, *(("status",) if whole else ()))
-    grid = Grid(f"{name}, column by column", header, rows, folded=len(rows) > _MOST_COLUMNS)
+    grid = TableBlock(f"{name}, column by column", header, rows, folded=len(rows) > _MOST_COLUMNS)
     legend = []
     for base in names:
         said = {row[base].detail for row in table.values() if base in row}
@@ -357,7 +361,7 @@ def column_tables(measures: Sequence[Measure], name: str) -> list[Block]:
 def _measured(measure: Measure | None, *, badge: bool) -> Cell:
     if measure is None:
         return Cell("")
-    return number(shown_with_interval(measure), internal=badge and measure.internal)
+    return number_cell(shown_with_interval(measure), internal=badge and measure.internal)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -22,17 +22,17 @@ from dpsynth.report.blocks import (
     Block,
     Bullets,
     Cell,
-    Columns,
     Facts,
-    Grid,
     Heading,
     Item,
     Items,
+    Lists,
     Plots,
     Section,
     Sentence,
+    TableBlock,
     items,
-    number,
+    number_cell,
     paragraph,
     texts,
 )
@@ -45,11 +45,11 @@ from dpsynth.report.words import (
     PASSED,
     REPEATED,
     WORDS,
-    cells,
+    attempt_row,
+    by_measure,
     closers,
     decimals,
     division,
-    grouped,
     has_floating_noise,
     is_stratified,
     levels_text,
@@ -119,7 +119,7 @@ def limits_section(report: RunReport) -> Section:
     return Section("limits", "Limits", (Bullets(tuple(map(Sentence, sentences))),))
 
 
-def section(report: RunReport, shown: Collection[str] = ()) -> Section:
+def checklist_section(report: RunReport, shown: Collection[str] = ()) -> Section:
     """Return the checklist. ``shown`` are the anchors of the other sections on the page."""
     found = tuple(hazards(report, shown))
     lists = tuple(
@@ -135,7 +135,7 @@ def section(report: RunReport, shown: Collection[str] = ()) -> Section:
         if any(hazard.status == status for hazard in found)
     )
     intro = paragraph("Hazards of NIST SP 800-226, as in this run.")
-    return Section("checklist", "Checklist", (intro, Columns(lists)))
+    return Section("checklist", "Checklist", (intro, Lists(lists)))
 
 
 def hazards(report: RunReport, shown: Collection[str] = ()) -> Iterator[Hazard]:
@@ -438,7 +438,7 @@ def attempts_section(report: RunReport) -> Section:
             cells = tuple(_short_row(a, report.attempts) for a in rows[:_MOST])
             header = ("attack", "reached", "control", "bound")
             # one table is in full view, that of real records if there is one
-            blocks.append(Grid(caption, header, cells, bool(blocks), narrow=True, internal=internal))
+            blocks.append(TableBlock(caption, header, cells, bool(blocks), narrow=True, internal=internal))
     if blocks:
         what = "right guesses beyond the control" if chosen[0].measure in _EXCESS else "see the attack's name"
         blocks = [
@@ -477,7 +477,7 @@ def _short_row(attempt: Attempt, attempts: Sequence[Attempt]) -> tuple[Cell, ...
     found = attempt.found
     ends = "\u00a0to\u00a0".join(decimals(end, 2) for end in (found.lower, found.upper))
     known = ("none" if value is None else decimals(value, 2) for value in (control, attempt.proved))
-    return (Cell(name), number(f"{decimals(found.value, 2)} ({ends})"), *map(number, known))
+    return (Cell(name), number_cell(f"{decimals(found.value, 2)} ({ends})"), *map(number_cell, known))
 
 
 def bounds_section(report: RunReport) -> Section | None:
@@ -499,7 +499,7 @@ def bounds_section(report: RunReport) -> Section | None:
             ),
         )
     ]
-    for measure, attempts in grouped(report.attempts):
+    for measure, attempts in by_measure(report.attempts):
         name, meaning = WORDS[measure]
         rows = tuple(_row(attempt) for attempt in attempts)
         plot = plot_attempts(attempts, name)
@@ -507,18 +507,18 @@ def bounds_section(report: RunReport) -> Section | None:
             Heading(name),
             paragraph(f"{meaning[:1].upper()}{meaning[1:]}."),
             Plots((plot,)),
-            Grid(f"{name}: proved and attempted", HEADER, rows),
+            TableBlock(f"{name}: proved and attempted", HEADER, rows),
             *(paragraph(Sentence(*told)) for told in closers(attempts)),
         ]
     return Section("bounds", "All attacks", tuple(blocks))
 
 
 def _row(attempt: Attempt) -> tuple[Cell, ...]:
-    name, found, control, proved, about = cells(attempt)
+    name, found, control, proved, about = attempt_row(attempt)
     return (
         Cell(name),
-        number(found, attempt.internal),
-        number(control, attempt.internal and bool(control)),
-        number(proved),
+        number_cell(found, attempt.internal),
+        number_cell(control, attempt.internal and bool(control)),
+        number_cell(proved),
         Cell(about, internal=attempt.internal and bool(about)),
     )

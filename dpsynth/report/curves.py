@@ -84,7 +84,7 @@ def plot_intervals(
                 linestyle=look["linestyle"],
                 label=None if label != labels[-1] else f"trained on {plots.NAMES[table]}",
             )
-        axis.set_yticks(range(len(labels)), [plots.clipped(label, 26) for label in labels])
+        axis.set_yticks(range(len(labels)), [plots.clipped_text(label, 26) for label in labels])
         axis.set_ylim(len(labels) - 0.5, -0.5)
         axis.grid(axis="y", visible=False)
         axis.set_xlabel(axis_label)
@@ -315,7 +315,7 @@ def _bars(
         if math.isfinite(alone):
             axis.plot([alone], [row], "o", color="white", markeredgecolor="black", markersize=4)
         if named:
-            name = plots.clipped(entries[place]["name"], 44)
+            name = plots.clipped_text(entries[place]["name"], 44)
             axis.text(0.01, row - 0.32, name, transform=beside, va="bottom", fontsize=8)
     axis.set_yticks(range(len(rows)), [str(place + 1) for place in rows])
     axis.set_ylim(len(rows) - 0.5, -0.8 if named else -0.6)
@@ -373,8 +373,10 @@ def plot_paths(details: Sequence[Detail[Paths]]) -> Plot:
             for place, path in enumerate(data.paths):
                 axis.plot(path.times, path.values, marker="o", markersize=2, lw=0.9, **plots.line(place))
             axis.set_title(_patients(data))
-            axis.set_xlabel(plots.clipped(f"{first.clock}, since the first row", 44))
-        axes[0].set_ylabel(plots.clipped(f"{first.column}, {first.unit}" if first.unit else first.column, 30))
+            axis.set_xlabel(plots.clipped_text(f"{first.clock}, since the first row", 44))
+        axes[0].set_ylabel(
+            plots.clipped_text(f"{first.column}, {first.unit}" if first.unit else first.column, 30)
+        )
         return figure
 
     said = []
@@ -431,7 +433,9 @@ def plot_gaps(details: Sequence[Detail[OverTime]]) -> Plot:
         axis.set_xscale("symlog", linthresh=longest / 100)
         axis.set_xlim(0.0, longest)
         plots.plain_ticks(axis.xaxis)
-        axis.set(xlabel=plots.clipped(f"time between rows ({tables[0].clock})", 44), ylabel="share of gaps")
+        axis.set(
+            xlabel=plots.clipped_text(f"time between rows ({tables[0].clock})", 44), ylabel="share of gaps"
+        )
         plots.legend_of_curves(figure, axis, len(tables))
         return figure
 
@@ -474,7 +478,7 @@ def plot_event(details: Sequence[Detail[OverTime]], column: str) -> Plot:
             times, values = [0.0, *curve.times], [1.0, *curve.values]
             axis.step(times, values, where="post", label=_name(data), **plots.TABLES[data.table])
         axis.set_ylim(-0.02, 1.02)
-        axis.set_xlabel(plots.clipped(f"{tables[0][0].clock}, since the first row", 44))
+        axis.set_xlabel(plots.clipped_text(f"{tables[0][0].clock}, since the first row", 44))
         axis.set_ylabel("share, no event")
         plots.legend_of_curves(figure, axis, len(tables))
         return figure

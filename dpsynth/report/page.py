@@ -166,7 +166,7 @@ PARTS: dict[str, Callable[[RunReport], Section | None]] = {
     "guarantee": sections.guarantee_section,
     "attempts": checklist.attempts_section,
     "table-one": lambda report: divided(table_one_section(report))[0],
-    "utility": quality.section,
+    "utility": quality.uses_section,
     "over-time": lambda report: divided(over_time_section(report))[0],
     "subgroups": lambda report: divided(subgroup_section(report))[0],
     "limits": checklist.limits_section,
@@ -180,7 +180,7 @@ def parts_of(report: RunReport) -> list[Section]:
     internal. So no rule in them can let something through.
     """
     parts = [part for make in PARTS.values() if (part := make(report)) is not None]
-    return worded(report, [*parts, checklist.section(report, [part.anchor for part in parts])])
+    return worded(report, [*parts, checklist.checklist_section(report, [part.anchor for part in parts])])
 
 
 def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
@@ -196,7 +196,7 @@ def folds_of(report: RunReport, *, internal: bool) -> list[Section]:
         divided(over_time_section(report))[1],
         divided(subgroup_section(report))[1],
         quality.replication_section(report),
-        similarity.section(measured),
+        similarity.similarity_section(measured),
         similarity.closeness_section(measured),
         _others(measured),
         sections.card_section(report),
@@ -268,9 +268,9 @@ def _block_lines(block: blocks.Block) -> list[str]:
         case blocks.Items(items, heading):
             title = [f"### {inert(heading)}", ""] if heading else []
             return [*title, *map(_item_line, items), ""]
-        case blocks.Columns(lists):
+        case blocks.Lists(lists):
             return [line for items in lists for line in _block_lines(items)]
-        case blocks.Grid():
+        case blocks.TableBlock():
             return _table_lines(block)
     return []  # plots have no text
 
@@ -282,7 +282,7 @@ def _item_line(item: blocks.Item) -> str:
     return f"- {item.label} {title}{said}"
 
 
-def _table_lines(grid: blocks.Grid) -> list[str]:
+def _table_lines(grid: blocks.TableBlock) -> list[str]:
     right = [cell.number for cell in grid.rows[0]] if grid.rows else [False] * len(grid.header)
     caption = blocks.Sentence(grid.caption, grid.internal)
     lines = [f"### {_told([caption])}", "", f"| {' | '.join(map(inert, grid.header))} |"]

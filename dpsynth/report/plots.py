@@ -20,7 +20,7 @@ import numpy as np
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.evaluation.results import Detail, Distances, Marginal, any_internal
 from dpsynth.files.storage import replaced
-from dpsynth.report.words import column_value, in_percent, in_words, plain, shown
+from dpsynth.report.words import attempt_in_words, column_value, in_percent, plain, shown
 from dpsynth.table.kinds import kind_of_unit
 
 if TYPE_CHECKING:
@@ -124,13 +124,13 @@ def date_ticks(axis: Axis) -> None:
     axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def clipped(text: object, longest: int) -> str:
+def clipped_text(text: object, longest: int) -> str:
     """Return a text of at most so many characters, for a place where it cannot wrap."""
     text = " ".join(str(text).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def save(figure: Figure, path: Path, title: str, *, shared: bool = False) -> None:
+def save_figure(figure: Figure, path: Path, title: str, *, shared: bool = False) -> None:
     """Write a figure as SVG under a temporary name and move it into place. Its metadata has ``title``."""
     with styled(), replaced(path, shared=shared) as temporary:
         # a date would make every file differ
@@ -262,7 +262,7 @@ def plot_attempts(attempts: Sequence[Attempt], what: str) -> Plot:
 
     ``what`` names the measure. Attempts without a bound have no bar.
     """
-    said = ". ".join(in_words(attempt) for attempt in attempts)
+    said = ". ".join(attempt_in_words(attempt) for attempt in attempts)
 
     def draw() -> Figure:
         names = ["\n".join(wrap(attempt.attack, 26, max_lines=3, placeholder=" …")) for attempt in attempts]
@@ -399,7 +399,7 @@ def _numeric(tables: Sequence[Marginal]) -> Figure:
     axis.set_ylabel("share" if np.all(scale == 1) else "share by width")
     if is_date:
         date_ticks(axis.xaxis)
-    axis.set_xlabel(clipped(tables[0].unit or "value", 40))
+    axis.set_xlabel(clipped_text(tables[0].unit or "value", 40))
     legend_of_curves(figure, axis, len(tables))
     return figure
 
@@ -447,7 +447,7 @@ def _categories(tables: Sequence[Marginal]) -> Figure:
             hatch=hatch,
             label=NAMES[data.table],
         )
-    axis.set_yticks(range(len(labels)), [clipped(label, 16) for label in labels])
+    axis.set_yticks(range(len(labels)), [clipped_text(label, 16) for label in labels])
     axis.set_ylim(len(labels) - 0.4, -0.6)
     axis.set_xlim(left=0)
     axis.set_xlabel("share")
@@ -513,7 +513,7 @@ def plot_matrix(
         image = axis.imshow(shown_values, cmap=colours, vmin=low, vmax=1.0, interpolation="none")
         axis.grid(visible=False)
         if named:
-            names = [clipped(name, 12) for name in columns]
+            names = [clipped_text(name, 12) for name in columns]
             axis.set_xticks(range(len(columns)), names, rotation=90)
             axis.set_yticks(range(len(columns)), names)
         else:

@@ -20,18 +20,18 @@ from dpsynth.report.blocks import (
     Block,
     Bullets,
     Cell,
-    Grid,
     Heading,
     Item,
     Items,
     Plots,
     Section,
     Sentence,
+    TableBlock,
     column_tables,
     items,
     measure_tables,
-    measures_of,
     paragraph,
+    section_measures,
     table,
 )
 from dpsynth.report.curves import plot_calibration, plot_intervals, plot_roc, plot_survival
@@ -54,7 +54,7 @@ from dpsynth.report.words import (
 from dpsynth.studies.study import Estimates
 
 
-def section(report: RunReport) -> Section:
+def uses_section(report: RunReport) -> Section:
     """Return possible uses of the table, in short."""
     evaluation = report.measured
     said = (*_studies(report), *_prediction(evaluation))
@@ -138,7 +138,7 @@ def _effects(evaluation: Evaluation) -> list[Sentence]:
 
 def prediction_section(evaluation: Evaluation) -> Section | None:
     """Return the section on models that learn from the table. None where nothing was measured."""
-    scores = measures_of(evaluation, "utility")
+    scores = section_measures(evaluation, "utility")
     blocks: list[Block] = []
     for prefix, reference, label in (("auc", 0.5, "AUC"), ("r2", 0.0, "explained variance")):
         rows = score_rows(scores, prefix)
@@ -165,7 +165,7 @@ def prediction_section(evaluation: Evaluation) -> Section | None:
 def replication_section(report: RunReport) -> Section | None:
     """Return the section on study replication. None where no study was pre-specified or replicated."""
     evaluation = report.measured
-    measures = measures_of(evaluation, "replication")
+    measures = section_measures(evaluation, "replication")
     compared: list[Block] = []
     for detail in evaluation.of(Effects):
         compared += _compared(detail)
@@ -240,7 +240,7 @@ def _compared(detail: Detail[Effects]) -> list[Block]:
     return [*blocks, *_three_sides(detail, caption, f"{name}: agreement with real records ({detail.name})")]
 
 
-def _two_sides(detail: Detail[Effects], caption: str) -> Grid:
+def _two_sides(detail: Detail[Effects], caption: str) -> TableBlock:
     measure = detail.data.measure
     header = ("term", f"real {measure}", f"synthetic {measure}", *_ALIKE)
     told = (
@@ -250,7 +250,7 @@ def _two_sides(detail: Detail[Effects], caption: str) -> Grid:
     return table(caption, header, told, status=Cell("", internal=detail.internal))
 
 
-def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[Grid, Grid]:
+def _three_sides(detail: Detail[Effects], sizes: str, agreement: str) -> tuple[TableBlock, TableBlock]:
     """Two tables, since one of all numbers is wider than paper."""
     told, status = detail.data.rows, Cell("", internal=detail.internal)
     effects = (

@@ -53,7 +53,7 @@ from dpsynth.report.verdicts.privacy import judge_attempts, judge_guarantee
 from dpsynth.report.verdicts.rules import judge, smallest
 from dpsynth.report.verdicts.utility import judge_studies
 from dpsynth.report.verdicts.verdict import ORDER, Verdict, within_few
-from dpsynth.report.words import WORDS, grouped
+from dpsynth.report.words import WORDS, by_measure
 from dpsynth.studies.study import MEASURES, Estimates
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def plots_of_attempts(attempts: Sequence[Attempt]) -> dict[str, Plot]:
     """Attacks beside their baselines and bounds, a plot for each measure."""
     return {
         f"attempts[{measure}]": plot_attempts(group, WORDS[measure][0])
-        for measure, group in grouped(attempts)
+        for measure, group in by_measure(attempts)
     }
 
 
@@ -123,7 +123,7 @@ def plots_of_evaluation(evaluation: Evaluation) -> dict[str, Plot]:
     return drawn | _numbered("distances", found) | plots_over_time(evaluation)
 
 
-def summarised(names: Iterable[str]) -> list[str]:
+def summary_plots(names: Iterable[str]) -> list[str]:
     """Names of the plots that a notebook shows with the summary."""
     names = list(names)
     first = [name for name in ("costs", "auc", "r2") if name in names]
@@ -440,7 +440,7 @@ class RunReport:
             f'<img style="max-width: 100%" src="{plot.uri}" alt="{escape(plot.alt)}">'
             f"<figcaption>{escape(plot.caption)}{' (confidential)' if plot.internal else ''}</figcaption>"
             "</figure>"
-            for plot in map(self._plots.__getitem__, summarised(self._plots))
+            for plot in map(self._plots.__getitem__, summary_plots(self._plots))
         )
         return f"<div>{head}<div>{drawn}</div></div>"
 

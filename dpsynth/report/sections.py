@@ -21,20 +21,20 @@ from dpsynth.report.blocks import (
     Cell,
     Code,
     Facts,
-    Grid,
     Heading,
     Items,
     Plots,
     Section,
     Sentence,
+    TableBlock,
     column_tables,
     covered,
     items,
     measure_tables,
-    measures_of,
-    number,
+    number_cell,
     paragraph,
     promises,
+    section_measures,
     table,
     texts,
 )
@@ -244,7 +244,7 @@ def _worst(detail: Detail[Subgroups]) -> Iterator[Sentence]:
         )
 
 
-def _representation(detail: Detail[Subgroups]) -> Grid:
+def _representation(detail: Detail[Subgroups]) -> TableBlock:
     rows = (
         (_name(row), _percent(row.real), _percent(row.synthetic), _points(row.difference))
         for row in detail.data.rows
@@ -253,7 +253,7 @@ def _representation(detail: Detail[Subgroups]) -> Grid:
     return table("Subgroups: share of the records", header, rows, status=Cell("", internal=detail.internal))
 
 
-def _scores(detail: Detail[Subgroups], what: str) -> Grid:
+def _scores(detail: Detail[Subgroups], what: str) -> TableBlock:
     arms = list(dict.fromkeys(score.trained_on for row in detail.data.rows for score in row.scores))
     rows = (
         (_name(row), f"{row.records:,} ({row.events:,})", *(_score(_of(row, arm), what) for arm in arms))
@@ -301,7 +301,7 @@ _SIDE = re.compile(r"(?P<name>[^\[]+)_(?P<side>synthetic|train|difference)(?P<of
 def over_time_section(report: RunReport) -> Section | None:
     """Return the section. None where patients have one row."""
     evaluation = report.measured
-    measures = measures_of(evaluation, "patients")
+    measures = section_measures(evaluation, "patients")
     plots = plots_over_time(evaluation)
     if not measures and not plots:
         return None
@@ -345,11 +345,11 @@ def _sides(measures: list[Measure]) -> list[Block]:
         first = Cell(what) if lacking is None else Cell(lacking.detail, internal=lacking.internal)
         if of:
             first = replace(first, text=f"{of[1:-1]}: {first.text}")
-        cells = [number(_text(own.get(side)), side in own and own[side].internal) for side in sides]
+        cells = [number_cell(_text(own.get(side)), side in own and own[side].internal) for side in sides]
         rows.append((first, *cells, Cell(f"{name}{of}", quiet=True)))
     words = {"train": "real", "synthetic": "synthetic", "difference": "difference"}
     header = ("what it is", *(words[side] for side in sides), "name")
-    return [Grid("Rows of patients", header, tuple(rows), folded=len(rows) > 15)]
+    return [TableBlock("Rows of patients", header, tuple(rows), folded=len(rows) > 15)]
 
 
 def _text(measure: Measure | None) -> str:
@@ -441,8 +441,8 @@ def _ledger(summary: Summary) -> list[Block]:
     rows = tuple(
         (
             Cell(f"{place}. {entry['name']}"),
-            number(bound(entry["epsilon_alone"])),
-            number(bound(entry["epsilon_cumulative"])),
+            number_cell(bound(entry["epsilon_alone"])),
+            number_cell(bound(entry["epsilon_cumulative"])),
             Cell(entry["event"]),
             Cell(entry["sensitivity"]),
             Cell(entry["detail"]),
@@ -458,13 +458,13 @@ def _ledger(summary: Summary) -> list[Block]:
             "stage is counted at a δ of its own, so its ε can differ.",
         ),
         Plots(plot_costs(summary["entries"], summary["delta"])),
-        Grid("The ledger, entry by entry", header, rows, folded=len(rows) > 12),
+        TableBlock("The ledger, entry by entry", header, rows, folded=len(rows) > 12),
     ]
 
 
-def _meanings(profile: Profile, delta: float) -> Grid:
+def _meanings(profile: Profile, delta: float) -> TableBlock:
     rows = tuple(
         (Cell(name), Cell(value), Cell(meaning))
         for name, value, meaning in meanings(ledger_measures(profile, delta))
     )
-    return Grid("Measures of the guarantee, for one patient", ("measure", "bound", "meaning"), rows)
+    return TableBlock("Measures of the guarantee, for one patient", ("measure", "bound", "meaning"), rows)

@@ -33,17 +33,17 @@ from dpsynth.report.blocks import (
     Block,
     Bullets,
     Cell,
-    Grid,
     Heading,
     Plots,
     Section,
     Sentence,
+    TableBlock,
     column_tables,
     measure_grid,
     measure_tables,
-    measures_of,
-    number,
+    number_cell,
     paragraph,
+    section_measures,
     table,
 )
 from dpsynth.report.curves import plot_intervals
@@ -116,7 +116,7 @@ def _by_chance(detail: Detail[Differences]) -> Iterator[Sentence]:
     )
 
 
-def _grid(evaluation: Evaluation, group: str | None) -> Grid:
+def _grid(evaluation: Evaluation, group: str | None) -> TableBlock:
     tables = {d.data.table: d for d in evaluation.of(TableOne) if d.data.group == group}
     sides = [table for table in ("train", "synthetic") if table in tables]
     compared = [d for d in evaluation.of(Differences) if d.data.group == group]
@@ -204,7 +204,7 @@ _ATTACKS = {
 
 def closeness_section(evaluation: Evaluation) -> Section | None:
     """Return the section on repeated records and memorisation. None where nothing was measured."""
-    measures = measures_of(evaluation, "closeness")
+    measures = section_measures(evaluation, "closeness")
     accuracies = [measure for measure in measures if measure.name.startswith("nn_accuracy")]
     attacks = [measure for measure in measures if measure.name in _ATTACKS]
     drawn: list[Plot] = []
@@ -277,9 +277,9 @@ def _label(name: str) -> str:
 _SHOWN = 9
 
 
-def section(evaluation: Evaluation) -> Section | None:
+def similarity_section(evaluation: Evaluation) -> Section | None:
     """Return the section. None where nothing was measured."""
-    measures = measures_of(evaluation, "similarity")
+    measures = section_measures(evaluation, "similarity")
     blocks: list[Block] = measure_tables(measures)
     blocks += _rules(evaluation)
     blocks += _marginals(evaluation, measures)
@@ -329,14 +329,14 @@ def _rules(evaluation: Evaluation) -> list[Block]:
         (
             Cell(rule.text),
             Cell("names and units" if rule.suggested else "schema or evaluation"),
-            number(thousandths(rule.synthetic), rule.synthetic.internal),
+            number_cell(thousandths(rule.synthetic), rule.synthetic.internal),
             *((_real_rows(rule.real),) if compared else ()),
         )
         for rule in shares
     )
     header = ("rule", "from", "synthetic", *(("real",) if compared else ()))
     named = [rule for rule in shares if rule.more_often]
-    grid = Grid("Rows of 1,000 that break a rule", header, rows, folded=not named)
+    grid = TableBlock("Rows of 1,000 that break a rule", header, rows, folded=not named)
     said: list[Block] = []
     if not named:
         text, internal = "No synthetic row breaks one of these rules.", shares[0].synthetic.internal
@@ -350,7 +350,9 @@ def _real_rows(measure: Measure | None) -> Cell:
     if measure is None:
         return Cell("")
     low, high = (1000 * float(end or 0.0) for end in (measure.lower, measure.upper))
-    return number(f"{thousandths(measure)} ({column_value(low)} to {column_value(high)})", measure.internal)
+    return number_cell(
+        f"{thousandths(measure)} ({column_value(low)} to {column_value(high)})", measure.internal
+    )
 
 
 def _marginals(evaluation: Evaluation, measures: Sequence[Measure]) -> list[Block]:
@@ -405,7 +407,9 @@ def _associations(evaluation: Evaluation) -> list[Block]:
     blocks: list[Block] = [Heading("Associations"), paragraph(text), Plots(tuple(plots))]
     if len(columns) > MOST_NAMES:
         key = tuple((Cell(str(place)), Cell(name)) for place, name in enumerate(columns, start=1))
-        blocks.append(Grid("Columns of the heat maps by number", ("number", "column"), key, folded=True))
+        blocks.append(
+            TableBlock("Columns of the heat maps by number", ("number", "column"), key, folded=True)
+        )
     return blocks
 
 
@@ -431,7 +435,7 @@ Rule = Callable[[Evaluation], Iterable[Verdict]]
 
 def column_blocks(evaluation: Evaluation) -> list[Block]:
     """Return the tables of single columns under a heading. Empty where nothing was measured."""
-    plain = [m for m in measures_of(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
+    plain = [m for m in section_measures(evaluation, "columns") if OF_COLUMN.fullmatch(m.name) is None]
     single = [row for detail in evaluation.of(SingleColumns) for row in detail.data.rows]
     numbers_well = _well(evaluation, rules.tails) and _well(evaluation, rules.means)
     masses_well = _well(evaluation, rules.point_masses)
@@ -461,7 +465,7 @@ def column_blocks(evaluation: Evaluation) -> list[Block]:
     return [Heading("Tails, point masses and habits of recording"), intro, *blocks]
 
 
-def _cut(grid: Grid) -> list[Grid]:
+def _cut(grid: TableBlock) -> list[TableBlock]:
     """Return a table that is shown as its first rows and, on demand, the others."""
     more = len(grid.rows) - _SHOWN_ROWS
     if grid.folded or more <= 0:
@@ -476,7 +480,7 @@ def _well(evaluation: Evaluation, rule: Rule) -> bool:
     return all(verdict.severity == "good" for verdict in rule(evaluation))
 
 
-def _tails(detail: Detail[Tails], folded: bool) -> Grid:
+def _tails(detail: Detail[Tails], folded: bool) -> TableBlock:
     told = []
     for row in sorted(detail.data.rows, key=_least_fault):
         if row.spread is None:
@@ -508,7 +512,7 @@ def _least_fault(row: TailsRow) -> float:
     return -max((f.least for f in (*rules.faults_of_tails(row), *rules.faults_of_means(row))), default=0.0)
 
 
-def _masses(detail: Detail[Tails], folded: bool) -> Grid:
+def _masses(detail: Detail[Tails], folded: bool) -> TableBlock:
     masses = [(row.column, mass) for row in detail.data.rows for mass in row.masses]
     masses.sort(key=lambda entry: -abs(entry[1].difference.value))
     told = [
@@ -521,7 +525,7 @@ def _masses(detail: Detail[Tails], folded: bool) -> Grid:
     return table(caption, header, told, folded=folded)
 
 
-def _single(rows: Sequence[SingleColumnRow], folded: bool) -> Grid:
+def _single(rows: Sequence[SingleColumnRow], folded: bool) -> TableBlock:
     told = [
         (row.column, estimate_text(row.auc, 3), _share(row.last_digits), _share(row.baseline))
         for row in sorted(rows, key=lambda row: -row.auc.value)

@@ -166,7 +166,7 @@ def levels_text(levels: Iterable[float]) -> str:
     return " and ".join(map(level_text, sorted(set(levels))))
 
 
-def p_value(value: float | None) -> str:
+def p_value_text(value: float | None) -> str:
     """A p-value in a table of effects, empty if there is none."""
     if value is None:
         return ""
@@ -283,13 +283,13 @@ WORDS: dict[AttackMeasure, tuple[str, str]] = {
 HEADER = ("attack", "reached", "baseline attack", "proved bound", "tried on")
 
 
-def grouped(attempts: Sequence[Attempt]) -> list[tuple[AttackMeasure, list[Attempt]]]:
+def by_measure(attempts: Sequence[Attempt]) -> list[tuple[AttackMeasure, list[Attempt]]]:
     """Attempts by measure, in the order of :data:`WORDS`."""
     groups = [(measure, [a for a in attempts if a.measure == measure]) for measure in WORDS]
     return [(measure, group) for measure, group in groups if group]
 
 
-def cells(attempt: Attempt) -> tuple[str, str, str, str, str]:
+def attempt_row(attempt: Attempt) -> tuple[str, str, str, str, str]:
     """The row of an attempt under :data:`HEADER`."""
     control = "" if attempt.control is None else decimals(attempt.control.value)
     proved = "none" if attempt.proved is None else decimals(attempt.proved)
@@ -342,7 +342,7 @@ def none_passed(attempts: Sequence[Attempt]) -> str:
     return f"No {'attack' if real else 'test of the noise code on made-up records'} passed its bound"
 
 
-def in_words(attempt: Attempt) -> str:
+def attempt_in_words(attempt: Attempt) -> str:
     """An attempt in one phrase.
 
     Examples
@@ -416,5 +416,5 @@ def rows(estimates: Estimates) -> list[tuple[str, str, str, str]]:
     found = []
     for effect in estimates.effects(LEVEL):
         estimate, lower, upper = effect_texts(effect)
-        found.append((effect["term"], estimate, f"{lower} to {upper}", p_value(effect["p_value"])))
+        found.append((effect["term"], estimate, f"{lower} to {upper}", p_value_text(effect["p_value"])))
     return found

@@ -32,7 +32,7 @@ from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.kinds.category import categories_at
 from dpsynth.table.schema import Schema
-from dpsynth.wgan.algorithm import Proved, adam, adam_start, critic_pass, weighted_gradient
+from dpsynth.wgan.algorithm import ProvedScales, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import Weights, flatten, glorot, unflatten
 from dpsynth.wgan.settings import TrainingSettings
 from dpsynth.wgan.theorems import Activation, project
@@ -147,7 +147,7 @@ class PatientCritic:
 
 
 def noisy_sum(
-    real: Points, critic: Weights, scales: Proved, plan: Plan, rng: np.random.Generator
+    real: Points, critic: Weights, scales: ProvedScales, plan: Plan, rng: np.random.Generator
 ) -> list[Any]:
     """One step's noisy sum ``sum (g_i - c) + B c + z std N(0, 1)`` over sampled patients, a flat list."""
     (batch,) = poisson_batches(rng, real.patients, plan.sampling_prob, steps=1, capacity=1)
@@ -189,7 +189,7 @@ class CriticFit:
         encoder = WindowEncoder.of(self.synthetic, self.schema, self.width)
         layout = encoder.encoder.layout
         real, synthetic = encoder(records.frame()), encoder(self.synthetic)
-        scales = Proved(layout, SETTINGS, plan.noise_shape)
+        scales = ProvedScales(layout, SETTINGS, plan.noise_shape)
         start = glorot(np.random.default_rng(0), (layout.dim, self.hidden, 1), output_bias=False)
         # A last layer near 0, so that all synthetic patients begin with nearly the same weight.
         *first, last = flatten(start)

@@ -59,7 +59,7 @@ class Generator:
 
 
 @dataclass(frozen=True)
-class Attacked:
+class AttackedRun:
     """A run to be attacked: its tables, which are private, what its ledger allows, and its generator.
 
     ``base``: what the generator is fitted to, rows where patients have several. ``identity``: what shadow
@@ -73,7 +73,7 @@ class Attacked:
     identity: dict[str, Any] = field(default_factory=dict)
 
 
-def attacked_run(folder: str | Path) -> Attacked:
+def attacked_run(folder: str | Path) -> AttackedRun:
     """Read a run's synthetic table, and the real table split as the run's configuration says.
 
     Raises InputError if the folder is not a run's or holds no synthetic table, DataError if a file cannot be
@@ -85,7 +85,7 @@ def attacked_run(folder: str | Path) -> Attacked:
     tables = compared(made, train, test)
     base = tables.train if tables.patients is None else train.frame
     records = pd.util.hash_pandas_object(base, index=False).to_numpy()
-    return Attacked(
+    return AttackedRun(
         tables,
         base,
         proved_by(Ledger.load(run.folder.ledger), coins=config.split.method == "independent"),

@@ -24,7 +24,7 @@ from pydantic_core import InitErrorDetails
 
 from dpsynth.errors import ConfigError, InputError
 from dpsynth.evaluation.settings import Settings
-from dpsynth.files.codec import Section
+from dpsynth.files.codec import OptionGroup
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
@@ -51,7 +51,7 @@ def _no_zero_byte(path: str) -> str:
 FilePath = Annotated[str, Field(min_length=1), AfterValidator(_no_zero_byte)]
 
 
-class DataConfig(Section):
+class DataConfig(OptionGroup):
     """A table of one's own: a CSV or Parquet file and the YAML file of its schema (written ``schema``).
 
     Relative paths are taken from the configuration's folder. With ``accept_unreviewed`` the run goes on
@@ -78,7 +78,7 @@ class DataConfig(Section):
         return CsvFormat(self.sep, self.decimal, self.encoding)
 
 
-class SplitConfig(Section):
+class SplitConfig(OptionGroup):
     """The test part: records that the model never sees.
 
     ``independent`` decides each record by itself. The guarantee is then about the whole table.
@@ -92,7 +92,7 @@ class SplitConfig(Section):
     seed: int = Field(default=0, ge=0)
 
 
-class SampleConfig(Section):
+class SampleConfig(OptionGroup):
     """Number of records to generate. The default is the public number of the training table.
 
     ``license`` is that under which the table is shared, best as an address. It is written to
@@ -109,7 +109,7 @@ class EvaluateConfig(Settings):
     enabled: bool = True
 
 
-class AttackConfig(Section):
+class AttackConfig(OptionGroup):
     """Whether the synthetic table is attacked for the report. ``dpsynth attack`` does so at length.
 
     By default it is attacked if it is evaluated.
@@ -129,7 +129,7 @@ def _one_line(text: str) -> str:
 Line = Annotated[StrictStr, AfterValidator(_one_line)]
 
 
-class RunConfig(Section):
+class RunConfig(OptionGroup):
     """A whole run.
 
     ``dataset`` is the name of a data set with a card, or the path of a card of one's own. This or ``data`` is

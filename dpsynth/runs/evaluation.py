@@ -37,7 +37,7 @@ Stages = Callable[[str, float], None]
 
 
 @dataclass
-class Finished:
+class FinishedRun:
     """A run whose model and ledger are in its folder.
 
     ``problems`` say why the table, the evaluation, the attacks or the page are absent. The model and the
@@ -78,8 +78,8 @@ class Finished:
             folder.write_page(self.report)
 
 
-def judge(
-    done: Finished,
+def evaluate_run(
+    done: FinishedRun,
     config: RunConfig,
     made: tuple[pd.DataFrame, Table | PatientTable, Table | PatientTable],
     model: Synthesizer,
@@ -117,7 +117,7 @@ def judge_again(
     force: bool = False,
     settings: Mapping[str, object] | None = None,
     stages: Stages | None = None,
-) -> Finished:
+) -> FinishedRun:
     """Judge a run's synthetic table again. Table, model and ledger stay.
 
     The real table is read and split as the run's configuration says. ``force`` allows to replace an
@@ -133,8 +133,8 @@ def judge_again(
         made = run.parts()
         table = {**report.table, **made[1].schema.sizes(made[0])}
         asked = {**report.config, "evaluate": config.to_dict()["evaluate"]}
-        done = Finished(where, replace(report, table=table, config=asked))
-        judge(done, config, made, where.load_model(), stages=stages)
+        done = FinishedRun(where, replace(report, table=table, config=asked))
+        evaluate_run(done, config, made, where.load_model(), stages=stages)
     return done
 
 

@@ -578,7 +578,7 @@ def _advice(schema: Schema, n: int, parts: Parts) -> list[Advice]:
             found.append(
                 (size, Advice(column.name, _coarsened(n // (needed * classes) - column.missing), why))
             )
-    sizes = default_rules.numbers_of(schema)
+    sizes = default_rules.numbers_per_column(schema)
     largest = schema.columns[int(np.argmax(sizes))]
     if sum(sizes) > default_rules.MOST_NUMBERS and parts.of(Pairwise) is None:
         why = (

@@ -26,7 +26,7 @@ from dpsynth.privacy.guarantee import STRATIFIED, WARNING
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.report.run_report import RunReport
 from dpsynth.runs.config import ELSEWHERE, RunConfig, keys_of_fit
-from dpsynth.runs.evaluation import Finished, judge
+from dpsynth.runs.evaluation import FinishedRun, evaluate_run
 from dpsynth.runs.folder import RunFolder
 from dpsynth.runs.forecast import EVALUATED_ROWS, check_run, load_table, split_table
 from dpsynth.runs.spending import checkpoint_ledger, give_up, ledger_of_run
@@ -197,7 +197,7 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     stages: Callable[[str, float], None] | None = None,
     log: Callable[[str], None] | None = None,
-) -> Finished:
+) -> FinishedRun:
     """Carry out a run and write its folder (:class:`~dpsynth.runs.folder.RunFolder`).
 
     Errors outside the records are found before the records are read. The training half is read by ``fit``
@@ -281,18 +281,18 @@ def run(
                 config=_without_seed(config),
                 seconds=seconds,
             )
-            done = Finished(folder, report)
+            done = FinishedRun(folder, report)
             sampled = _write_table(done, model, config.sample.n, replace=force, say=say)
             if sampled is not None and config.sample.n is None and train.schema.n_public is None:
                 say(_as_counted(model))
             _remove(checkpoint)
         if evaluate and sampled is not None:
-            judge(done, config, (sampled, train, test), model, stages=stages, say=say)
+            evaluate_run(done, config, (sampled, train, test), model, stages=stages, say=say)
         return done
 
 
 def _write_table(
-    done: Finished, model: Synthesizer, n: int | None, *, replace: bool, say: Callable[[str], None]
+    done: FinishedRun, model: Synthesizer, n: int | None, *, replace: bool, say: Callable[[str], None]
 ) -> pd.DataFrame | None:
     """Write table, model, ledger and a report without evaluation. Return the table's first records."""
     sampled: list[pd.DataFrame] = []

@@ -219,7 +219,7 @@ _TOLD = 0.3
 _SAMPLES, _INFLUENCE_STEPS = 4000, 8
 
 
-def clipped(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ...]:
+def clipped_influence(draws: StandIn, start: Floats, covariance: Floats) -> tuple[str, ...]:
     """Possible effect of bounded residuals on a linear model, from samples and public bounds.
 
     Samples have about as many residuals beyond the bound as the records. Noise hides how far out these are:
@@ -463,7 +463,7 @@ def corrected(draws: StandIn, point: ScorePoint, noisy: Floats, noise_std: float
     """
     noise_std = max(noise_std, NO_NOISE) * point.cap
     weighted = _weighted(draws, _tilt(draws, point, noisy, noise_std))
-    found = compared(weighted.information(point), noisy, noise_std)
+    found = compare_information(weighted.information(point), noisy, noise_std)
     free = replace(point, cap=np.inf)
     ratio = _transport(weighted.information(point), found.estimate)
     most = ratio @ weighted.information(free) @ ratio
@@ -591,7 +591,7 @@ class Compared:
     blind: bool
 
 
-def compared(own: Floats, noisy: Floats, noise_std: float) -> Compared:
+def compare_information(own: Floats, noisy: Floats, noise_std: float) -> Compared:
     """Compare a noisy information with that of draws.
 
     ``own``, shape (d, d): the draws' information, positive semidefinite.

@@ -21,7 +21,7 @@ from dpsynth.patients.histories import rows_of
 from dpsynth.patients.schema import Patients
 from dpsynth.studies.model import (
     EffectsModel,
-    Entry,
+    Regressor,
     Term,
     column_values,
     logarithms,
@@ -489,7 +489,7 @@ class StudyDesign:
         column = self.schema.column(self.model.outcome)
         if not column.is_numeric:
             return (f"{column.name}: {column.categories[-1]}",)
-        return (str(Entry(column.name, self.model.logs.get(column.name))),)
+        return (str(Regressor(column.name, self.model.logs.get(column.name))),)
 
     @property
     def outcome_range(self) -> float:

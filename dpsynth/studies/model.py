@@ -44,7 +44,7 @@ _NOTHING = "1"
 
 
 @dataclass(frozen=True)
-class Entry:
+class Regressor:
     """A column as it enters a regression: as it is, or as a logarithm.
 
     >>> str(Entry("age")), str(Entry("a+b", "log")), str(Entry("nodes", "log1p"))
@@ -76,9 +76,9 @@ class ModelText:
     """
 
     kind: Kind | None
-    outcome: Entry
+    outcome: Regressor
     duration: str | None
-    predictors: tuple[Entry, ...] | None
+    predictors: tuple[Regressor, ...] | None
     where: str | None = None
 
     @classmethod
@@ -93,7 +93,7 @@ class ModelText:
     def __str__(self) -> str:
         left = str(self.outcome)
         if self.duration is not None:
-            left = f"({Entry(self.duration)}, {left})"
+            left = f"({Regressor(self.duration)}, {left})"
         right = "." if self.predictors is None else " + ".join(map(str, self.predictors)) or _NOTHING
         where = f" where {self.where}" if self.where else ""
         return f"{f'{self.kind}: ' if self.kind else ''}{left} ~ {right}{where}"
@@ -105,7 +105,7 @@ def check_kind(kind: str) -> None:
         raise InputError(f"the kind of a model must be one of {', '.join(get_args(Kind))}, got {kind!r}")
 
 
-def _left_side(text: str) -> tuple[Kind | None, Entry, str | None]:
+def _left_side(text: str) -> tuple[Kind | None, Regressor, str | None]:
     """Kind, outcome and duration of what stands before the tilde."""
     *kinds, side = (part.strip() for part in _split(text, ":"))
     if len(kinds) > 1:
@@ -117,7 +117,7 @@ def _left_side(text: str) -> tuple[Kind | None, Entry, str | None]:
     if pair:
         if kind and kind != "cox":
             raise InputError(f"the outcome of a {kind} model is one column, got {side!r}")
-        return "cox", Entry(_unquoted(pair[2])), _unquoted(pair[1])
+        return "cox", Regressor(_unquoted(pair[2])), _unquoted(pair[1])
     if kind == "cox":
         raise InputError(f"the left side of a cox model is written '(duration, event)', got {side!r}")
     outcome = _entry(side)
@@ -126,7 +126,7 @@ def _left_side(text: str) -> tuple[Kind | None, Entry, str | None]:
     return cast("Kind", kind) if kind else None, outcome, None
 
 
-def _right_side(text: str) -> tuple[Entry, ...] | None:
+def _right_side(text: str) -> tuple[Regressor, ...] | None:
     """Return the predictors, None for all, empty for none."""
     names = [name.strip() for name in _split(text, "+")]
     if not all(names):
@@ -148,11 +148,11 @@ def _right_side(text: str) -> tuple[Entry, ...] | None:
     return tuple(found)
 
 
-def _entry(text: str) -> Entry | None:
+def _entry(text: str) -> Regressor | None:
     found = _ENTRY.fullmatch(text)
     if found is None:
         return None
-    return Entry(_unquoted(found[1] or found[3]), cast("Log | None", found[2]))
+    return Regressor(_unquoted(found[1] or found[3]), cast("Log | None", found[2]))
 
 
 def _split(text: str, sign: str) -> list[str]:
@@ -302,8 +302,8 @@ class EffectsModel:
         predictors = tuple(self._entry(column.name) for column in self.columns(schema))
         return str(ModelText(self.kind, self._entry(self.outcome), self.duration, predictors, self.where))
 
-    def _entry(self, name: str) -> Entry:
-        return Entry(name, self.logs.get(name))
+    def _entry(self, name: str) -> Regressor:
+        return Regressor(name, self.logs.get(name))
 
     def named(self, schema: Schema) -> set[str]:
         """Return the columns that the regression reads: outcome, duration, predictors and condition."""
@@ -458,7 +458,7 @@ def _check_logarithm(column: Column, log: Log) -> None:
     least = "above 0" if log == "log" else "of 0 or more"
     raise InputError(
         f"{column.name!r} cannot enter as its logarithm: its lower bound is {lower:g}, {why}. "
-        f"{way.format(Entry(column.name, 'log1p'))} a lower bound {least}"
+        f"{way.format(Regressor(column.name, 'log1p'))} a lower bound {least}"
     )
 
 
@@ -619,7 +619,7 @@ def shorter_tails(columns: Sequence[Column], logs: Mapping[str, Log]) -> str:
     'log1p(nodes) or narrower bounds shorten the tail.'
     """
     found = [
-        str(Entry(column.name, suiting_log(column)))
+        str(Regressor(column.name, suiting_log(column)))
         for column in columns
         if column.name not in logs and float(column.lower or 0.0) >= 0
     ]

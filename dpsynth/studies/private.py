@@ -27,7 +27,7 @@ from dpsynth.files.codec import record
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.stages import Stage
-from dpsynth.studies.calibration import Clusters, Corrected, StandIn, clipped, corrected, far_out
+from dpsynth.studies.calibration import Clusters, Corrected, StandIn, clipped_influence, corrected, far_out
 from dpsynth.studies.estimation import StudyDesign, SurvivalCurve, mode, posterior, survival_curve
 from dpsynth.studies.statistics import (
     InformationRelease,
@@ -157,7 +157,7 @@ class StudyReleases:
             remarks=(
                 *(_CLUSTERS if patients else ()),
                 *found.remarks,
-                *clipped(stand_in, start, covariance),
+                *clipped_influence(stand_in, start, covariance),
                 *far_out(*design.read(draws), last, mean, found.opened(covariance)),
             ),
         )
@@ -222,7 +222,7 @@ def begin(design: StudyDesign, x: Floats, y: Floats, share: float) -> tuple[Floa
     ``x``, ``y``, shape (k, p), (k,): as `StudyDesign.read` gives them.
     ``share``: how many records each stands for.
     """
-    kept = near(design, x)
+    kept = not_far_out(design, x)
     start, complete = mode(design, x[kept], y[kept], share)
     return start, StandIn(complete, x[kept], y[kept], share)
 
@@ -238,11 +238,11 @@ def begin_clusters(
     clusters = Clusters(x[complete], y[complete], number[complete])
     one = clusters.one_each(rng)
     start, stand_in = begin(design, clusters.x[one], clusters.y[one], n / len(unique))
-    ratio = clusters.ratio(stand_in.design, start, near(design, clusters.x), patients.most)
+    ratio = clusters.ratio(stand_in.design, start, not_far_out(design, clusters.x), patients.most)
     return start, replace(stand_in, ratio=ratio)
 
 
-def near(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
+def not_far_out(design: StudyDesign, x: Floats) -> NDArray[np.bool_]:
     """Which samples, shape (k, p), are far out in no number. A rare one of a term's two values may be."""
     numbers = np.array([not term.two_valued for term in design.terms], dtype=bool)
     return np.asarray((np.abs(x[:, numbers]) <= _FAR).all(axis=1))

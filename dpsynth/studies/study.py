@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
 from dpsynth.checks import few, inside
 from dpsynth.errors import InputError
-from dpsynth.files.codec import Section, listed, record
+from dpsynth.files.codec import OptionGroup, listed, record
 from dpsynth.files.text import one_sentence
 from dpsynth.patients.schema import Patients, patients_of
 from dpsynth.studies.estimation import SurvivalCurve
@@ -128,7 +128,7 @@ MEASURES: dict[str, str] = {
 ALONE: dict[str, str] = {"logistic": "share", "linear": "mean"}
 
 
-class Effect(TypedDict):
+class TermEffect(TypedDict):
     """One term: its effect on the scale of `Estimates.measure`, with an interval.
 
     A share or a mean has no p-value.
@@ -203,7 +203,7 @@ class Estimates:
         """Cost of the noise, in words, never less than 1."""
         return f"{max(1.0, self.widening):.1f} times as wide as without noise"
 
-    def effects(self, level: float = 0.95) -> list[Effect]:
+    def effects(self, level: float = 0.95) -> list[TermEffect]:
         """Every term's effect with a normal interval, on the scale of :attr:`measure`.
 
         Raises
@@ -214,7 +214,7 @@ class Estimates:
         from scipy import stats
 
         half = float(stats.norm.ppf(0.5 + inside("level", level, 0.0, 1.0) / 2))
-        rows: list[Effect] = []
+        rows: list[TermEffect] = []
         for term, value, error in zip(self.terms, self.coefficients, self.std_errors, strict=True):
             values = (value, value - half * error, value + half * error)
             estimate, lower, upper = (self._shown(float(v)) for v in values)
@@ -244,7 +244,7 @@ _MOST_BOUNDARIES = 20
 
 
 @record
-class Study(Section):
+class Study(OptionGroup):
     """A regression declared before the fit.
 
     If patients have several rows, it is of rows if it names a column that changes from row to row. Otherwise

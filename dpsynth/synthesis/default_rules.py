@@ -25,7 +25,7 @@ _FEWEST_GROUPS = 35
 MOST_NUMBERS = 300
 
 
-def numbers_of(schema: Schema) -> list[int]:
+def numbers_per_column(schema: Schema) -> list[int]:
     """How many numbers stand for each column in pairwise statistics: one if ordered, else one a category."""
     return [
         1 + len(column.special) + column.missing if column.is_numeric else len(column.categories)
@@ -50,7 +50,7 @@ def has_pairwise_statistics(
     """
     if len(schema) < 3:
         return False
-    sizes = numbers_of(schema)
+    sizes = numbers_per_column(schema)
     if sum(sizes) > MOST_NUMBERS:
         return False
     if epsilon is None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.files.codec import Section, options_record, record
+from dpsynth.files.codec import OptionGroup, options_record, record
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Parts, Reading
@@ -66,7 +66,7 @@ class Shares:
 
 
 @record
-class FitOptions(Section):
+class FitOptions(OptionGroup):
     """The arguments of an estimator. :meth:`of` raises InputError or PrivacyError that name the argument."""
 
     #: name of the generator in configurations and commands

@@ -88,12 +88,12 @@ class Trajectories:
                 sums = np.where(np.array(apart)[:, None], 1.0, sums)
                 found.append(correlations(sums, len(names), noise_std))
             elif table.kind in ("end", "beside"):
-                found.append(ratios(conditional(sums, noise_std), sums))
+                found.append(ratios(shrunk_conditional(sums, noise_std), sums))
             elif table.kind == "kinds":
                 gaps = gaps_of_kinds(sums, noise_std)
                 found.append(gaps if of_several_files(schema) else ratios(gaps, sums))
             else:
-                found.append(conditional(sums, noise_std))
+                found.append(shrunk_conditional(sums, noise_std))
         return cls(schema, tuple(found), chosen, noise_std)
 
     @cached_property
@@ -146,11 +146,11 @@ def ratios(given: Floats, counts: Floats) -> Floats:
 def gaps_of_kinds(noisy: Floats, noise_std: float) -> Floats:
     """Distribution of gaps given the kinds of both rows, shrunk towards that of the later row's kind."""
     kinds = math.isqrt(len(noisy))
-    later = conditional(noisy.reshape(kinds, kinds, -1).sum(axis=0), noise_std * np.sqrt(kinds))
-    return conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
+    later = shrunk_conditional(noisy.reshape(kinds, kinds, -1).sum(axis=0), noise_std * np.sqrt(kinds))
+    return shrunk_conditional(noisy, noise_std, np.tile(later, (kinds, 1)))
 
 
-def conditional(noisy: Floats, noise_std: float, usual: Floats | None = None) -> Floats:
+def shrunk_conditional(noisy: Floats, noise_std: float, usual: Floats | None = None) -> Floats:
     """Distribution of the last axis given the others.
 
     Each row of counts is shrunk towards the ``usual`` one, by default the pooled one. This is the
@@ -254,7 +254,7 @@ def drawn(table: Floats, uniform: Floats, *parents: Ints) -> tuple[Ints, Floats]
     return entry, np.clip((uniform - lower) / np.maximum(upper - lower, 1e-12), 0.0, 1.0)
 
 
-def inside(bins: Ints, edges: Floats, density: Floats, place: Floats) -> Floats:
+def place_inside(bins: Ints, edges: Floats, density: Floats, place: Floats) -> Floats:
     """The value at a place in each bin, by the straight line through the densities of the bins beside it."""
     heights = density / np.diff(edges)
     padded = np.r_[heights[0], heights, heights[-1]]
@@ -429,7 +429,7 @@ class _Drawing:
         """Sums of steps that add up to ``total`` over the values that are there, which stand at the left."""
         bins, place = self.chain(table, self.rng.random(here.shape), *fixed, first=1)
         density = table.mean(axis=tuple(range(table.ndim - 1)))
-        steps = inside(bins, edges, density, place) * here
+        steps = place_inside(bins, edges, density, place) * here
         steps[:, 0] = 0.0
         return np.cumsum(steps * (total / np.maximum(steps.sum(axis=1), 1e-12))[:, None], axis=1)
 
@@ -537,7 +537,7 @@ class _Drawing:
             line = np.where(count == 2, np.sign(uniform[:, 1] - uniform[:, 0]), slope)
             line = np.where(clock.sd > 1e-9, line, 0.0)[:, None]
             bins, place = self.chain(p, uniform)
-            left = np.where(absent, np.nan, inside(bins, RESIDUALS, density, place))
+            left = np.where(absent, np.nan, place_inside(bins, RESIDUALS, density, place))
             left = Standardised.of(left).scores
             along = np.nansum(left * clock.scores, axis=1) / np.maximum(count, 1)
             left = Standardised.of(left - along[:, None] * clock.scores).scores

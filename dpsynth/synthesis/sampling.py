@@ -149,9 +149,9 @@ def _placed_apart(pairs: Ints, n: int) -> NDArray[np.bool_]:
 # ------------------------------------------------------------------------------------------------
 # Make generated records agree with the released single-column counts: post-processing, free of cost.
 #
-# `calibrate` takes points. Numbers are replaced by their ranks, spread uniformly and read through the
-# private distribution. Category probabilities are re-weighted until their means are the released ones, and
-# categories are then drawn in exact numbers. The *dependence* of the columns is kept. Their own
+# `calibrated_records` takes points. Numbers are replaced by their ranks, spread uniformly and read through
+# the private distribution. Category probabilities are re-weighted until their means are the released ones,
+# and categories are then drawn in exact numbers. The *dependence* of the columns is kept. Their own
 # distributions are replaced.
 #
 # `matched_draws` does the same for samples of a base model, from their bins. A bin of an ordered column is a
@@ -171,7 +171,7 @@ _FIT_ROWS = 20_000
 _COLUMNS = 8
 
 
-def calibrate(
+def calibrated_records(
     points: ArrayLike, encoder: Encoder, rng: np.random.Generator
 ) -> tuple[list[Codes], list[Places]]:
     """Records that points stand for, with the released marginals of their encoder.

@@ -25,7 +25,7 @@ from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import VARIABLE
 from dpsynth.privacy.noise import secure_generator
 from dpsynth.privacy.records import PartitionedRecords
-from dpsynth.progress import shown, training_bar
+from dpsynth.progress import shown_progress, training_bar
 from dpsynth.studies.study import Estimates
 from dpsynth.synthesis.check_inputs import (
     alone,
@@ -49,7 +49,7 @@ from dpsynth.synthesis.saved_fit import SavedFit
 from dpsynth.synthesis.training import Progress, Settings, Training
 from dpsynth.table.derived import Where, combinations, parse_where
 from dpsynth.table.expressions import Expression
-from dpsynth.table.files import memory, write_table
+from dpsynth.table.files import memory_bytes, write_table
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import TableSchema, require_reviewed
 
@@ -191,7 +191,7 @@ class Synthesizer(BaseEstimator, ABC):
                 plan = plan_fit(records, schema, options, rng, ledger, also=also)
                 self.n_, self.delta_ = plan.n, plan.parts.delta
                 tell_few_records(rows, plan.parts.of(Columns), options.epsilon, schema.protected)
-                with shown(progress, training_bar) as tell:
+                with shown_progress(progress, training_bar) as tell:
                     reading = Reading(ledger, records, rng, plan.n)
                     read_parts(plan, reading)
                     self.results_ = {type(part): reading.of(type(part)) for part in also}
@@ -566,7 +566,7 @@ class Synthesizer(BaseEstimator, ABC):
         """Refuse more records than memory holds, at eight bytes a cell, before any is drawn."""
         self._check_fitted()
         columns = len(self.model_.declared_schema)
-        needed, there = 8.0 * whole("n_samples", n_samples, 0) * columns, memory()
+        needed, there = 8.0 * whole("n_samples", n_samples, 0) * columns, memory_bytes()
         if needed > there:
             raise InputError(
                 f"{n_samples:,} samples of {columns} columns need {needed / 1e9:,.0f} GB of memory or more, "

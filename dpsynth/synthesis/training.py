@@ -21,7 +21,7 @@ from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.privacy.stages import Stage
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.model import GeneratorModel, Sampler, independent_points
-from dpsynth.synthesis.sampling import Codes, Places, calibrate
+from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
@@ -131,7 +131,7 @@ class Generated(Sampler):
             made[part] = generator_pass(self.weights, latent, encoder.layout, ArrayOps)
 
         in_blocks(fill, n, _ROWS, rng)
-        return calibrate(made, encoder, rng)
+        return calibrated_records(made, encoder, rng)
 
 
 @record
@@ -143,7 +143,7 @@ class Matched(Sampler):
 
     def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
         """Fine cells of n records and places within them."""
-        return calibrate(self.points.sample(n, encoder.layout.n_numeric, rng), encoder, rng)
+        return calibrated_records(self.points.sample(n, encoder.layout.n_numeric, rng), encoder, rng)
 
 
 # Records whose gradients are summed at once.
@@ -199,7 +199,7 @@ def trained_state(
     """WGAN critic, generator and history after the plan's steps. ``rng`` is secret, ``state`` a start."""
     load_tensorflow_quietly()
     from dpsynth.wgan.checkpoint import Interrupted, recognised, write_checkpoint
-    from dpsynth.wgan.training import Trainer, initial_state
+    from dpsynth.wgan.training import TrainingRun, initial_state
 
     model, settings = training.model, training.settings
     if isinstance(settings, MatchingSettings):
@@ -229,5 +229,5 @@ def trained_state(
     except (KeyboardInterrupt, RunError):
         on_interrupt(state)
         raise
-    trainer = Trainer(points, layout, settings, plan, bank=bank)
+    trainer = TrainingRun(points, layout, settings, plan, bank=bank)
     return trainer.run(rng, state=state, on_chunk=on_chunk, on_interrupt=on_interrupt)

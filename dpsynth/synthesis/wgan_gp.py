@@ -16,7 +16,7 @@ from dpsynth.lazy import load_tensorflow_quietly
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import PartitionedRecords, Records
 from dpsynth.privacy.release import NoiseShape, Plan
-from dpsynth.progress import shown, training_bar
+from dpsynth.progress import shown_progress, training_bar
 from dpsynth.synthesis import default_rules
 from dpsynth.synthesis.check_inputs import conformed
 from dpsynth.synthesis.fit import cost_of
@@ -204,7 +204,7 @@ class DPWGANGP(Synthesizer):
             self, state = cls._of(saved), left.state_with(saved.history)
             self.ledger_ = ledger
             rng = self._generator(len(ledger.entries), left.step + 1)
-            with shown(progress, training_bar) as tell:
+            with shown_progress(progress, training_bar) as tell:
                 training = Training(
                     saved.model,
                     left.settings,

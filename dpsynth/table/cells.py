@@ -165,11 +165,11 @@ def distinct_cells(values: pd.Series) -> tuple[Codes, list[Any]]:
 
     Cells of different types stay distinct: ``True == 1``, and one must not decide how the other is read.
     """
-    codes, distinct = told_apart(values)
+    codes, distinct = distinct_raw_cells(values)
     return codes, [cell.item() if isinstance(cell, np.generic) else cell for cell in distinct]
 
 
-def told_apart(values: pd.Series) -> tuple[Codes, Iterable[Any]]:
+def distinct_raw_cells(values: pd.Series) -> tuple[Codes, Iterable[Any]]:
     """As `distinct_cells`, with the cells as they are.
 
     Whether two cells are alike depends on these two alone. `pandas.factorize` chooses its rule by all cells.

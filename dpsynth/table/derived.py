@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpsynth.checks import few
 from dpsynth.errors import InputError, of_records
 from dpsynth.table.column import Column
-from dpsynth.table.expressions import Expression, Leaf, Piece, parse, parse_rule, read
+from dpsynth.table.expressions import Expression, Leaf, Piece, parse, parse_rule, read_pieces
 from dpsynth.table.kinds.category import category_numbers
 from dpsynth.table.kinds.number import step_numbers, step_values
 from dpsynth.table.values import Numbers, numbers_of, numeric_values
@@ -67,7 +67,7 @@ def _conditions(name: str, value: Any, known: Mapping[str, Column]) -> Iterator[
         raise InputError(f"where: {name!r} is not a column (columns: {few(known)})")
 
     def condition(text: str, *pieces: Piece) -> Expression:
-        return read(text, (Leaf(name, name, known[name]), *pieces), known)
+        return read_pieces(text, (Leaf(name, name, known[name]), *pieces), known)
 
     try:
         if value is None:

@@ -305,7 +305,7 @@ def parse(text: str, columns: Iterable[Column]) -> Expression:
     size = sum(piece not in ("(", ")", ",") for piece in pieces)
     if size > _LONGEST:
         raise ValueError(f"it has {size} words and signs. At most {_LONGEST} are read")
-    return read(text, pieces, known)
+    return read_pieces(text, pieces, known)
 
 
 def parse_rule(text: str, columns: Iterable[Column], what: str = "constraint") -> Expression:
@@ -329,7 +329,7 @@ def parse_rule(text: str, columns: Iterable[Column], what: str = "constraint") -
     return rule
 
 
-def read(text: str, pieces: Sequence[Piece], known: Mapping[str, Column]) -> Expression:
+def read_pieces(text: str, pieces: Sequence[Piece], known: Mapping[str, Column]) -> Expression:
     """Read the pieces of a text, in its order, as :func:`parse` does."""
     spelling = Spelling(text, pieces)
     columns = [leaf.column.name for leaf in spelling.leaves.values() if leaf.column is not None]

@@ -81,7 +81,7 @@ def _check_memory(path: Path) -> None:
     from pyarrow.parquet import read_metadata
 
     metadata = read_metadata(path)
-    needed, there = 8 * metadata.num_rows * metadata.num_columns, memory()
+    needed, there = 8 * metadata.num_rows * metadata.num_columns, memory_bytes()
     if needed > there:
         raise of_records(
             f"{path}: its {metadata.num_rows:,} rows need {needed / 1e9:,.0f} GB of memory or more, and "
@@ -89,7 +89,7 @@ def _check_memory(path: Path) -> None:
         )
 
 
-def memory() -> float:
+def memory_bytes() -> float:
     """Bytes of memory of this computer, infinity where it does not say."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

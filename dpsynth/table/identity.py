@@ -32,7 +32,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.errors import OwnerWarning, of_records
-from dpsynth.table.cells import ABSENT, BYTES, told_apart, unescape
+from dpsynth.table.cells import ABSENT, BYTES, distinct_raw_cells, unescape
 
 Words = NDArray[np.object_]
 _WHOLE = re.compile(r"(?:\+(?=\d)|-(?=0+(?:\.|\Z)))?(-?\d+)(?:\.0*)?")
@@ -87,7 +87,7 @@ def identities(values: pd.Series, missing_words: Iterable[str] = ()) -> Words:
     """
     if isinstance(values.dtype, pd.SparseDtype):
         values = pd.Series(np.asarray(values), name=values.name)
-    codes, distinct = told_apart(values)
+    codes, distinct = distinct_raw_cells(values)
     words, bits = [*map(_word, distinct)], _bits(values.dtype)
     for code, (cell, word) in enumerate(zip(distinct, words, strict=True)):
         if (fault := _fault(cell, word, bits)) is not None:
@@ -99,7 +99,7 @@ def identities(values: pd.Series, missing_words: Iterable[str] = ()) -> Words:
 
 def spellings(values: pd.Series) -> Words:
     """As `identities`, of a column that may be no identifier: nothing is refused."""
-    codes, distinct = told_apart(values)
+    codes, distinct = distinct_raw_cells(values)
     return _present(map(_word, distinct))[codes]
 
 

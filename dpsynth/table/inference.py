@@ -22,7 +22,7 @@ from dpsynth.checks import few, given_twice
 from dpsynth.errors import DataError, InputError, of_records
 from dpsynth.files.storage import write_text
 from dpsynth.files.text import html_lines, load_yaml
-from dpsynth.progress import column_bar, shown
+from dpsynth.progress import column_bar, shown_progress
 from dpsynth.table import identity
 from dpsynth.table.cells import TextCells, number, plain_table
 from dpsynth.table.column import Column
@@ -285,7 +285,7 @@ def draft_columns(
     absent = {word for read in measured for word in read.absent}
     columns: list[Column] = []
     remarks: list[Remark] = []
-    with shown(progress, column_bar) as tell:
+    with shown_progress(progress, column_bar) as tell:
         for done, (column, values) in enumerate(chosen.items()):
             if tell is not None:
                 tell(done, len(chosen))

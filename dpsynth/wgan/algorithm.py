@@ -1,7 +1,7 @@
 """Algorithm 1 of Pedersen (2022), section 3.2, corrected: critic, noise scales, random numbers, the step.
 
 Comments such as "line 12" name the printed lines. Lines 4 to 19 are one call of `Step`. The loop around it
-(lines 1 and 3, and what is returned) is `dpsynth.wgan.training.Trainer`. Line 2 is a `Plan`, made before.
+(lines 1 and 3, and what is returned) is `dpsynth.wgan.training.TrainingRun`. Line 2 is a `Plan`, made before.
 
 All deviations from chapter 3 of the thesis, with the reason and the place. Other modules cite their numbers.
 
@@ -40,7 +40,7 @@ Algorithm 1:
 13. Line 2 is one use's epsilon, with no regard to line 3. z is solved for all steps and for the sampling,
     before the first step: `dpsynth.privacy.calibration`.
 14. Line 3's ``n_g`` is the plan's number of critic steps over ``n_c``, rounded down: no more steps than the
-    ledger has: `dpsynth.wgan.training.Trainer`.
+    ledger has: `dpsynth.wgan.training.TrainingRun`.
 15. Line 7 is a root of squares. One record moves both terms together, so their bounds add: `allocate`.
 16. Gradients may be clipped in place of lines 5 to 7, for comparison: `Clipped`.
 17. Lines 8 and 9 draw m records. A Poisson sample is drawn, which the accounting needs: `HostDraws._batches`.
@@ -60,7 +60,7 @@ Algorithm 1:
 23. The critic's output has no bias. Its gradient would be 1 for every record, and carry no information:
     `critic_pass`.
 24. Matrices are projected to spectral norm 1 after line 16 and before the first step, where asked for (the
-    default): `Step.constrain`, `dpsynth.wgan.training.Trainer.run`.
+    default): `Step.constrain`, `dpsynth.wgan.training.TrainingRun.run`.
 25. Lines 16 and 19 have one learning rate alpha. There are two: `TrainingSettings`.
 26. The returned Theta is an exponential moving average over generator steps, which noise moves less, unless
     ``average`` is 0: `Step.updated_generator`. W is not published, and no ``l_2`` is returned. The cost was
@@ -176,7 +176,7 @@ def noise_scales(layout: Layout, settings: TrainingSettings, plan: Plan) -> Nois
     """
     if settings.clip_norm is not None:
         return Clipped(settings.clip_norm)
-    return Proved(layout, settings, plan.noise_shape)
+    return ProvedScales(layout, settings, plan.noise_shape)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Clipped:
 
 
 @dataclass(frozen=True)
-class Proved:
+class ProvedScales:
     """Scales from the bounds on the gradient at the given weights.
 
     ``start``: matrices near those that will be asked for, and upper bounds of their spectral norms.
@@ -229,7 +229,7 @@ class Proved:
 
 def starting_from(scales: NoiseScales | None, weights: Weights) -> NoiseScales | None:
     """The same scales, with the norms of these matrices found once for all critics near them."""
-    if not isinstance(scales, Proved):
+    if not isinstance(scales, ProvedScales):
         return scales
     norms = replace(scales, start=None).norms(weights)
     return replace(scales, start=[(w, norm) for (w, _), norm in zip(weights, norms, strict=True)])

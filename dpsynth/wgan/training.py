@@ -134,7 +134,7 @@ def compile_loop(step: Step) -> Callable[..., Any]:
     return loop
 
 
-class Trainer:
+class TrainingRun:
     """A training run under a plan: compiled once, run from a state to the plan's last step.
 
     Adjacency and sensitivity are the plan's. Its event is the cost of a run, whether or not it ends early.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.attacks.attempt import Proved, mean_rate, normalised, rate_of, scaled
+from dpsynth.attacks.attempt import Proved, mean_rate, mover_ratio, rate_of, scaled
 from dpsynth.attacks.membership import _risk
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.privacy.events import gaussian_event
@@ -20,7 +20,7 @@ def test_the_share_of_what_was_left_is_judged_as_the_difference_is(n, h, data):
     """A ratio whose interval excludes 0 where that of the difference does not, or the reverse."""
     a, b = data.draw(st.integers(0, n)), data.draw(st.integers(0, h))
     rates = share(a, n), share(b, h)
-    risk, excess = normalised(*rates), share_difference(*rates)
+    risk, excess = mover_ratio(*rates), share_difference(*rates)
     assert 0 <= risk.lower <= risk.value + 1e-12
     assert risk.value <= risk.upper + 1e-12 <= 1 + 2e-12
     if abs(excess.lower) > 1e-9:
@@ -29,9 +29,9 @@ def test_the_share_of_what_was_left_is_judged_as_the_difference_is(n, h, data):
 
 def test_the_share_is_anonymeters():
     """Another formula than (rate - control) / (1 - control), or one that is not cut off at 0."""
-    assert normalised(share(60, 100), share(20, 100)).value == pytest.approx(0.4 / 0.8)
-    assert normalised(share(20, 100), share(60, 100)).value == 0.0
-    assert normalised(share(100, 100), share(100, 100)).value == 0.0
+    assert mover_ratio(share(60, 100), share(20, 100)).value == pytest.approx(0.4 / 0.8)
+    assert mover_ratio(share(20, 100), share(60, 100)).value == 0.0
+    assert mover_ratio(share(100, 100), share(100, 100)).value == 0.0
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.6, 0.2), (0.98, 0.9), (0.3, 0.25)])
@@ -39,7 +39,7 @@ def test_the_interval_covers(p, q):
     """Intervals of the ratio that are too short: they must hold the truth in 95 % of samples."""
     rng, truth, inside = np.random.default_rng(0), (p - q) / (1 - q), 0
     for _ in range(300):
-        risk = normalised(rate_of(rng.random(120) < p), rate_of(rng.random(80) < q))
+        risk = mover_ratio(rate_of(rng.random(120) < p), rate_of(rng.random(80) < q))
         inside += risk.lower <= truth <= risk.upper
     assert inside / 300 > 0.93
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpsynth.attacks.attempt import Attempt
-from dpsynth.attacks.trials import MEANING, SURE, Audited, Declared, judge
+from dpsynth.attacks.trials import MEANING, SURE, Audited, Declared, judge_trials
 from dpsynth.errors import InputError
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
@@ -23,7 +23,7 @@ def judged(mu: float, true_mu: float, trials: int, seed: int) -> Audited:
     coins = rng.random(trials) < 0.5
     scores = mu * (rng.normal(size=trials) + true_mu * coins) - mu**2 / 2
     declared = Declared(Profile([gaussian_event(1 / mu)]), DELTA)
-    return judge("a count", scores, coins, declared, about="made up")
+    return judge_trials("a count", scores, coins, declared, about="made up")
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_what_cannot_be_judged_is_refused():
     """Catches a verdict on one table alone."""
     declared = Declared(Profile([gaussian_event(1.0)]), DELTA)
     with pytest.raises(InputError, match="each kind of table"):
-        judge("a", [0.0, 1.0], [True, True], declared, about="")
+        judge_trials("a", [0.0, 1.0], [True, True], declared, about="")
 
 
 def test_a_pass_means_that_half_the_noise_would_be_noticed():

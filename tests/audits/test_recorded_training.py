@@ -77,10 +77,10 @@ def test_a_record_is_taken_with_its_probability():
 @pytest.mark.usefixtures("eager_steps")
 def test_the_steps_are_those_of_a_run():
     """Catches a watched program that trains otherwise than Trainer does: same draws, same weights."""
-    from dpsynth.wgan.training import Trainer
+    from dpsynth.wgan.training import TrainingRun
 
     watch = watched(steps=4)
-    trainer = Trainer(
+    trainer = TrainingRun(
         np.concatenate([OTHERS, [CORNER]]), LAYOUT, watch.settings, watch.plan, bank=None, in_graph=False,
     )  # fmt: skip
     state = trainer.run(np.random.default_rng(5), initial_rng=np.random.default_rng(99))

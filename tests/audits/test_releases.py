@@ -218,12 +218,12 @@ def test_few_trials_are_called_few():
     assert result.verdict == "too few trials" and not result.failed
     with pytest.raises(InputError, match="no noise"):
         silent = Lying(noise_multiplier=1.0)
-        from dpsynth.attacks.trials import Declared, judge
+        from dpsynth.attacks.trials import Declared, judge_trials
         from dpsynth.privacy.events import non_private_event
         from dpsynth.privacy.profile import Profile
 
         profile = Profile([non_private_event()])
-        judge(silent.name, [0.0, 1.0], [True, False], Declared(profile, DELTA), about="")
+        judge_trials(silent.name, [0.0, 1.0], [True, False], Declared(profile, DELTA), about="")
 
 
 def test_the_choice_of_edges_passes_and_its_law_is_the_definitions():

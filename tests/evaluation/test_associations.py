@@ -18,10 +18,10 @@ from dpsynth.evaluation.associations import (
     PairMean,
     _correlations,
     association,
+    association_blocks,
     association_error,
     association_findings,
     association_lost,
-    blocks,
     correlation_errors,
     cramers_v,
     pairs_of,
@@ -246,7 +246,7 @@ def test_a_part_of_the_pairs_is_near_all_of_them() -> None:
 
     tables = (drawn(0, 0.3), drawn(1, 0.9), drawn(2, 0.9))
     every = association_findings(*tables, schema, group="G")
-    part = association_findings(*tables, schema, blocks(230, np.random.default_rng(3)), group="G")
+    part = association_findings(*tables, schema, association_blocks(230, np.random.default_rng(3)), group="G")
     assert not every.parts and len(every.measures) == len(part.measures) == 6
     (told,) = part.parts
     assert (told.used, told.total) == (2 * pairs_of(77) + pairs_of(76), pairs_of(230))

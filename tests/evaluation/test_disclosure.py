@@ -22,9 +22,9 @@ from dpsynth.evaluation.distances import (
     count_copies,
     exchanged,
     membership,
+    membership_tpr,
     reach,
     record_distance,
-    tpr_at_fpr,
 )
 from dpsynth.evaluation.neighbours import METRICS
 from dpsynth.evaluation.results import Evaluation, Findings, Measure
@@ -289,19 +289,19 @@ def test_rates_at_a_threshold_with_ties() -> None:
     """Would catch a threshold that lets a tied block of non-members through."""
     others = np.concatenate([np.zeros(90), np.ones(10)])
     members = np.array([0.0, 1.0, 1.0, 2.0])
-    assert tpr_at_fpr(members, others, 0.05).value == 0.25  # ten tied non-members are more than 5 %
-    assert tpr_at_fpr(members, others, 0.10).value == 0.75
-    assert tpr_at_fpr(members, others[:99], 0.01) is None
+    assert membership_tpr(members, others, 0.05).value == 0.25  # ten tied non-members are more than 5 %
+    assert membership_tpr(members, others, 0.10).value == 0.75
+    assert membership_tpr(members, others[:99], 0.01) is None
     # 0.01 * 100 and 0.001 * 1000 are one record each, whatever their floating-point product
-    assert tpr_at_fpr(members, np.arange(100.0) / 100, 0.01).value == 0.75
-    assert tpr_at_fpr(members, np.arange(1000.0) / 1000, 0.001).value == 0.75
+    assert membership_tpr(members, np.arange(100.0) / 100, 0.01).value == 0.75
+    assert membership_tpr(members, np.arange(1000.0) / 1000, 0.001).value == 0.75
 
 
 @pytest.mark.slow
 def test_chance_of_a_rate_equals_simulation() -> None:
     """Would catch a threshold of ten non-members taken for exact."""
     rng = np.random.default_rng(6)
-    values = [tpr_at_fpr(rng.random(300), rng.random(400), 0.01).value for _ in range(3000)]
+    values = [membership_tpr(rng.random(300), rng.random(400), 0.01).value for _ in range(3000)]
     limit = chance_tpr(300, 400, 0.01, 0.9)
     assert np.mean(np.array(values) <= limit + 1e-12) >= 0.885
     assert np.mean(np.array(values) <= limit - 1 / 300 + 1e-12) < 0.9

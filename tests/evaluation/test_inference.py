@@ -13,7 +13,7 @@ from dpsynth.errors import InputError
 from dpsynth.evaluation import neighbour_inference as module
 from dpsynth.evaluation.neighbour_inference import (
     LIST_LENGTH,
-    Interval,
+    AccuracyInterval,
     Labels,
     Parted,
     accuracy_intervals,
@@ -144,7 +144,7 @@ def test_few_records_have_no_interval(n: int, m: int) -> None:
     """Would catch an interval from parts of one record, or a traceback."""
     rng = np.random.default_rng(3)
     found = accuracy_intervals(rng.normal(size=(n, 2)), rng.normal(size=(m, 2)), rng=rng)
-    assert found.both == Interval(found.accuracy.aa, None, None, None, 0.95)
+    assert found.both == AccuracyInterval(found.accuracy.aa, None, None, None, 0.95)
 
 
 def test_losses_are_the_accuracies_and_their_difference() -> None:

@@ -14,10 +14,10 @@ from scipy.optimize import approx_fprime, minimize
 from dpsynth.evaluation import regression as one_fit
 from dpsynth.evaluation.regression import (
     PRIOR_STD,
-    Design,
+    DesignMatrix,
     Fit,
     design,
-    fit,
+    fit_regression,
     separated,
     slope_priors,
 )
@@ -25,13 +25,13 @@ from dpsynth.studies.model import EffectsModel
 from dpsynth.table.schema import Column, Schema
 
 
-def made(x, y, duration=None) -> Design:
+def made(x, y, duration=None) -> DesignMatrix:
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     names = tuple(f"x{k}" for k in range(x.shape[1]))
-    return Design(names, x, y, duration, len(y), 0, 0, ())
+    return DesignMatrix(names, x, y, duration, len(y), 0, 0, ())
 
 
-def drawn(n: int, kind: str, seed: int = 0, *, tied: bool = True) -> Design:
+def drawn(n: int, kind: str, seed: int = 0, *, tied: bool = True) -> DesignMatrix:
     rng = np.random.default_rng(seed)
     # one column far from 0, one a hundred times as wide, one of two values
     x = np.column_stack([rng.normal(60, 9, n), rng.normal(0, 100, n), rng.random(n) < 0.3])
@@ -45,8 +45,8 @@ def drawn(n: int, kind: str, seed: int = 0, *, tied: bool = True) -> Design:
     return made(x, death <= end, np.ceil(days / 50) * 50 if tied else days)
 
 
-def solved(data: Design, kind: str, level: float = 0.95) -> Fit:
-    return fit(data, kind, level=level, rng=np.random.default_rng(0))
+def solved(data: DesignMatrix, kind: str, level: float = 0.95) -> Fit:
+    return fit_regression(data, kind, level=level, rng=np.random.default_rng(0))
 
 
 def columns(result: Fit) -> np.ndarray:
@@ -95,7 +95,7 @@ def test_equals_phreg_directly(tied: bool) -> None:
     assert columns(solved(data, "cox")) == pytest.approx(expected, rel=1e-5)
 
 
-def partial_likelihood(data: Design) -> Callable[[np.ndarray], float]:
+def partial_likelihood(data: DesignMatrix) -> Callable[[np.ndarray], float]:
     """Cox 1972, term by term, of standardised predictors; to be minimised."""
     z = (data.x - data.x.mean(axis=0)) / data.x.std(axis=0)
 
@@ -137,7 +137,7 @@ def test_units_do_not_matter(kind: str, factor: float, shift: float, seed: int) 
 def test_contrasts_without_a_reference_are_not_reported() -> None:
     """A coefficient against another baseline under no name."""
     data = drawn(200, "linear")
-    hidden = Design(("x0", "", "x2"), data.x, data.y, None, 200, 0, 0, ())
+    hidden = DesignMatrix(("x0", "", "x2"), data.x, data.y, None, 200, 0, 0, ())
     assert set(solved(hidden, "linear").coefficients) == {"x0", "x2"}
     assert columns(solved(hidden, "linear")) == pytest.approx(columns(solved(data, "linear"))[[0, 2]])
 
@@ -183,7 +183,7 @@ NOISE = np.random.default_rng(7).normal(size=(12, 1))
         ),
     ],
 )
-def test_what_cannot_be_estimated_is_said(data: Design, kind: str, problem: str) -> None:
+def test_what_cannot_be_estimated_is_said(data: DesignMatrix, kind: str, problem: str) -> None:
     """A traceback, a warning, or an estimate of 25 with an error of 10,000 that passes for a result."""
     result = solved(data, kind)
     assert problem in result.problem and not result.coefficients
@@ -228,27 +228,27 @@ def test_the_generator_is_left_alone_unless_records_are_drawn() -> None:
     """A fit that moves the randomness of whatever follows it."""
     rng = np.random.default_rng(1)
     before = rng.bit_generator.state
-    fit(drawn(100, "cox"), "cox", rng=rng)
+    fit_regression(drawn(100, "cox"), "cox", rng=rng)
     assert rng.bit_generator.state == before
 
 
-def of_one_scale(x, y) -> Design:
+def of_one_scale(x, y) -> DesignMatrix:
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    return Design(tuple(f"x{k}" for k in range(x.shape[1])), x, y, None, len(y), 0, 0, ())
+    return DesignMatrix(tuple(f"x{k}" for k in range(x.shape[1])), x, y, None, len(y), 0, 0, ())
 
 
-def separated_outcomes(n: int, seed: int, columns: int = 3) -> Design:
+def separated_outcomes(n: int, seed: int, columns: int = 3) -> DesignMatrix:
     """Records that a combination of the columns tells without an error; scales far apart."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, columns)) * np.geomspace(0.01, 1000, columns) + 5
     return of_one_scale(x, (x - 5) @ (1 / np.geomspace(0.01, 1000, columns)) > 0.3)
 
 
-def with_priors(data: Design, priors: dict[str, float] | None = None, level: float = 0.95) -> Fit:
-    return fit(data, "logistic", rng=np.random.default_rng(0), priors=priors, level=level)
+def with_priors(data: DesignMatrix, priors: dict[str, float] | None = None, level: float = 0.95) -> Fit:
+    return fit_regression(data, "logistic", rng=np.random.default_rng(0), priors=priors, level=level)
 
 
-def standardised(data: Design) -> np.ndarray:
+def standardised(data: DesignMatrix) -> np.ndarray:
     return (data.x - data.x.mean(axis=0)) / data.x.std(axis=0)
 
 

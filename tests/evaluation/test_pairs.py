@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.evaluation.associations import blocks, pair_mean, pairs_of
+from dpsynth.evaluation.associations import association_blocks, pair_mean, pairs_of
 
 COLUMNS = 240
 
@@ -13,7 +13,7 @@ COLUMNS = 240
 def scored(rng: np.random.Generator) -> np.ndarray:
     """Symmetric flags of pairs."""
     flags = np.zeros((COLUMNS, COLUMNS), dtype=bool)
-    for block in blocks(COLUMNS, rng):
+    for block in association_blocks(COLUMNS, rng):
         flags[np.ix_(block, block)] = True
     return flags
 
@@ -21,7 +21,7 @@ def scored(rng: np.random.Generator) -> np.ndarray:
 def test_up_to_200_columns_all_pairs_are_scored_without_a_random_number() -> None:
     """Would catch a part where all are cheap, and later numbers of a seed that change by it."""
     rng = np.random.default_rng(0)
-    (block,) = blocks(200, rng)
+    (block,) = association_blocks(200, rng)
     assert block.tolist() == list(range(200))
     assert rng.random() == np.random.default_rng(0).random()
 

@@ -13,7 +13,7 @@ from visits import STAYS, VISITS, stays, visits
 from dpsynth.evaluation import row_statistics as row
 from dpsynth.evaluation.development import patient_features
 from dpsynth.evaluation.row_statistics import (
-    Cells,
+    CellCounts,
     Resampled,
     distance_interval,
     fit_mixed,
@@ -122,13 +122,13 @@ def test_distances_are_those_of_scipy_and_pandas():
     other = visits(90, seed=5, most=4).sort_values(["id", "day"], kind="stable")
     made = table(other)
     gaps = [frame.groupby("id")["day"].diff().dropna() for frame in (FRAME, other)]
-    cells, lengths = Cells.of(GAPS, row.gaps_of(made.histories.numbers["day"]))
+    cells, lengths = CellCounts.of(GAPS, row.gaps_of(made.histories.numbers["day"]))
     found = cells.distances(TABLE, made, kolmogorov_smirnov)
     assert found == pytest.approx([ks_2samp(*gaps).statistic])
     assert lengths.tolist() == sorted({*gaps[0], *gaps[1]})
     counts = [frame.groupby("id").size().value_counts(normalize=True) for frame in (FRAME, other)]
     rows = (side.histories.rows.astype(float)[:, None] for side in (TABLE, made))
-    found = Cells.of(*rows)[0].distances(TABLE, made, total_variation)
+    found = CellCounts.of(*rows)[0].distances(TABLE, made, total_variation)
     assert found == pytest.approx([counts[0].sub(counts[1], fill_value=0).abs().sum() / 2])
 
 
@@ -137,7 +137,7 @@ def test_transitions_are_those_of_a_cross_table():
     other = visits(90, seed=6).query("grade != 'c'")
     made = table(other)
     steps = [row.transitions(side.histories.numbers["grade"], 3) for side in (TABLE, made)]
-    cells, codes = Cells.of(*steps)
+    cells, codes = CellCounts.of(*steps)
     origin = codes.astype(np.int64) // 3
     found = cells.distances(TABLE, made, lambda p, q: row.transition_distance(origin, p, q))
 
@@ -163,7 +163,7 @@ def test_an_interval_of_a_distance_takes_back_what_chance_adds():
     """Catches intervals of two halves of one table that leave out 0."""
     first, second = (table(FRAME[FRAME["id"] % 2 == half], resamples=200) for half in (0, 1))
     rows = (side.histories.rows.astype(float)[:, None] for side in (first, second))
-    values = Cells.of(*rows)[0].distances(first, second, total_variation)
+    values = CellCounts.of(*rows)[0].distances(first, second, total_variation)
     found = distance_interval(values, 0.95)
     assert found.lower < 0.05 < found.value <= found.upper and np.quantile(values[1:], 0.025) > 0.05
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.evaluation.effects import (
-    compared,
+    compare_effects,
     enough_complete,
     interval_overlap,
     mean,
@@ -70,7 +70,7 @@ def estimate(value: float, error: float, p_value: float) -> Coefficient:
 )
 def test_one_term_by_hand(real, synthetic, sign, decision, covered, difference) -> None:
     """The two tables exchanged, or a difference measured in the wrong standard error."""
-    row = compared(estimate(*real), estimate(*synthetic), 0.95)
+    row = compare_effects(estimate(*real), estimate(*synthetic), 0.95)
     assert (row["same_sign"], row["same_decision"], row["covered"]) == (sign, decision, covered)
     assert row["standardised_difference"] == difference
 
@@ -78,12 +78,20 @@ def test_one_term_by_hand(real, synthetic, sign, decision, covered, difference) 
 def test_level_decides() -> None:
     """A decision at 5 % whatever the level."""
     sides = [estimate(1.0, 0.5, p) for p in (0.03, 0.08)]
-    assert [compared(*sides, level)["same_decision"] for level in (0.95, 0.9, 0.99)] == [False, True, True]
+    assert [compare_effects(*sides, level)["same_decision"] for level in (0.95, 0.9, 0.99)] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_term_of_one_table_is_compared_with_nothing() -> None:
     """A comparison with an absent estimate."""
-    assert compared(estimate(1, 1, 0.3), None, 0.95) == compared(None, estimate(1, 1, 0.3), 0.95) == {}
+    assert (
+        compare_effects(estimate(1, 1, 0.3), None, 0.95)
+        == compare_effects(None, estimate(1, 1, 0.3), 0.95)
+        == {}
+    )
 
 
 def test_summaries_leave_out_what_is_not_defined() -> None:

@@ -21,7 +21,7 @@ from stored import read_back
 from dpsynth.errors import DataError
 from dpsynth.files import codec
 from dpsynth.files import storage as atomic
-from dpsynth.files.codec import Section, arrays_digest, listed
+from dpsynth.files.codec import OptionGroup, arrays_digest, listed
 from dpsynth.files.storage import RESTORE
 
 
@@ -48,7 +48,7 @@ class Angular(Shape):
 
 
 @codec.record
-class Setting(Section):
+class Setting(OptionGroup):
     """A pydantic model."""
 
     share: float

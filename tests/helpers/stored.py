@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpsynth.files.codec import apart, numbers, together
+from dpsynth.files.codec import apart, numbers, rejoined
 
 Record = TypeVar("Record")
 
@@ -17,4 +17,4 @@ def read_back(value: Record) -> Record:
     plain, arrays = apart(value)
     own = {place: array for place, array in numbers(value) if isinstance(array, np.ndarray)}
     assert {place: array.dtype for place, array in arrays.items()} == {p: a.dtype for p, a in own.items()}
-    return together(type(value), json.loads(json.dumps(plain, allow_nan=False)), arrays)
+    return rejoined(type(value), json.loads(json.dumps(plain, allow_nan=False)), arrays)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth.datasets import load
-from dpsynth.marginals.density import Design, denoise, fit, norm_sub, start
+from dpsynth.marginals.density import DensityDesign, denoise, fit_density, norm_sub, start
 from dpsynth.table.column import Column
 from dpsynth.table.grid import Grid, intervals
 
@@ -246,9 +246,9 @@ def test_curvature_and_fit_agree_with_a_general_minimiser():
     places = (np.arange(20) + 0.5) / 20
     true = 500 * stats.norm.pdf(places, 0.5, 0.15) / 20
     counts, variance = true + 5 * rng.standard_normal(20), np.full(20, 25.0)
-    design = Design.of(places, np.full(20, 0.05), np.full(20, 25.0))
+    design = DensityDesign.of(places, np.full(20, 0.05), np.full(20, 25.0))
     assert not design.tails
-    fitted = fit(
+    fitted = fit_density(
         design,
         counts,
         variance,

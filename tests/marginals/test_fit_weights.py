@@ -14,7 +14,7 @@ from stored import read_back
 
 from dpsynth.marginals import network
 from dpsynth.marginals.binning import Binning, Bins
-from dpsynth.marginals.factors import choose
+from dpsynth.marginals.factors import systematic_sample
 from dpsynth.marginals.features import FourierFeatures, values_of
 from dpsynth.marginals.gibbs import Reweighting
 from dpsynth.marginals.network import BayesianNetwork
@@ -221,7 +221,7 @@ def test_no_draw_is_chosen_twice(size: int, monkeypatch: pytest.MonkeyPatch) -> 
     chosen = []
 
     def remember(*args: object) -> np.ndarray:
-        chosen.append(choose(*args))
+        chosen.append(systematic_sample(*args))
         return chosen[-1]
 
     monkeypatch.setattr(network, "choose", remember)

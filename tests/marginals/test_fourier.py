@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.marginals.binning import Binning
-from dpsynth.marginals.features import DEVIATION, FourierFeatures, numbers
+from dpsynth.marginals.features import DEVIATION, FourierFeatures, bin_numbers
 from dpsynth.marginals.gibbs import FourierReweighting, fourier_reweighting
 from dpsynth.privacy.noise import STEP
 
@@ -19,9 +19,9 @@ BINS = 12
 EVEN = Binning(np.arange(BINS), np.full(BINS, 1 / BINS))
 #: two ordered columns and one of three categories
 TABLES = (
-    numbers(EVEN, ordered=True, apart=0),
-    numbers(EVEN, ordered=True, apart=0),
-    numbers(Binning(np.arange(3), np.array([0.5, 0.3, 0.2])), ordered=False, apart=0),
+    bin_numbers(EVEN, ordered=True, apart=0),
+    bin_numbers(EVEN, ordered=True, apart=0),
+    bin_numbers(Binning(np.arange(3), np.array([0.5, 0.3, 0.2])), ordered=False, apart=0),
 )
 SIZES = [len(table) for table in TABLES]
 
@@ -166,7 +166,7 @@ def test_a_ring_is_kept() -> None:
 
 def test_a_small_square_is_found() -> None:
     """Bounds of what a draw counts for that are not about the mean: a strong tilt is cut down to none."""
-    tables = (numbers(Binning(np.arange(24), np.full(24, 1 / 24)), ordered=True, apart=0),) * 2
+    tables = (bin_numbers(Binning(np.arange(24), np.full(24, 1 / 24)), ordered=True, apart=0),) * 2
     of, n = FourierFeatures.of(tables, RNG(0)), 8000
     of = replace(of, frequencies=of.frequencies[:, :120])
     draws = RNG(5).integers(0, 24, (8000, 2))

@@ -13,7 +13,7 @@ from stored import read_back
 
 from dpsynth.marginals import gibbs
 from dpsynth.marginals.binning import Binning, Bins
-from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures, halves_of, numbers, tables_of
+from dpsynth.marginals.features import PRODUCT_STEP, PairFeatures, bin_numbers, halves_of, tables_of
 from dpsynth.marginals.gibbs import Reweighting
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.marginals.reweighting import _Fit, reweighted, weights_of
@@ -133,9 +133,9 @@ def test_features_are_products_scaled_to_the_cap(outcome: int | None) -> None:
 def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float) -> None:
     """Lengths by sums that cancel: one column is long, all others constant but for one in millions."""
     wide = np.array([0.7, 0.1, 0.1, 0.05, 0.05])
-    tables = [numbers(Binning(np.arange(5), wide), ordered=False, apart=0)]
+    tables = [bin_numbers(Binning(np.arange(5), wide), ordered=False, apart=0)]
     for share in (rare, rare / 3):
-        tables.append(numbers(Binning(np.arange(2), np.array([1 - share, share])), False, False))
+        tables.append(bin_numbers(Binning(np.arange(2), np.array([1 - share, share])), False, False))
     records = np.array(list(itertools.product(range(5), (0, 1), (0, 1))))
     whole = PairFeatures(tuple(tables), np.inf).total
     own = max(float(np.linalg.norm(whole(record[None]) * PRODUCT_STEP)) for record in records)
@@ -148,10 +148,10 @@ def test_no_record_is_longer_than_the_cap_where_columns_are_constant(rare: float
 def test_numbers_are_standardised() -> None:
     """Ranks that run the other way, a missing value among the ranks, deviations of other probabilities."""
     p = np.array([0.2, 0.3, 0.1, 0.4])
-    ranks = numbers(Binning(np.arange(4), p), ordered=True, apart=1)
+    ranks = bin_numbers(Binning(np.arange(4), p), ordered=True, apart=1)
     assert ranks.shape == (4, 2) and np.all(np.diff(ranks[:3, 0]) > 0) and abs(ranks[3, 0]) < 3e-4
     assert np.allclose(p @ ranks, 0, atol=3e-4) and np.allclose(p @ ranks**2, 1, atol=1e-3)
-    halves = numbers(Binning(np.arange(4), p), ordered=True, apart=1, halves=True)
+    halves = bin_numbers(Binning(np.arange(4), p), ordered=True, apart=1, halves=True)
     assert np.all(np.diff(halves[:3, 0]) > 0) and abs(halves[3, 0]) < 3e-4
     # below the median of the present: .2 and a third of the bin of .3; above it the rest of that and .1
     np.testing.assert_allclose(halves[:3, 0] / halves[2, 0], [-1.0, 1 / 3, 1.0], atol=3e-4)
@@ -164,9 +164,9 @@ def test_numbers_are_standardised() -> None:
     have = [half.any() for half in halves_of(bins, tables_of(bins))]
     assert have == [True, True, False, True, False]  # of two bins the rank is the half
     rare = np.array([0.999, 0.001])
-    (one,) = numbers(Binning(np.arange(2), rare), ordered=False, apart=0).T
+    (one,) = bin_numbers(Binning(np.arange(2), rare), ordered=False, apart=0).T
     assert one[1] - one[0] == pytest.approx(1 / 0.15, rel=1e-3)  # not 1 / sqrt(.001): bounded
-    many = numbers(Binning(np.arange(4), p), ordered=False, apart=0)
+    many = bin_numbers(Binning(np.arange(4), p), ordered=False, apart=0)
     assert np.allclose(p @ many, 0, atol=3e-4) and np.allclose(p @ many**2, 0.5, atol=1e-3)
 
 

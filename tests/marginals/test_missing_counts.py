@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from stored import read_back
 
 from dpsynth.marginals.binning import Bins
-from dpsynth.marginals.factors import choose, with_mean
+from dpsynth.marginals.factors import systematic_sample, with_mean
 from dpsynth.marginals.features import PairFeatures
 from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.marginals.reweighting import reweighted
@@ -170,7 +170,7 @@ def test_rows_are_chosen_evenly(m, seed):
     weights = rng.gamma(0.5, size=m) * (rng.random(m) < 0.8)
     weights[0] = 1.0
     column = rng.integers(0, 3, m)
-    rows = choose(weights, 37, rng, [column])
+    rows = systematic_sample(weights, 37, rng, [column])
     share = np.bincount(column, weights=weights, minlength=3) / weights.sum()
     assert np.abs(np.bincount(column[rows], minlength=3) - 37 * share).max() <= 1 + 1e-9  # the draw is even
     assert rows.shape == (37,) and (weights[rows] > 0).all()

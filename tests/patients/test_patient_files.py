@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import DataError, OwnerWarning, SchemaError
 from dpsynth.files.text import dump_yaml
-from dpsynth.patients.files import PatientFile, ordered, places, texts
+from dpsynth.patients.files import PatientFile, cell_texts, ordered, places
 from dpsynth.patients.schema import PatientSchema
 
 SCHEMA = PatientSchema.from_yaml("""
@@ -139,7 +139,7 @@ def test_words_and_times_of_a_row_read_no_other(cells):
     def column(*own: object) -> pd.Series:
         return pd.Series(np.array([*own, None], dtype=object)[:-1], dtype=object)
 
-    assert texts(column(*cells)).tolist() == [texts(column(cell))[0] for cell in cells]
+    assert cell_texts(column(*cells)).tolist() == [cell_texts(column(cell))[0] for cell in cells]
     alone = [ordered(column(cell))[0] for cell in cells]
     assert ordered(column(*cells)).tolist() == alone
     place = places(column(*cells)).tolist()

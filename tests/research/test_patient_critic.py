@@ -23,7 +23,7 @@ from dpsynth.research.patient_critic import (
     projected,
     windows,
 )
-from dpsynth.wgan.algorithm import Proved
+from dpsynth.wgan.algorithm import ProvedScales
 from dpsynth.wgan.networks import flatten, glorot, unflatten
 
 
@@ -77,7 +77,7 @@ def test_windows_are_the_rows_before(encoder):
 def test_a_patient_with_any_number_of_rows_stays_within_the_noise(encoder, size, shape):
     """Catches a patient who adds a sum over windows, which exceeds the bound of one row, or no gradient."""
     critic = critic_of(encoder, 5, size)
-    scales = Proved(encoder.encoder.layout, SETTINGS, shape)
+    scales = ProvedScales(encoder.encoder.layout, SETTINGS, shape)
     centres, stds = scales(critic)
     plan = Plan(
         sampling_prob=1.0,
@@ -111,7 +111,7 @@ def test_a_patient_is_sampled_with_all_windows(encoder):
     alone = Points(own, np.zeros(len(own), np.int64), 1)
     plan = Plan(sampling_prob=0.5, expected_batch=0.5, steps=1, noise_multiplier=None)
     critic, rng = critic_of(encoder, 0), np.random.default_rng(0)
-    scales = Proved(encoder.encoder.layout, SETTINGS, "optimal")
+    scales = ProvedScales(encoder.encoder.layout, SETTINGS, "optimal")
     centre = np.concatenate([c.numpy().ravel() for c in scales(critic)[0]])
     full = np.concatenate([a.numpy().ravel() for a in own_gradients(alone, critic)[0]]) - centre
     shares = []
@@ -128,7 +128,7 @@ def test_the_noise_is_the_plans(encoder):
     points = encoder(histories_of(visits(20, seed=4), VISITS))
     plan = Plan(sampling_prob=1.0, expected_batch=20, steps=1, noise_multiplier=3.0)
     critic, rng = critic_of(encoder, 0), np.random.default_rng(0)
-    scales = Proved(encoder.encoder.layout, SETTINGS, plan.noise_shape)
+    scales = ProvedScales(encoder.encoder.layout, SETTINGS, plan.noise_shape)
     draws = [noisy_sum(points, critic, scales, plan, rng) for _ in range(80)]
     for array, std in zip(itertools.zip_longest(*draws), scales(critic)[1], strict=True):
         spread = np.sqrt(np.mean(np.var([a.numpy() for a in array], axis=0) / std**2))

@@ -619,7 +619,7 @@ def test_a_run_of_ones_own_file(
     assert names(folder) == {"cohort.csv", "cohort.yaml", "a"}
 
 
-def by_hand(done: evaluation.Finished, run: RunConfig) -> list[str]:
+def by_hand(done: evaluation.FinishedRun, run: RunConfig) -> list[str]:
     """Writes the parts of a run's table as files; the command that evaluates its synthetic table by hand."""
     train, test = tables_of.split_table(run, tables_of.load_table(run))
     Path("parts").mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.studies.calibration import compared
+from dpsynth.studies.calibration import compare_information
 
 SIZE = 6
 
@@ -28,7 +28,7 @@ def test_without_noise_it_is_the_records():
     rng = np.random.default_rng(0)
     own = positive(rng)
     records = own + 0.2 * np.diag(np.diag(own))
-    found = compared(own, records, 0.0)
+    found = compare_information(own, records, 0.0)
     np.testing.assert_allclose(found.estimate, records, rtol=1e-6)
     np.testing.assert_allclose(found.lower, records, rtol=1e-6)
     assert not found.hidden.size and not found.blind
@@ -38,7 +38,10 @@ def test_noise_that_drowns_leaves_the_draws():
     """Noise taken for the records' information."""
     rng = np.random.default_rng(1)
     own = 100 * np.eye(SIZE)
-    off = [np.linalg.norm(compared(own, own + noise(60.0, rng), 60.0).estimate - own) for _ in range(50)]
+    off = [
+        np.linalg.norm(compare_information(own, own + noise(60.0, rng), 60.0).estimate - own)
+        for _ in range(50)
+    ]
     assert np.median(off) < 0.5 * 60.0 * np.sqrt(SIZE * (SIZE + 1) / 2)
 
 
@@ -47,7 +50,7 @@ def test_the_lower_end_is_a_standard_error_less():
     rng = np.random.default_rng(2)
     own, held, directions = 100 * np.eye(SIZE), 0, np.eye(SIZE)
     for _ in range(300):
-        lower = compared(own, own + noise(15.0, rng), 15.0).lower
+        lower = compare_information(own, own + noise(15.0, rng), 15.0).lower
         held += int((np.diag(directions @ lower @ directions.T) < 100.0).sum())
     assert held / (300 * SIZE) > 0.75
 
@@ -64,7 +67,7 @@ def test_a_direction_without_information_is_hidden(std):
     thin = np.linalg.solve(root, direction)
     records = root @ (np.eye(SIZE) - 0.999 * np.outer(thin, thin)) @ root
     scale = std / 100 * values.min()
-    seen = [compared(own, records + noise(scale, rng), scale) for _ in range(40)]
+    seen = [compare_information(own, records + noise(scale, rng), scale) for _ in range(40)]
     found = [one for one in seen if one.hidden.shape[1]]
     assert len(found) >= 36
     # what is claimed there is little beside what the draws say
@@ -76,12 +79,12 @@ def test_nothing_is_hidden_by_chance():
     """Directions that noise alone makes look empty: every study of a small table would be told useless."""
     rng = np.random.default_rng(4)
     own = 100 * np.eye(SIZE)
-    hidden = [compared(own, own + noise(18.0, rng), 18.0).hidden.size > 0 for _ in range(200)]
+    hidden = [compare_information(own, own + noise(18.0, rng), 18.0).hidden.size > 0 for _ in range(200)]
     assert np.mean(hidden) < 0.1
 
 
 def test_blind_is_said():
     """Noise beyond which nothing can be seen, and nobody says so."""
     own = 100 * np.eye(SIZE)
-    assert compared(own, own, 40.0).blind
-    assert not compared(own, own, 20.0).blind
+    assert compare_information(own, own, 40.0).blind
+    assert not compare_information(own, own, 20.0).blind

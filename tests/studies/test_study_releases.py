@@ -21,7 +21,7 @@ from dpsynth.studies.private import (
     FittedStudy,
     StudyReleases,
     begin,
-    near,
+    not_far_out,
 )
 from dpsynth.studies.statistics import ScorePoint, symmetric, triangle
 from dpsynth.studies.study import Study
@@ -218,7 +218,7 @@ def test_a_rare_one_of_two_values_is_not_far_out():
     draws.loc[0, "x"] = 5.0
     design = StudyDesign.of(PRODUCTS, PRODUCT.effects(PRODUCTS), draws)
     design = replace(design, scale=design.scale * np.where(np.arange(4) == 0, 0.5, 1.0))
-    kept = near(design, design.read(draws)[0])
+    kept = not_far_out(design, design.read(draws)[0])
     assert 0.005 < draws["ab"].mean() < 0.02
     assert kept[draws["ab"] == 1].mean() > 0.99 and not kept[0]
 

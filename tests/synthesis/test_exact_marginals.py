@@ -7,7 +7,7 @@ from releases import fit_base_model, release_marginals
 from scipy import stats
 
 from dpsynth.errors import ConfigError
-from dpsynth.synthesis.sampling import calibrate, exact_labels, matched_draws
+from dpsynth.synthesis.sampling import calibrated_records, exact_labels, matched_draws
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.schema import Column, Schema
 
@@ -85,7 +85,7 @@ def test_the_law_is_that_of_calibrated_points():
         direct.append(cells_of(encoder.decode(*matched_draws(base_model, encoder, n, rng)), encoder))
         cells = base_model.sample_cells(n, rng)
         points = encoder.points_of_cells(cells, rng.random(cells.shape), rng)
-        detour.append(cells_of(encoder.decode(*calibrate(points, encoder, rng)), encoder))
+        detour.append(cells_of(encoder.decode(*calibrated_records(points, encoder, rng)), encoder))
     coarse = [
         np.stack([b.labels[cells[:, j]] for j, b in enumerate(base_model.binnings)], axis=1)
         for cells in (np.concatenate(direct), np.concatenate(detour))

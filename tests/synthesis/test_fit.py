@@ -170,7 +170,7 @@ def test_no_record_is_a_public_point(monkeypatch):
         given.append((points, bank))
         raise Stopped
 
-    monkeypatch.setattr("dpsynth.wgan.training.Trainer", look)
+    monkeypatch.setattr("dpsynth.wgan.training.TrainingRun", look)
     for records in (table(300), table(20)):
         own = FrameRecords(SCHEMA.conform(records).frame)
         with pytest.raises(Stopped), own.opened():

@@ -10,7 +10,7 @@ from dpsynth.errors import ConfigError, DataError
 from dpsynth.synthesis import sampling as postprocess
 from dpsynth.synthesis.sampling import (
     ascending,
-    calibrate,
+    calibrated_records,
     exact_categories,
     exact_counts,
 )
@@ -50,7 +50,7 @@ def test_decoded_marginals_are_the_released_ones():
     enc = encoder()
     rng = np.random.default_rng(1)
     n = 4000
-    decoded = enc.decode(*calibrate(rng.random((n, enc.layout.dim)) ** 3, enc, rng))
+    decoded = enc.decode(*calibrated_records(rng.random((n, enc.layout.dim)) ** 3, enc, rng))
     for j, grid in enumerate(enc.grids):
         found = np.bincount(grid.encode(decoded[grid.column.name]), minlength=grid.size) / n
         assert np.abs(np.cumsum(found) - np.cumsum(enc.marginals.probabilities[j])).max() < 4 / n + 3e-4
@@ -64,7 +64,7 @@ def test_order_and_lean_are_kept():
     points = rng.random((n, enc.layout.dim))
     start, _ = enc.layout.groups[-1]
     points[:, start:] = np.exp(2 * rng.normal(size=(n, 3)))
-    codes, places = calibrate(points, enc, rng)
+    codes, places = calibrated_records(points, enc, rng)
     result = encoded(enc, codes, places)
     present = codes[0] < enc.grids[0].present
     assert np.all(np.diff(result[present][np.argsort(points[present, 0]), 0]) >= 0)
@@ -138,7 +138,7 @@ def test_few_records(n):
     """A crash or an invalid point where ranks mean nothing."""
     enc = encoder()
     rng = np.random.default_rng(6)
-    result = encoded(enc, *calibrate(rng.random((n, enc.layout.dim)), enc, rng))
+    result = encoded(enc, *calibrated_records(rng.random((n, enc.layout.dim)), enc, rng))
     assert result.shape == (n, enc.layout.dim) and np.all((result >= 0) & (result < 1.0 + 1e-7))
     for start, stop in enc.layout.groups:
         assert np.all(result[:, start:stop].sum(1) == 1)
@@ -149,7 +149,7 @@ def test_one_record_draws_from_the_marginals():
     enc = encoder()
     rng = np.random.default_rng(7)
     point = np.full((1, enc.layout.dim), 0.5)
-    draws = np.concatenate([encoded(enc, *calibrate(point, enc, rng)) for _ in range(1500)])
+    draws = np.concatenate([encoded(enc, *calibrated_records(point, enc, rng)) for _ in range(1500)])
     start, stop = enc.layout.groups[-1]
     assert draws[:, start:stop].mean(0) == pytest.approx(enc.group_probabilities()[-1], abs=0.05)
     assert np.histogram(draws[:, 1], 4, (0, 1))[0].min() > 300
@@ -160,8 +160,8 @@ def test_bad_points():
     enc = encoder()
     rng = np.random.default_rng(9)
     with pytest.raises(DataError, match="shape"):
-        calibrate(np.zeros((3, 1)), enc, rng)
+        calibrated_records(np.zeros((3, 1)), enc, rng)
     with pytest.raises(DataError, match="not a finite"):
-        calibrate(np.full((3, enc.layout.dim), np.inf), enc, rng)
+        calibrated_records(np.full((3, enc.layout.dim), np.inf), enc, rng)
     with pytest.raises(ConfigError, match="no marginals"):
-        calibrate(np.zeros((3, enc.layout.dim)), Encoder(SCHEMA, None), rng)
+        calibrated_records(np.zeros((3, enc.layout.dim)), Encoder(SCHEMA, None), rng)

@@ -27,12 +27,12 @@ from dpsynth.synthesis import rows as row_draws
 from dpsynth.synthesis.parts.rows import VisitsRelease
 from dpsynth.synthesis.rows import (
     Trajectories,
-    conditional,
     correlations,
     draw_rows,
     gaps_of_kinds,
     likely_parents,
     ratios,
+    shrunk_conditional,
 )
 from dpsynth.table.schema import Column
 
@@ -125,10 +125,10 @@ def test_noisy_tables_are_shrunk_and_exact_ones_kept():
     rng = np.random.default_rng(0)
     truth = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
     counts = truth * np.array([[400.0], [100.0]])
-    np.testing.assert_allclose(conditional(counts, 0.0), truth)
+    np.testing.assert_allclose(shrunk_conditional(counts, 0.0), truth)
     pooled = counts.sum(axis=0) / counts.sum()
-    np.testing.assert_allclose(conditional(counts, 1.0), truth, atol=0.02)
-    noise = conditional(pooled * np.array([[30.0], [20.0]]) + 20 * rng.standard_normal((2, 3)), 20.0)
+    np.testing.assert_allclose(shrunk_conditional(counts, 1.0), truth, atol=0.02)
+    noise = shrunk_conditional(pooled * np.array([[30.0], [20.0]]) + 20 * rng.standard_normal((2, 3)), 20.0)
     np.testing.assert_allclose(noise[0], noise[1])
     assert (noise >= 0).all() and noise.sum(axis=1) == pytest.approx(1.0)
 

@@ -684,10 +684,10 @@ def test_a_parquet_file_that_does_not_fit_in_memory_is_refused(tmp_path, monkeyp
     path = tmp_path / "t.parquet"
     pd.DataFrame({"age": [40] * 10**6}).to_parquet(path)
     assert path.stat().st_size < 10**5
-    monkeypatch.setattr(table_io, "memory", lambda: 7.9e6)
+    monkeypatch.setattr(table_io, "memory_bytes", lambda: 7.9e6)
     with pytest.raises(DataError, match=r"its 1,000,000 rows need .* Read it in parts.*\(confidential\)$"):
         read_table(path)
-    monkeypatch.setattr(table_io, "memory", lambda: 8e6)
+    monkeypatch.setattr(table_io, "memory_bytes", lambda: 8e6)
     assert len(read_table(path)) == 10**6
 
 

@@ -17,7 +17,7 @@ from dpsynth.table import Column, Schema, infer_schema
 from dpsynth.table.cells import TextCells, distinct_cells
 from dpsynth.table.kinds import KINDS
 from dpsynth.table.kinds.category import TEXT_DTYPE
-from dpsynth.table.kinds.kind import Fields, Floats, refuse
+from dpsynth.table.kinds.kind import Fields, Floats, refuse_cells
 from dpsynth.table.kinds.number import Number
 from dpsynth.table.remarks import Remarks
 
@@ -40,7 +40,7 @@ class TimeOfDay(Number):
 
     def read(self, column: Fields, cells: pd.Series, present: np.ndarray) -> Floats:
         numbers = self.numbers(column, cells)
-        refuse(column, present & np.isnan(numbers), cells, "is no time of day such as 13:05")
+        refuse_cells(column, present & np.isnan(numbers), cells, "is no time of day such as 13:05")
         return numbers
 
     def code(self, column: Fields, values: pd.Series) -> Floats:

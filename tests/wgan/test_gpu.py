@@ -9,7 +9,7 @@ import tensorflow as tf
 from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import Trainer
+from dpsynth.wgan.training import TrainingRun
 
 pytestmark = [
     pytest.mark.gpu,
@@ -22,7 +22,7 @@ def run(device, *, in_graph):
         settings = TrainingSettings(critic_hidden=(8, 8), generator_hidden=(8,), latent=3)
         plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=40, noise_multiplier=1.0)
         points = np.random.default_rng(0).random((80, 3), dtype=np.float32)
-        trainer = Trainer(points, Layout(3), settings, plan, bank=None, in_graph=in_graph)
+        trainer = TrainingRun(points, Layout(3), settings, plan, bank=None, in_graph=in_graph)
         return trainer.run(np.random.default_rng(1))
 
 

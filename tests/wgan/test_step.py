@@ -12,7 +12,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import METRICS, critic_pass, noise_scales, squared_gradient_norms, starting_from
 from dpsynth.wgan.networks import unflatten
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import Trainer, initial_state
+from dpsynth.wgan.training import TrainingRun, initial_state
 
 LAYOUT = Layout(2, ((2, 5),))
 CASES = {
@@ -42,7 +42,7 @@ def trainer_of(case, *, steps=2, n=60, multiplier=1.0, points=None, **more):
     )
     points = records(n) if points is None else points
     bank = records(30, seed=5) if settings.penalty == "public" else None
-    return Trainer(points, LAYOUT, settings, plan, bank=bank), settings, plan
+    return TrainingRun(points, LAYOUT, settings, plan, bank=bank), settings, plan
 
 
 def take_step(trainer, arrays, chunk):
@@ -139,7 +139,7 @@ def test_the_rounding_of_a_large_batch_stays_within_the_noise(shape):
     settings = TrainingSettings(activation="leaky_relu", **small)
     plan = Plan(sampling_prob=1.0, expected_batch=n, steps=5, noise_multiplier=1.0, noise_shape=shape)
     points = np.random.default_rng(0).random((n, 6)).astype(np.float32)
-    trainer = Trainer(points, layout, settings, plan, bank=None)
+    trainer = TrainingRun(points, layout, settings, plan, bank=None)
     flat = trainer.step.constrain(initial_state(layout, settings, np.random.default_rng(1)).arrays["critic"])
     weights = [(w, None if b is None else b + 3.0) for w, b in unflatten(flat, output_bias=False)]
     centers, stds = trainer.step.noise_scales(weights)

@@ -14,7 +14,7 @@ from dpsynth.table.encoder import Layout
 from dpsynth.table.schema import Column, Schema
 from dpsynth.wgan.algorithm import DrawShapes, GraphDraws, HostDraws
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.training import Trainer, initial_state
+from dpsynth.wgan.training import TrainingRun, initial_state
 
 LAYOUT = Layout(2, ((2, 4),))
 # As little as there is to compile.
@@ -38,7 +38,7 @@ def points(n=80):
 def make(steps=40, multiplier=1.0, n=80, in_graph=None, **options):
     settings = TrainingSettings(**(SMALL | options))
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=steps, noise_multiplier=multiplier)
-    return Trainer(points(n), LAYOUT, settings, plan, bank=None, in_graph=in_graph)
+    return TrainingRun(points(n), LAYOUT, settings, plan, bank=None, in_graph=in_graph)
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_no_record_leaves_the_domain_of_the_bounds(monkeypatch, held, place, val
     settings = TrainingSettings(**SMALL)
     plan = Plan(sampling_prob=1.0, expected_batch=80.0, steps=5, noise_multiplier=1.0)
     with pytest.raises(RunError, match="leave the domain"):
-        trainer = Trainer(records, LAYOUT, settings, plan, bank=None)
+        trainer = TrainingRun(records, LAYOUT, settings, plan, bank=None)
         trainer.run(np.random.default_rng(0))
 
 
@@ -279,7 +279,7 @@ def test_program_with_inner_draws_trains():
     """Catches a program that only works with noise from the host."""
     settings = TrainingSettings(**SMALL)
     plan = Plan(sampling_prob=0.25, expected_batch=20.0, steps=20, noise_multiplier=1.0)
-    trainer = Trainer(points(), LAYOUT, settings, plan, bank=None, in_graph=True)
+    trainer = TrainingRun(points(), LAYOUT, settings, plan, bank=None, in_graph=True)
     assert trainer.run(np.random.default_rng(0)).history[-1]["noise_std"] > 0
 
 
@@ -304,7 +304,7 @@ def test_a_record_that_is_not_sampled_changes_no_bit(in_graph):
     plan = Plan(sampling_prob=0.02, expected_batch=1.6, steps=20, noise_multiplier=1.0)
 
     def trained(rows):
-        trainer = Trainer(rows, LAYOUT, settings, plan, bank=None, in_graph=in_graph)
+        trainer = TrainingRun(rows, LAYOUT, settings, plan, bank=None, in_graph=in_graph)
         taken = {i for chunk, _, _ in watched_and_run(trainer) for i in np.unique(chunk["records"])}
         return trainer.final, taken - {-1}
 

@@ -170,7 +170,7 @@ def require_free_target(out: Path, *, force: bool) -> None:
         require_free_file(path, force=force)
 
 
-def save(cohort: Cohort, out: Path) -> None:
+def save_cohort(cohort: Cohort, out: Path) -> None:
     """Write the table without the stays' numbers, and its schema, both or none."""
     with replaced(schema_path(out), shared=True) as schema, replaced(out) as table:
         schema.write_text(cohort.study.schema.to_yaml(), encoding="utf-8")

@@ -30,7 +30,7 @@ RESOURCES: Traversable = files("dpsynth.datasets.cohorts")
 
 
 @dataclass(frozen=True)
-class Step:
+class Criterion:
     """A condition that a stay must meet, as people and as SQL read it.
 
     ``condition`` is a Boolean SQL expression over the table ``stay``. ``on`` is a table that must be loaded
@@ -56,7 +56,7 @@ class CohortStudy:
     source: str
     window_start: str
     prediction_time: str
-    steps: tuple[Step, ...]
+    steps: tuple[Criterion, ...]
     scripts: tuple[str, ...]  # SQL scripts that are run on the cohort, in order
 
     @property
@@ -76,20 +76,20 @@ def sql(name: str) -> str:
     return (RESOURCES / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
-_ADULT = Step("18 years or older", "age >= 18")
-_A_DAY = Step(
+_ADULT = Criterion("18 years or older", "age >= 18")
+_A_DAY = Criterion(
     "alive and in the unit 24 hours after admission to it",
     "outtime >= prediction_time AND (deathtime IS NULL OR deathtime > prediction_time)",
 )
-_LEFT_ALIVE = Step(
+_LEFT_ALIVE = Criterion(
     "left the unit alive after 24 hours or more",
     "outtime >= intime + INTERVAL 24 HOUR AND NOT (hospital_expire_flag = 1 "
     "AND coalesce(least(deathtime, dischtime), outtime) <= outtime)",
 )
 
 
-def _coded(condition: str, label: str) -> Step:
-    return Step(
+def _coded(condition: str, label: str) -> Criterion:
+    return Criterion(
         label,
         "EXISTS (FROM diagnosis d WHERE d.hadm_id = stay.hadm_id AND d.use = 'study' "
         f"AND d.condition = '{condition}')",
@@ -115,7 +115,7 @@ STUDIES = {
                 _ADULT,
                 _A_DAY,
                 _coded("diabetes", "diabetes mellitus coded (ICD-9-CM 250)"),
-                Step(
+                Criterion(
                     "haemoglobin A1c measured in the 90 days before the unit or the first 24 hours there",
                     "EXISTS (FROM laboratory l WHERE l.icustay_id = stay.icustay_id "
                     "AND l.concept = 'haemoglobin_a1c')",

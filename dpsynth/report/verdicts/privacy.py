@@ -13,7 +13,7 @@ from dpsynth.evaluation.results import Evaluation, Measure
 from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.profile import Profile
 from dpsynth.report.verdicts.verdict import Severity, Verdict, basis, get, least, most, number_of
-from dpsynth.report.words import PASSED, in_words, measured, none_passed, percent, round_up
+from dpsynth.report.words import PASSED, attempt_in_words, measured, none_passed, percent, round_up
 
 _NONE_FOUND = "The attacks that were tried found no memorisation of training records. Others may find it."
 #: p-value below which held-out records are no baseline, and the share of copies that is memorisation even so
@@ -294,8 +294,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
             Verdict(
                 "bound_passed",
                 "bad",
-                f"An attack passed its proved bound ({in_words(attempt)}). The proof or the code is wrong. "
-                "Publish nothing, and report it.",
+                f"An attack passed its proved bound ({attempt_in_words(attempt)}). The proof or the code is "
+                "wrong. Publish nothing, and report it.",
                 (f"attempts: {attempt.attack}",),
                 attempt.internal,
                 "risk",
@@ -305,8 +305,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
                 "average_passed",
                 "caution",
                 "An attack reached more on this table than it may on average over tables "
-                f"({in_words(attempt)}). The table is an unlucky one, or the proof is wrong. Shadow models, "
-                "which fit again many times, show which.",
+                f"({attempt_in_words(attempt)}). The table is an unlucky one, or the proof is wrong. Shadow "
+                "models, which fit again many times, show which.",
                 (f"attempts: {attempt.attack}",),
                 attempt.internal,
                 "risk",
@@ -320,7 +320,8 @@ def judge_attempts(attempts: Sequence[Attempt]) -> tuple[Verdict, ...]:
     above = [a for a in bounded if a.proved is not None and a.found.value > a.proved]
     if above:
         furthest = max(above, key=lambda a: a.found.value - (a.proved or 0.0))
-        lie = f"{len(above)} of {results} lie{'s' * (len(above) == 1)} above the bound ({in_words(furthest)})"
+        said = f"{len(above)} of {results} lie{'s' * (len(above) == 1)} above the bound"
+        lie = f"{said} ({attempt_in_words(furthest)})"
         sentence = f"{none_passed(bounded)} beyond chance, but {lie}. {PASSED} More tries would decide."
         names = tuple(f"attempts: {attempt.attack}" for attempt in above)
         return (Verdict("bounds_open", "open", sentence, names, internal, "risk"),)

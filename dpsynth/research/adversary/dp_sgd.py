@@ -52,7 +52,7 @@ class DpSgd:
 
 
 @dataclass(frozen=True)
-class Records:
+class LabelledPoints:
     """n labelled records in the unit cube, points (n, d) and labels in [0, classes)."""
 
     points: Floats
@@ -68,9 +68,9 @@ class Records:
     def __len__(self) -> int:
         return len(self.points)
 
-    def take(self, rows: NDArray[np.int64] | Sequence[int]) -> Records:
+    def take(self, rows: NDArray[np.int64] | Sequence[int]) -> LabelledPoints:
         """Some of the records, in this order."""
-        return Records(self.points[rows], self.labels[rows])
+        return LabelledPoints(self.points[rows], self.labels[rows])
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ class Network:
         odds = np.exp(logits - logits.max(axis=2, keepdims=True))
         return [*found, odds / odds.sum(axis=2, keepdims=True)]
 
-    def accuracy(self, records: Records) -> Floats:
+    def accuracy(self, records: LabelledPoints) -> Floats:
         """Share of records whose most probable class is their label, shape (R,)."""
         named = self.activations(records.points)[-1].argmax(axis=2)
         return np.asarray((named == records.labels).mean(axis=1))
 
-    def clipped_sum(self, records: Records, clip_norm: float, taken: Floats | None = None) -> Floats:
+    def clipped_sum(self, records: LabelledPoints, clip_norm: float, taken: Floats | None = None) -> Floats:
         """Sum of the clipped gradients of the loss of the records that each run takes, shape (R, P).
 
         ``taken`` (R, n) is 1 where a run takes a record, 0 elsewhere. All are taken by default.
@@ -150,9 +150,9 @@ class Network:
 
 
 def watch(
-    others: Records,
-    first: Records,
-    second: Records | None,
+    others: LabelledPoints,
+    first: LabelledPoints,
+    second: LabelledPoints | None,
     classes: int,
     training: DpSgd,
     setting: Setting,
@@ -196,7 +196,7 @@ def watch(
     return transcripts, network
 
 
-def gradients(network: Network, records: Records, clip_norm: float) -> Floats:
+def clipped_gradients(network: Network, records: LabelledPoints, clip_norm: float) -> Floats:
     """Each record's own clipped gradient at the first run's weights, shape (n, P)."""
     one = Network(network.weights[:1], network.inputs, network.hidden, network.classes)
     return np.concatenate([one.clipped_sum(records.take([i]), clip_norm) for i in range(len(records))])
@@ -211,10 +211,10 @@ class ClassifierSubject:
     """
 
     name: str
-    others: Records
-    first: Records
-    second: Records | None
-    test: Records | None
+    others: LabelledPoints
+    first: LabelledPoints
+    second: LabelledPoints | None
+    test: LabelledPoints | None
     classes: int
     training: DpSgd
     setting: Setting
@@ -251,7 +251,7 @@ class ClassifierSubject:
         return digest.hexdigest()
 
 
-def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
+def labelled_points(train: Table, test: Table) -> tuple[LabelledPoints, LabelledPoints, int]:
     """Records of both parts in the unit cube with their outcome as label, and the number of classes."""
     from dpsynth.table.kinds.category import category_codes
 
@@ -262,7 +262,7 @@ def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
     frames = [schema.conform(part.frame).frame for part in (train, test)]
     encoding = ClassifierEncoding.fit(frames[0], schema, outcome.name)
     found = [
-        Records(
+        LabelledPoints(
             np.clip(encoding.transform(frame, impute=True), 0.0, 1.0),
             np.asarray(category_codes(outcome, frame[outcome.name]), dtype=np.int64),
         )
@@ -273,7 +273,7 @@ def encoded(train: Table, test: Table) -> tuple[Records, Records, int]:
 
 
 def classifier_subject(
-    name: str, train: Records, pool: Records, classes: int, training: DpSgd, setting: Setting
+    name: str, train: LabelledPoints, pool: LabelledPoints, classes: int, training: DpSgd, setting: Setting
 ) -> ClassifierSubject:
     """Choose the differing record of D.
 
@@ -282,7 +282,7 @@ def classifier_subject(
 
     def moves(of: int) -> Floats:
         network = Network.drawn(train.points.shape[1], training.hidden, classes, [np.random.default_rng(0)])
-        return gradients(network, (train, pool)[of], training.clip_norm)
+        return clipped_gradients(network, (train, pool)[of], training.clip_norm)
 
     if setting.choice == "worst-case":
         others = train.take(range(1, len(train)))  # as many records as in the other games
@@ -298,8 +298,8 @@ def classifier_subject(
 
 
 def _made_up(
-    others: Records, train: Records, classes: int, training: DpSgd, setting: Setting
-) -> tuple[Records, Records | None, float]:
+    others: LabelledPoints, train: LabelledPoints, classes: int, training: DpSgd, setting: Setting
+) -> tuple[LabelledPoints, LabelledPoints | None, float]:
     """The record, or pair, among corners of the cube that moves a few trial runs most, and how far."""
     rngs = [np.random.default_rng([1, trial]) for trial in range(_TRIALS)]
     worlds = [trial % 2 for trial in range(_TRIALS)]
@@ -311,7 +311,9 @@ def _made_up(
     return first, second, float(np.sqrt(moved))
 
 
-def _corners(train: Records, classes: int, pairs: bool) -> Iterator[tuple[Records, Records | None]]:
+def _corners(
+    train: LabelledPoints, classes: int, pairs: bool
+) -> Iterator[tuple[LabelledPoints, LabelledPoints | None]]:
     """Corners of the cube with a label each, or with two labels: random ones, and those of each class."""
     width = train.points.shape[1]
     rng = np.random.default_rng(0)
@@ -322,7 +324,7 @@ def _corners(train: Records, classes: int, pairs: bool) -> Iterator[tuple[Record
         if len(own):
             points.append((own.mean(axis=0) > middle).astype(np.float64))
     for point in points:
-        records = [Records(point[None], np.array([label])) for label in range(min(classes, 4))]
+        records = [LabelledPoints(point[None], np.array([label])) for label in range(min(classes, 4))]
         for label, one in enumerate(records):
             if pairs:
                 yield from ((one, other) for other in records[:label])

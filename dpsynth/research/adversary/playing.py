@@ -14,7 +14,7 @@ from dpsynth.attacks.attempt import Attempt, passing
 from dpsynth.attacks.trials import Game
 from dpsynth.audits.adversary import CHOSEN, CriticSubject
 from dpsynth.checks import inside, whole
-from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.privacy.conversions import epsilon_of_belief
 from dpsynth.privacy.profile import Profile
 from dpsynth.report.plots import legend_below, line, panels
@@ -148,7 +148,7 @@ def play(
     seed: int = 0,
     jobs: int = 1,
     folder: str | Path | None = None,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
 ) -> Played:
     """Carry out what is missing of a game, half of whose runs are on D'. ``belief`` is rho_beta.
 

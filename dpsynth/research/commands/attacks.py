@@ -152,7 +152,7 @@ def _subject(
         return critic.critic_subject(train.name, points, pool, layout, TrainingSettings(), setting)
     from dpsynth.research.adversary import dp_sgd
 
-    records, held_out, classes = dp_sgd.encoded(train, test)
+    records, held_out, classes = dp_sgd.labelled_points(train, test)
     training = dp_sgd.DpSgd(learning_rate=learning_rate, hidden=hidden)
     return dp_sgd.classifier_subject(train.name, records, held_out, classes, training, setting)
 
@@ -171,12 +171,12 @@ def _noise_told(played: Played, delta: float, rho_a: float | None) -> str:
 
 
 def _draw(path: Path, played: Played) -> None:
-    from dpsynth.report.plots import save, styled
+    from dpsynth.report.plots import save_figure, styled
     from dpsynth.research.adversary.playing import draw_beliefs
 
     with styled():
         figure = draw_beliefs({"\n".join(textwrap.wrap(played.name, 70)): played.game}, played.belief)
-    save(figure, path, f"Beliefs of the adversary: {played.name}")
+    save_figure(figure, path, f"Beliefs of the adversary: {played.name}")
 
 
 def _written(out: Path, name: str, record: dict[str, object], text: str, files: str) -> str:
@@ -249,7 +249,7 @@ def attack_classifier(
     the model, a bounded loss, retraining on both, Bayes. Results are confidential.
     """
     from dpsynth.research.ltu.experiment import attack_trainer
-    from dpsynth.research.ltu.results import told
+    from dpsynth.research.ltu.results import result_text
     from dpsynth.research.ltu.rounds import Design
     from dpsynth.research.ltu.trainers import classifier, sides_of_table
 
@@ -280,7 +280,7 @@ def attack_classifier(
             on_round=on_round,
             level=level,
         )
-    found, text = result.to_dict() | {"out": out and str(out)}, told(result)
+    found, text = result.to_dict() | {"out": out and str(out)}, result_text(result)
     if out is not None:
         text += _written(out, "ltu", found, text, "ltu.json and ltu.txt")
     console.emit(found, text, as_json=as_json)
@@ -321,4 +321,4 @@ def _rounds(stage: str, counted: str, out: Path | None) -> Iterator[OnRound]:
         kept = "nothing is kept; name a folder with --out"
         if out is not None:
             kept = f"finished rounds are kept in {out}; the same command goes on with the others"
-        raise console.Interrupted(f"interrupted: {kept}") from None
+        raise console.InterruptedCommand(f"interrupted: {kept}") from None

@@ -13,9 +13,9 @@ from dpsynth.runs.commands.console import CsvFormat, reads_tables
 
 def list_protocols(as_json: console.JsonFlag = False) -> None:
     """List the published studies that `dpsynth replication run` knows."""
-    from dpsynth.research.replications.protocol import find_protocol, names
+    from dpsynth.research.replications.protocol import find_protocol, protocol_names
 
-    known = [find_protocol(name) for name in names()]
+    known = [find_protocol(name) for name in protocol_names()]
     result = {"studies": [{"name": each.name, "title": each.title, "on": each.records} for each in known]}
     wide = max((len(each.name) for each in known), default=0)
     lines = [f"{each.name:{wide}}  {each.title} ({each.records})" for each in known]
@@ -68,7 +68,7 @@ def run_protocol(
     tables/. All are confidential. The same command continues after an interruption or with more seeds.
     """
     from dpsynth.research.replications.protocol import find_protocol
-    from dpsynth.research.replications.regression_tables import told
+    from dpsynth.research.replications.regression_tables import finding_lines
     from dpsynth.research.replications.running import Source, run_study
 
     protocol = find_protocol(name).changed(
@@ -78,7 +78,7 @@ def run_protocol(
         source = Source(tables, data, csv_format)
         done = run_study(protocol, out, source=source, jobs=jobs, force=force, log=console.say)
     except KeyboardInterrupt:
-        raise console.Interrupted(
+        raise console.InterruptedCommand(
             f"interrupted: complete trials are kept in {out}. The same command goes on with the others"
         ) from None
     result = {
@@ -90,7 +90,7 @@ def run_protocol(
     }
     lines = [
         f"{protocol.title}: {done.carried_out} trials carried out, {done.kept} kept from before",
-        *told(done.results),
+        *finding_lines(done.results),
         *done.results.problems(),
         f"wrote {', '.join(done.files)} to {done.out}",
         "These results are confidential.",
@@ -102,7 +102,7 @@ def verify_golden(as_json: console.JsonFlag = False) -> None:
     """Compute every published or independently computed golden value again, and print the deviations."""
     from dpsynth.research.papers import golden
 
-    checks = golden.check()
+    checks = golden.check_golden_values()
     failed = [check.name for check in checks if not check.holds]
     record = {"values": [check.to_dict() for check in checks], "failed": failed}
     console.emit(record, golden.to_table(checks), as_json=as_json)

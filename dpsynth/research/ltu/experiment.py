@@ -14,7 +14,7 @@ from dpsynth.attacks.attempt import Spread, fit_gaussians, label_logit
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share
-from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.research.ltu import scores
 from dpsynth.research.ltu.results import (
     LtuResult,
@@ -25,7 +25,7 @@ from dpsynth.research.ltu.results import (
     privacy,
     privacy_loss,
 )
-from dpsynth.research.ltu.retraining import FEW_MODELS, Fingerprint, Procedure
+from dpsynth.research.ltu.retraining import FEW_MODELS, Fingerprint, TrainingOrder
 from dpsynth.research.ltu.rounds import FOLDS, STRATEGIES, Design, Work
 from dpsynth.research.ltu.scores import SCORES
 from dpsynth.research.ltu.trainers import Sides, Train
@@ -42,7 +42,7 @@ def attack_trainer(
     name: str | None = None,
     folder: str | Path | None = None,
     jobs: int = 1,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
     proved: float | None = None,
     level: float = 0.95,
 ) -> LtuResult:
@@ -101,7 +101,7 @@ def attack_trainer(
     label = name or getattr(trainer, "description", None) or type(trainer).__name__
     released = None
     if design.defender == "once":
-        procedure = Procedure(None, design.defender_seed())
+        procedure = TrainingOrder(None, design.defender_seed())
         released = Fingerprint.of(procedure.train(trainer, sides, np.arange(sides.n_defender)), sides)
     # what rounds depend on; the number of shadow models may grow, as that of rounds
     begun = {key: value for key, value in asdict(design).items() if key != "splits"}

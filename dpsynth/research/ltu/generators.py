@@ -21,8 +21,8 @@ from dpsynth.attacks.attempt import COIN, Attempt
 from dpsynth.checks import whole
 from dpsynth.errors import InputError, RunError, of_records
 from dpsynth.evaluation.estimates import Estimate, quantile
-from dpsynth.files.storage import OnRound, carry_out, silent
-from dpsynth.research.ltu.results import LowRate, PairsResult, pairs_result
+from dpsynth.files.storage import OnRound, carry_out, print_nothing
+from dpsynth.research.ltu.results import PairsResult, TprAtFpr, pairs_result
 
 #: a score of records, larger for those that were trained on
 Score = Callable[[pd.DataFrame], ArrayLike]
@@ -79,7 +79,7 @@ def _one_training(
 
 
 def _restored(record: Mapping[str, Any]) -> PairsResult:
-    lows = tuple(LowRate(**{**low, "tpr": Estimate(**low["tpr"])}) for low in record["low_rates"])
+    lows = tuple(TprAtFpr(**{**low, "tpr": Estimate(**low["tpr"])}) for low in record["low_rates"])
     estimates = {key: Estimate(**record[key]) for key in ("pairwise", "per_record")}
     lists = {key: tuple(record[key]) for key in ("individual", "individual_reserved", "p_in")}
     return PairsResult(**{**record, **estimates, **lists, "low_rates": lows})
@@ -94,7 +94,7 @@ def attack_scores(
     name: str = "critic",
     folder: str | Path | None = None,
     jobs: int = 1,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
     proved: float | None = None,
     level: float = 0.95,
 ) -> GeneratorResult:

@@ -65,7 +65,7 @@ class RoundsResult:
 
 
 @dataclass(frozen=True)
-class LowRate:
+class TprAtFpr:
     """A true positive rate at a false positive rate.
 
     ``chance`` is the rate that a score without information passes with probability 1 - level only.
@@ -94,7 +94,7 @@ class PairsResult:
     privacy: float
     individual: tuple[float, ...]
     individual_reserved: tuple[float, ...]
-    low_rates: tuple[LowRate, ...]
+    low_rates: tuple[TprAtFpr, ...]
     p_in: tuple[float, ...] = ()
 
 
@@ -138,10 +138,10 @@ def _balanced(called: Bools, members: Bools, level: float) -> Estimate:
     return Estimate(value, max(value - below, 0.0), min(value + above, 1.0))
 
 
-def low_rates(members: Floats, others: Floats, level: float = 0.95) -> tuple[LowRate, ...]:
+def low_rates(members: Floats, others: Floats, level: float = 0.95) -> tuple[TprAtFpr, ...]:
     """Return true positive rates of a score, larger for members, at the :data:`RATES` that n supports."""
     return tuple(
-        LowRate(
+        TprAtFpr(
             rate,
             tpr_at_fpr(members, others, rate, level).tpr,
             float(chance_tpr(len(members), len(others), rate, level) or 0.0),
@@ -305,7 +305,7 @@ def _words(strategy: str) -> str:
     return STRATEGIES[strategy][1]
 
 
-def percent(estimate: Estimate) -> str:
+def share_with_interval(estimate: Estimate) -> str:
     """A share with its interval.
 
     Examples
@@ -328,12 +328,12 @@ def sentence(result: LtuResult) -> str:
     knows = _KNOWS[result.design.scenario][1]
     return (
         f"An attacker who {knows}, and everything but two labels, names the record "
-        f"that was trained on in {percent(best.accuracy)} of {best.rounds} pairs by "
+        f"that was trained on in {share_with_interval(best.accuracy)} of {best.rounds} pairs by "
         f"{_words(best.strategy)}: {verdict}."
     )
 
 
-def told(result: LtuResult) -> str:
+def result_text(result: LtuResult) -> str:
     """Return everything as text, a line a strategy."""
     lines = [f"Leave-two-unlabeled attack on {result.trainer}"]
     sizes = f"{result.n_defender:,} records trained on, {result.n_reserve:,} kept aside"
@@ -351,11 +351,13 @@ def told(result: LtuResult) -> str:
     lines += ["", f"{'strategy':<52} {'right':<24} {'privacy (4.9)':<14} ties"]
     for one in result.rounds:
         hidden = f"{one.privacy.value:.2f} ± {one.privacy.error:.2f}"
-        lines.append(f"{_words(one.strategy):<52} {percent(one.accuracy):<24} {hidden:<14} {one.tied}")
+        lines.append(
+            f"{_words(one.strategy):<52} {share_with_interval(one.accuracy):<24} {hidden:<14} {one.tied}"
+        )
     if result.pairs:
         lines += ["", "The same model, all pairs and single records:"]
         for score in result.pairs:
-            pairs, single = percent(score.pairwise), percent(score.per_record)
+            pairs, single = share_with_interval(score.pairwise), share_with_interval(score.per_record)
             lines.append(f"{_words(score.strategy):<52} pairs {pairs:<24} single records {single}")
     best = result.strongest_pairs
     if best is not None:
@@ -387,7 +389,7 @@ def _low_lines(best: PairsResult) -> list[str]:
     if not best.low_rates:
         return ["Too few records to say how many are named at a low false positive rate."]
     return [
-        f"At a false positive rate of {100 * low.fpr:g} % it names {percent(low.tpr)} of them "
+        f"At a false positive rate of {100 * low.fpr:g} % it names {share_with_interval(low.tpr)} of them "
         f"(by chance at most {100 * low.chance:.1f} %)."
         for low in best.low_rates
     ]

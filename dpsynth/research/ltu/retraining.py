@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.attacks.attempt import Gaussians, fit_gaussians, label_logit
-from dpsynth.research.ltu.trainers import Sides, Train, parameters, probabilities
+from dpsynth.research.ltu.trainers import Sides, Train, class_probabilities, parameters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,11 +42,11 @@ class Fingerprint:
     @classmethod
     def of(cls, model: Any, sides: Sides) -> Fingerprint:
         """Ask a model about every record, and read its parameters."""
-        return cls(probabilities(model, sides.x, sides.n_classes), parameters(model))
+        return cls(class_probabilities(model, sides.x, sides.n_classes), parameters(model))
 
 
 @dataclass(frozen=True)
-class Procedure:
+class TrainingOrder:
     """Order of the defender's positions in a training (None: the original one), and its seed."""
 
     order: tuple[int, ...] | None
@@ -60,13 +60,13 @@ class Procedure:
 
 def attackers_procedure(
     scenario: Scenario, n_defender: int, defender_seed: int, rng: np.random.Generator
-) -> Procedure:
+) -> TrainingOrder:
     """Return order and seed of both candidates' training: the defender's, as far as they are known."""
     if scenario == "original":
-        return Procedure(None, defender_seed)
+        return TrainingOrder(None, defender_seed)
     order = tuple(rng.permutation(n_defender).tolist())
     seed = defender_seed if scenario == "random" else int(rng.integers(2**31 - 1))
-    return Procedure(order, seed)
+    return TrainingOrder(order, seed)
 
 
 def candidate_rows(n_defender: int, missing: int, candidate: int) -> Ints:
@@ -108,8 +108,8 @@ def shadow_pair(
     logits, members = [], []
     for half in (order[: len(order) // 2], order[len(order) // 2 :]):
         seed = int(rng.integers(2**31 - 1)) if scenario == "unseeded" else defender_seed
-        model = Procedure(None, seed).train(trainer, sides, half)
-        logits.append(label_logit(probabilities(model, sides.x, sides.n_classes), sides.y))
+        model = TrainingOrder(None, seed).train(trainer, sides, half)
+        logits.append(label_logit(class_probabilities(model, sides.x, sides.n_classes), sides.y))
         members.append(np.isin(np.arange(len(sides)), half))
     return np.stack(logits), np.stack(members)
 

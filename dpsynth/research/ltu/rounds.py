@@ -16,7 +16,7 @@ from dpsynth.attacks.attempt import label_logit
 from dpsynth.checks import one_of, whole
 from dpsynth.errors import InputError
 from dpsynth.research.ltu import retraining, scores
-from dpsynth.research.ltu.retraining import SCENARIOS, Fingerprint, Procedure, Scenario
+from dpsynth.research.ltu.retraining import SCENARIOS, Fingerprint, Scenario, TrainingOrder
 from dpsynth.research.ltu.trainers import Sides, Train
 
 Floats = NDArray[np.float64]
@@ -124,7 +124,7 @@ class Work:
         seed, released = design.defender_seed(), self.released
         if released is None:
             seed = design.defender_seed(number)
-            model = Procedure(None, seed).train(self.trainer, sides, np.arange(sides.n_defender))
+            model = TrainingOrder(None, seed).train(self.trainer, sides, np.arange(sides.n_defender))
             released = Fingerprint.of(model, sides)
         favour = self._score_differences(released, pair, rng)
         if design.retrainings:

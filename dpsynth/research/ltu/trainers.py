@@ -239,7 +239,7 @@ def classifier(name: str) -> Trainer:
     return known[name]
 
 
-def probabilities(model: Any, x: Floats, n_classes: int) -> Floats:
+def class_probabilities(model: Any, x: Floats, n_classes: int) -> Floats:
     """Return a model's probability for each record and class, shape (n, n_classes).
 
     A model without ``predict_proba`` gives its decision values through the logistic function (softmax for

@@ -163,7 +163,7 @@ _SOURCES = {
 }
 
 
-def check() -> tuple[Check, ...]:
+def check_golden_values() -> tuple[Check, ...]:
     """Compute every golden value, which takes a few seconds."""
     return tuple(Check(source, *line) for source, values in _SOURCES.items() for line in values())
 

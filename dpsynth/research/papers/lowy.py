@@ -53,7 +53,9 @@ class Halves:
     swapped: np.ndarray | None = None
 
 
-def halves_of(parent: Any, halves: int | None = None, rng: np.random.Generator | None = None) -> Halves:
+def halves_of_parents(
+    parent: Any, halves: int | None = None, rng: np.random.Generator | None = None
+) -> Halves:
     """Return all halves of a parent set, or ``halves`` random ones."""
     if np.ndim(parent) not in (1, 2):
         raise InputError("parent must be a table or an array with one record a row")
@@ -71,7 +73,7 @@ def halves_of(parent: Any, halves: int | None = None, rng: np.random.Generator |
         )
     members = chain.from_iterable(combinations(range(records), records // 2))
     mask = np.zeros((count, records), dtype=bool)
-    for block in blocks(count, records):
+    for block in row_blocks(count, records):
         rows = block.stop - block.start
         chosen = np.fromiter(members, dtype=np.intp, count=rows * (records // 2)).reshape(rows, -1)
         np.put_along_axis(mask[block], chosen, True, axis=1)
@@ -81,7 +83,7 @@ def halves_of(parent: Any, halves: int | None = None, rng: np.random.Generator |
 def _random_halves(records: int, halves: int, rng: np.random.Generator) -> Halves:
     mask = np.zeros((halves, records), dtype=bool)
     swapped = np.zeros_like(mask)
-    for block in blocks(halves, records):
+    for block in row_blocks(halves, records):
         order = rng.random((block.stop - block.start, records)).argsort(axis=1)
         np.put_along_axis(mask[block], order[:, : records // 2], True, axis=1)
         # all members but the first, and the last of the others
@@ -90,7 +92,7 @@ def _random_halves(records: int, halves: int, rng: np.random.Generator) -> Halve
     return Halves(mask, swapped)
 
 
-def blocks(rows: int, columns: int) -> Iterator[slice]:
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
     """Cut rows into blocks small enough to work on."""
     size = max(1, _BLOCK_CELLS // max(1, columns))
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
@@ -135,7 +137,7 @@ def sampled_gap(halves: int, logs: HalfTable, swapped: HalfTable) -> float:
     """Return the largest ``|log ratio|`` between random halves and their neighbours."""
     columns = logs(slice(0, 1)).shape[1]
     return float(
-        max(np.abs(_difference(logs(block), swapped(block))).max() for block in blocks(halves, columns))
+        max(np.abs(_difference(logs(block), swapped(block))).max() for block in row_blocks(halves, columns))
     )
 
 
@@ -148,7 +150,7 @@ def record_log_ratios(mask: np.ndarray, logs: HalfTable, *, sampled: bool) -> tu
     outputs = logs(slice(0, 1)).shape[1]
     sums = np.full((2, mask.shape[1], outputs), -np.inf)
     squares = sums.copy()
-    for block in blocks(len(mask), max(outputs, mask.shape[1])):
+    for block in row_blocks(len(mask), max(outputs, mask.shape[1])):
         log_p = logs(block)
         sums = np.logaddexp(sums, _log_sums(log_p, mask[block]))
         if sampled:
@@ -263,7 +265,7 @@ def mechanism_pmp(
     >>> result.epsilon_pmp, result.epsilon_parent
     (0.0, inf)
     """
-    design = halves_of(parent, halves, rng)
+    design = halves_of_parents(parent, halves, rng)
 
     def log_probabilities(records: Any) -> np.ndarray:
         row = np.asarray(probabilities(records), dtype=float)
@@ -277,10 +279,10 @@ def mechanism_pmp(
         gap = adjacent_gap(design.mask, logs(slice(None)))
     else:
         gap = sampled_gap(len(design.mask), logs, tabulated(parent, design.swapped, log_probabilities))
-    return summarised(design, logs, gap)
+    return summarise_halves(design, logs, gap)
 
 
-def summarised(design: Halves, logs: HalfTable, epsilon_parent: float) -> PracticalMembershipPrivacy:
+def summarise_halves(design: Halves, logs: HalfTable, epsilon_parent: float) -> PracticalMembershipPrivacy:
     """Compare each record's halves with the others.
 
     The largest of many noisy ratios is on average too large. It need not belong to the pair of record and
@@ -359,7 +361,7 @@ def exponential_pmp(
     from scipy.special import log_softmax
 
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    design = halves_of(parent, halves, rng)
+    design = halves_of_parents(parent, halves, rng)
     sensitivity = inside("sensitivity", sensitivity, 0.0, math.inf)
     scale = epsilon / sensitivity / 2
     per_record = None
@@ -392,7 +394,7 @@ def exponential_pmp(
             f"sensitivity is {sensitivity:g}, but this loss changes by more when one record of the parent "
             f"set is replaced. Epsilon is then at least {gap:g}, not {epsilon:g}"
         )
-    return summarised(design, logs, gap)
+    return summarise_halves(design, logs, gap)
 
 
 def _mean_gap(mask: np.ndarray, losses: HalfTable, scale: float, per_record: np.ndarray) -> float:
@@ -400,7 +402,7 @@ def _mean_gap(mask: np.ndarray, losses: HalfTable, scale: float, per_record: np.
     # x', so only the normalising constants differ from half to half: one number instead of m.
     from scipy.special import logsumexp
 
-    parts = blocks(len(mask), per_record.shape[1])
+    parts = row_blocks(len(mask), per_record.shape[1])
     constants = np.concatenate([logsumexp(-scale * losses(block), axis=1) for block in parts])
     per_swap = scale * per_record / (len(per_record) // 2)
     largest = 0.0

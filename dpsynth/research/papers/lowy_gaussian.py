@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, of_records
 from dpsynth.privacy.gaussian import GaussianLoss, gaussian_deltas
-from dpsynth.research.papers.lowy import blocks, halves_of
+from dpsynth.research.papers.lowy import halves_of_parents, row_blocks
 
 #: Relative tolerance of the inverses that are not calibrations.
 ROOT_TOLERANCE = 1e-10
@@ -46,13 +46,13 @@ _NOISE = 1e-12
 def gaussian_parent_delta(values: ArrayLike, sigma: float, epsilon: float) -> float:
     """Delta of DP restricted to adjacent halves of the parent set: Lemma 10 at its largest D."""
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    return float(gaussian_deltas(largest_distance(values_of(values)) / finite_sigma(sigma), epsilon))
+    return float(gaussian_deltas(largest_distance(checked_values(values)) / finite_sigma(sigma), epsilon))
 
 
 def gaussian_parent_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
     """Epsilon at which :func:`gaussian_parent_delta` is ``delta`` (the paper's epsilon_X)."""
     delta = in_range("delta", delta, 0.0, 1.0)
-    return single_epsilon(largest_distance(values_of(values)), finite_sigma(sigma), delta)
+    return single_epsilon(largest_distance(checked_values(values)), finite_sigma(sigma), delta)
 
 
 def gaussian_dp_delta(value_range: float, n: int, sigma: float, epsilon: float) -> float:
@@ -78,7 +78,7 @@ def _sensitivity(value_range: float, n: int) -> float:
     return inside("value_range", value_range, 0.0, math.inf) / whole("n", n)
 
 
-def values_of(parent: ArrayLike) -> np.ndarray:
+def checked_values(parent: ArrayLike) -> np.ndarray:
     """Return values g(x) of the records of a parent set as an array of shape (2n, d), after checking them."""
     try:
         values = np.asarray(parent, dtype=float)
@@ -104,7 +104,7 @@ def gaussian_pmp_delta(values: ArrayLike, sigma: float, epsilon: float) -> float
     records.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
-    return _averaged(values_of(values), finite_sigma(sigma), epsilon)
+    return _averaged(checked_values(values), finite_sigma(sigma), epsilon)
 
 
 def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float:
@@ -113,7 +113,7 @@ def gaussian_pmp_epsilon(values: ArrayLike, sigma: float, delta: float) -> float
     At delta 0 epsilon is infinite unless all values are equal. The delta at the result was computed and is at
     most ``delta``.
     """
-    points, sigma = values_of(values), finite_sigma(sigma)
+    points, sigma = checked_values(values), finite_sigma(sigma)
     delta = in_range("delta", delta, 0.0, 1.0)
     if _averaged(points, sigma, 0.0) <= delta:
         return 0.0
@@ -135,7 +135,7 @@ def gaussian_pmp_sigma(values: ArrayLike, epsilon: float, delta: float, *, rtol:
     The delta at this sigma was computed and is at most ``delta``. InputError if any noise however small meets
     the target because so many values are equal.
     """
-    points = values_of(values)
+    points = checked_values(values)
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf, high_open=True)
     delta = inside("delta", delta, 0.0, 1.0)
     rtol = in_range("rtol", rtol, 0.0, 0.1, low_open=True)
@@ -205,7 +205,7 @@ def _distances(points: np.ndarray) -> Iterator[np.ndarray]:
     # Squares of values far from 1 leave the range of floats, and a distance lost in that is a privacy claim.
     unit = float(np.abs(points).max()) or 1.0
     scaled, factor = points / unit, unit / (len(points) // 2)
-    return (cdist(scaled[block], scaled) * factor for block in blocks(len(points), len(points)))
+    return (cdist(scaled[block], scaled) * factor for block in row_blocks(len(points), len(points)))
 
 
 def _log(delta: float) -> float:
@@ -228,7 +228,7 @@ def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) ->
         If there are more than 16 records or values of several dimensions. Also if sigma is so small beside
         the values that the integral would take too long.
     """
-    points = values_of(values)
+    points = checked_values(values)
     sigma = finite_sigma(sigma)
     epsilon = in_range("epsilon", epsilon, 0.0, 700.0)
     if points.shape[1] != 1:
@@ -242,7 +242,7 @@ def gaussian_pmp_exact_delta(values: ArrayLike, sigma: float, epsilon: float) ->
         scaled = (points[:, 0] - points[:, 0].min()) / sigma
     if not scaled.max() <= _WIDEST:
         raise InputError(f"sigma {sigma:g} is too small beside the values for the exact delta")
-    mask = halves_of(points).mask
+    mask = halves_of_parents(points).mask
     means = mask @ scaled / (len(points) // 2)
     grid = _grid(means, sigma)
     excess = _log_ratios(grid, means, mask) - epsilon
@@ -272,7 +272,7 @@ def _log_ratios(points: np.ndarray, means: np.ndarray, mask: np.ndarray) -> np.n
     """Log density with each record (columns) less that without it, at each point (rows)."""
     sides = np.concatenate([mask, ~mask], axis=1).astype(float)
     rows = []
-    for block in blocks(len(points), len(means)):
+    for block in row_blocks(len(points), len(means)):
         exponents = -0.5 * (points[block, None] - means) ** 2
         sums = np.exp(exponents - exponents.max(axis=1, keepdims=True)) @ sides
         with np.errstate(divide="ignore"):

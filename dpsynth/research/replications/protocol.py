@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError, InputError, SchemaError
 from dpsynth.evaluation.models import CLASSIFIERS
-from dpsynth.files.codec import Section, listed
+from dpsynth.files.codec import OptionGroup, listed
 from dpsynth.files.text import dump_yaml, one_sentence, read_yaml, shipped_folder, stems
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.marginals import MarginalsOptions
@@ -27,7 +27,7 @@ from dpsynth.table.schema import Column, Schema
 Texts = Annotated[tuple[str, ...], BeforeValidator(listed)]
 
 
-class Reported(Section):
+class Reported(OptionGroup):
     """A number as a paper prints it. ``lower`` and ``upper`` are its 95 % interval, if any."""
 
     value: float
@@ -37,7 +37,7 @@ class Reported(Section):
     where: str = Field(min_length=1)
 
 
-class Finding(Section):
+class Finding(OptionGroup):
     """A conclusion of the paper that rests on one term of one regression.
 
     Parameters
@@ -66,7 +66,7 @@ class ReportedAuc(Reported):
     model: str = Field(min_length=1)
 
 
-class Baseline(Section):
+class Baseline(OptionGroup):
     """HealthGAN, which adds no noise: NOT PRIVATE.
 
     ``training_steps`` counts the critic's. Pedersen (2022) has a million of them.
@@ -75,13 +75,13 @@ class Baseline(Section):
     training_steps: int = Field(default=100_000, ge=1)
 
 
-class Coverage(Section):
+class Coverage(OptionGroup):
     """How often intervals cover the effect in all records, over resamples of them with replacement."""
 
     repetitions: int = Field(ge=2)
 
 
-class Protocol(Section):
+class Protocol(OptionGroup):
     """A whole study.
 
     Parameters
@@ -272,7 +272,7 @@ class Protocol(Section):
         return cls(**data)
 
 
-def names() -> tuple[str, ...]:
+def protocol_names() -> tuple[str, ...]:
     """Return the names of the protocols that come with the package, in alphabetical order."""
     return stems(_folder())
 
@@ -287,8 +287,8 @@ def find_protocol(name: str) -> Protocol:
     """
     if name.endswith(".yaml"):
         return read_yaml(name, Protocol.from_dict, error=ConfigError)
-    if name not in names():
-        raise ConfigError(f"there is no study {name!r} (studies: {', '.join(names())})")
+    if name not in protocol_names():
+        raise ConfigError(f"there is no study {name!r} (studies: {', '.join(protocol_names())})")
     with resources.as_file(_folder().joinpath(f"{name}.yaml")) as path:
         return read_yaml(path, Protocol.from_dict, error=ConfigError)
 

@@ -20,20 +20,20 @@ from dpsynth.research.replications.protocol import Finding, Reported
 from dpsynth.research.replications.results import NOT_PRIVATE, OverSeeds, Results
 from dpsynth.research.replications.sheets import (
     NOT_KNOWN,
-    Entry,
     Sheet,
+    SheetCell,
     counted,
-    decimals,
     effect,
     effects_over_seeds,
-    measured,
+    measured_over_seeds,
     over_seeds,
+    three_decimals,
 )
 from dpsynth.research.replications.trial import Draw, Trial
 
 Side = Literal["real", "synthetic", "declared"]
 Conclusion = Literal["above", "below", "none"]
-Rows = Sequence[Sequence[Entry]]
+Rows = Sequence[Sequence[SheetCell]]
 #: in a row of its own under the terms
 _POOLED = "all terms"
 #: of logarithms: beyond exp(700) there is no float
@@ -41,7 +41,7 @@ _FURTHEST = 700.0
 
 
 @dataclass(frozen=True)
-class Source:
+class EstimateSource:
     """Compared estimates: of an arm's first table, or the private ones of its first fit."""
 
     label: str
@@ -89,13 +89,13 @@ class Regression:
         first, second = ((self._additive(each.lower), self._additive(each.upper)) for each in (told, real))
         return interval_overlap(first, second)
 
-    def found(self, term: str, source: Source, draw: Draw = "split") -> list[Effect | None]:
+    def found(self, term: str, source: EstimateSource, draw: Draw = "split") -> list[Effect | None]:
         """An effect of each seed's first fit."""
         trials = self.results.of(source.arm, draw).values()
         return [effect_of(of_seed[0], self.number, term, source.side) for of_seed in trials]
 
     def beside_real(
-        self, compared: Sequence[Source], value: Callable[[Effect, Effect], Any], draw: Draw = "split"
+        self, compared: Sequence[EstimateSource], value: Callable[[Effect, Effect], Any], draw: Draw = "split"
     ) -> dict[str, list[list[Any]]]:
         """Compare each estimate with that of all real records: by term, by source, of each seed.
 
@@ -115,8 +115,8 @@ class Regression:
         self,
         name: str,
         title: str,
-        columns: Iterable[Source | str],
-        rows: Sequence[Sequence[Entry]],
+        columns: Iterable[EstimateSource | str],
+        rows: Sequence[Sequence[SheetCell]],
         *notes: str,
     ) -> Sheet:
         """A sheet of this regression, a row a term."""
@@ -137,23 +137,23 @@ def regressions(results: Results) -> tuple[Regression, ...]:
     )
 
 
-def labels(compared: Iterable[Source]) -> list[str]:
+def labels(compared: Iterable[EstimateSource]) -> list[str]:
     """Headers of sources' columns."""
     return [source.label for source in compared]
 
 
-def sources(results: Results) -> tuple[Source, ...]:
+def sources(results: Results) -> tuple[EstimateSource, ...]:
     """Return the compared sources: training part, HealthGAN, and both kinds of estimates at each epsilon."""
-    found = [Source("training part", REAL, "synthetic")]
+    found = [EstimateSource("training part", REAL, "synthetic")]
     if any(arm.name == HEALTHGAN for arm in results.arms):
-        found.append(Source(f"HealthGAN naive ({NOT_PRIVATE})", HEALTHGAN, "synthetic"))
+        found.append(EstimateSource(f"HealthGAN naive ({NOT_PRIVATE})", HEALTHGAN, "synthetic"))
     return (*found, *_private(results))
 
 
-def _private(results: Results) -> list[Source]:
+def _private(results: Results) -> list[EstimateSource]:
     sides: tuple[tuple[str, Side], ...] = (("naive", "synthetic"), ("declared", "declared"))
     return [
-        Source(f"{arm.name} {kind}", arm.name, side)
+        EstimateSource(f"{arm.name} {kind}", arm.name, side)
         for arm in results.arms
         if arm.whole
         for kind, side in sides
@@ -200,12 +200,12 @@ def _of_regression(each: Regression) -> Iterator[Sheet]:
         yield _coverage(each)
 
 
-def _estimates(each: Regression, compared: Sequence[Source]) -> Sheet:
-    def over(found: Iterable[Effect | None]) -> Entry:
+def _estimates(each: Regression, compared: Sequence[EstimateSource]) -> Sheet:
+    def over(found: Iterable[Effect | None]) -> SheetCell:
         return effects_over_seeds(OverSeeds.of(told.estimate for told in found if told), each.results.seeds)
 
     rows = [
-        [Entry(term), effect(real), *(over(each.found(term, source)) for source in compared)]
+        [SheetCell(term), effect(real), *(over(each.found(term, source)) for source in compared)]
         for term, real in each.real.items()
     ]
     reasons = (
@@ -229,7 +229,7 @@ def _estimates(each: Regression, compared: Sequence[Source]) -> Sheet:
 
 def _agreement(
     each: Regression,
-    compared: Sequence[Source],
+    compared: Sequence[EstimateSource],
     name: str,
     title: str,
     agree: Callable[[Effect, Effect], bool],
@@ -239,21 +239,21 @@ def _agreement(
     found = each.beside_real(compared, agree)
     found[_POOLED] = [list(chain(*by_term)) for by_term in zip(*found.values(), strict=True)]
     rows = [
-        [Entry(term), *(counted(sum(map(bool, seeds)), len(seeds)) for seeds in by_source)]
+        [SheetCell(term), *(counted(sum(map(bool, seeds)), len(seeds)) for seeds in by_source)]
         for term, by_source in found.items()
     ]
     return each.sheet(name, title, labels(compared), rows, note)
 
 
-def _overlaps(each: Regression, compared: Sequence[Source]) -> Sheet:
+def _overlaps(each: Regression, compared: Sequence[EstimateSource]) -> Sheet:
     """Karr's overlap with the interval of all real records, by term. Also the mean over terms, 0 if apart."""
 
-    def over(seeds: Iterable[float | None]) -> Entry:
-        return over_seeds(OverSeeds.of(seeds), decimals, each.results.seeds)
+    def over(seeds: Iterable[float | None]) -> SheetCell:
+        return over_seeds(OverSeeds.of(seeds), three_decimals, each.results.seeds)
 
     found = each.beside_real(compared, each.overlap)
-    rows = [[Entry(term), *map(over, by_source)] for term, by_source in found.items()]
-    pooled = [Entry(_POOLED)]
+    rows = [[SheetCell(term), *map(over, by_source)] for term, by_source in found.items()]
+    pooled = [SheetCell(_POOLED)]
     for by_seed in _by_seed(found):
         pooled.append(over(fmean(max(one, 0.0) for one in overlaps) for overlaps in by_seed))
     return each.sheet(
@@ -280,13 +280,18 @@ def _by_seed(found: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[list[list
 def _coverage(each: Regression) -> Sheet:
     """How many intervals cover the effect in all records, over resamples."""
     private = _private(each.results)
-    compared = [Source("records of the resample", source.arm, "real") for source in private[:1]] + private
+    compared = [
+        EstimateSource("records of the resample", source.arm, "real") for source in private[:1]
+    ] + private
     held = each.beside_real(compared, _holds, "resample")
     rows = []
     for term, by_source in held.items():
         known = [[one for one in seeds if one is not None] for seeds in by_source]
-        rows.append([Entry(term), *(counted(sum(seeds), len(seeds)) for seeds in known)])
-    pooled = [Entry(_POOLED), *(_share([fmean(terms) for terms in by_seed]) for by_seed in _by_seed(held))]
+        rows.append([SheetCell(term), *(counted(sum(seeds), len(seeds)) for seeds in known)])
+    pooled = [
+        SheetCell(_POOLED),
+        *(_share([fmean(terms) for terms in by_seed]) for by_seed in _by_seed(held)),
+    ]
     return each.sheet(
         "coverage",
         "95 % intervals that hold the estimate of all real records",
@@ -304,16 +309,16 @@ def _holds(told: Effect, real: Effect) -> bool:
     return told.lower <= real.estimate <= told.upper
 
 
-def _share(shares: Sequence[float]) -> Entry:
+def _share(shares: Sequence[float]) -> SheetCell:
     """A mean over resamples with its standard error."""
     if not shares:
-        return Entry(NOT_KNOWN)
+        return SheetCell(NOT_KNOWN)
     numbers = {"share": fmean(shares), "resamples": float(len(shares))}
     text = f"{100 * numbers['share']:.1f} %"
     if len(shares) > 1:
         numbers["standard_error"] = stdev(shares) / math.sqrt(len(shares))
         text += f" (s.e. {100 * numbers['standard_error']:.1f})"
-    return Entry(text, numbers)
+    return SheetCell(text, numbers)
 
 
 def paper_sheets(results: Results) -> tuple[Sheet, ...]:
@@ -327,7 +332,7 @@ def paper_sheets(results: Results) -> tuple[Sheet, ...]:
     return tuple(sheets)
 
 
-def told(results: Results) -> list[str]:
+def finding_lines(results: Results) -> list[str]:
     """Return the findings as lines for a terminal: the conclusion, and in how many seeds it is kept."""
     lines = []
     for sheet in (sheet for sheet in paper_sheets(results) if sheet.name == "findings"):
@@ -348,10 +353,10 @@ def _findings(results: Results, found: Mapping[str, Regression]) -> Sheet:
         real = each.real.get(finding.term)
         kept = "no estimate" if real is None else "kept" if _kept(each, finding, real) else "lost"
         number = finding.reported
-        reported = Entry("no number") if number is None else _reported(number, f", {number.where}")
-        here = Entry(kept) if real is None else effect(real, f", {kept}")
+        reported = SheetCell("no number") if number is None else _reported(number, f", {number.where}")
+        here = SheetCell(kept) if real is None else effect(real, f", {kept}")
         found_in = (_kept_in(each, finding, source) for source in compared)
-        rows.append((Entry(_concluded(finding, each)), reported, here, *found_in))
+        rows.append((SheetCell(_concluded(finding, each)), reported, here, *found_in))
     return Sheet(
         "findings",
         "What the paper concluded, and in how many seeds it is still concluded",
@@ -374,24 +379,24 @@ def _concluded(finding: Finding, each: Regression) -> str:
     return f"{finding.text} [{finding.term}: {where}]"
 
 
-def _reported(told: Reported, where: str = "") -> Entry:
+def _reported(told: Reported, where: str = "") -> SheetCell:
     if told.lower is None or told.upper is None:
-        return Entry(f"{told.value:g}{where}", {"value": told.value})
+        return SheetCell(f"{told.value:g}{where}", {"value": told.value})
     numbers = {"value": told.value, "lower": told.lower, "upper": told.upper}
-    return Entry(f"{told.value:g} ({told.lower:g} to {told.upper:g}){where}", numbers)
+    return SheetCell(f"{told.value:g} ({told.lower:g} to {told.upper:g}){where}", numbers)
 
 
 def _kept(each: Regression, finding: Finding, told: Effect | None) -> bool:
     return told is not None and each.conclusion(told) == finding.effect
 
 
-def _kept_in(each: Regression, finding: Finding, source: Source) -> Entry:
+def _kept_in(each: Regression, finding: Finding, source: EstimateSource) -> SheetCell:
     told = each.found(finding.term, source)
     count = counted(sum(_kept(each, finding, one) for one in told), len(told))
     estimates = effects_over_seeds(OverSeeds.of(one.estimate for one in told if one), len(told))
     if not told:
-        return Entry("no fit")
-    return Entry(f"{count.text}; {estimates.text}", {**count.numbers, **estimates.numbers})
+        return SheetCell("no fit")
+    return SheetCell(f"{count.text}; {estimates.text}", {**count.numbers, **estimates.numbers})
 
 
 def _aucs(results: Results) -> Sheet:
@@ -399,14 +404,14 @@ def _aucs(results: Results) -> Sheet:
     classifiers = results.protocol.classifiers
     names = [f"auc_{name}" for name in ("mean", *classifiers)]
     rows = [
-        (Entry(f"paper: {told.model}, {told.where}"), _reported(told), *[Entry("")] * len(names))
+        (SheetCell(f"paper: {told.model}, {told.where}"), _reported(told), *[SheetCell("")] * len(names))
         for told in results.protocol.aucs
     ]
     names_of = {REAL: "real training records", HEALTHGAN: f"{HEALTHGAN} ({NOT_PRIVATE})"}
     for arm in results.arms:
         if not arm.shared:
-            found = measured(results, results.first(arm.name), names)
-            rows.append((Entry(names_of.get(arm.name, arm.name)), Entry(""), *found))
+            found = measured_over_seeds(results, results.first(arm.name), names)
+            rows.append((SheetCell(names_of.get(arm.name, arm.name)), SheetCell(""), *found))
     return Sheet(
         "aucs",
         "Areas under the ROC curve: reported, with real records here, and with synthetic ones",

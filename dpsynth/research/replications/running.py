@@ -35,7 +35,7 @@ from dpsynth.files.storage import (
 from dpsynth.research.replications.arms import Arm, arms_of
 from dpsynth.research.replications.protocol import Protocol
 from dpsynth.research.replications.results import Results
-from dpsynth.research.replications.trial import Task, Trial, carry_out
+from dpsynth.research.replications.trial import Task, Trial, run_trial
 from dpsynth.research.replications.writing import write_results
 from dpsynth.synthesis.fit import total_delta
 from dpsynth.table.csv_format import CsvFormat
@@ -51,7 +51,7 @@ _CHANGED = (
 _FREE = ("title", "citation", "question", "seeds", "epsilons", "findings", "aucs", "coverage")
 
 
-def schema_of(protocol: Protocol) -> Schema:
+def protocol_schema(protocol: Protocol) -> Schema:
     """Return the schema of a protocol's table, without a look at its records."""
     if protocol.dataset is not None:
         return datasets.card(protocol.dataset).table
@@ -100,7 +100,7 @@ class Source:
         if protocol.dataset is not None:
             table = datasets.load(protocol.dataset)
         elif self.data is not None:
-            schema, name = schema_of(protocol), protocol.cohort
+            schema, name = protocol_schema(protocol), protocol.cohort
             table = datasets.open_table(self.data, schema, name, csv_format=self.csv_format)
         else:
             assert self.tables is not None
@@ -198,7 +198,7 @@ def run_study(
     """
     out = Path(out)
     source.check(protocol)
-    protocol.check(schema_of(protocol))
+    protocol.check(protocol_schema(protocol))
     with parents_made(out), locked(out):
         earlier = _earlier(out, protocol, force=force)
         table = protocol.table(source.load(protocol))
@@ -236,7 +236,7 @@ def run_study(
 
 def _trial(protocol: Protocol, by_name: Mapping[str, Arm], table: Table, task: Task) -> dict[str, Any]:
     """Carry out a trial, as its file has it."""
-    return {"internal": True, **carry_out(protocol, by_name[task.arm], task, table).to_dict()}
+    return {"internal": True, **run_trial(protocol, by_name[task.arm], task, table).to_dict()}
 
 
 def _file(out: Path, task: Task) -> Path:

@@ -21,7 +21,7 @@ NOT_KNOWN = "n/a"
 
 
 @dataclass(frozen=True)
-class Entry:
+class SheetCell:
     """A cell: its text, and its numbers by name, not rounded."""
 
     text: str
@@ -35,7 +35,7 @@ class Sheet:
     name: str
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Entry, ...], ...]
+    rows: tuple[tuple[SheetCell, ...], ...]
     notes: tuple[str, ...] = ()
 
     def to_markdown(self) -> str:
@@ -96,7 +96,7 @@ def _line(texts: list[str] | tuple[str, ...]) -> str:
     return "| " + " | ".join(map(inert, texts)) + " |"
 
 
-def plain(value: float | None, shown: Callable[[float], str]) -> Entry:
+def lone_number(value: float | None, shown: Callable[[float], str]) -> SheetCell:
     """A number that stands alone.
 
     Examples
@@ -104,10 +104,10 @@ def plain(value: float | None, shown: Callable[[float], str]) -> Entry:
     >>> plain(0.723, decimals), plain(None, decimals).text
     (Entry(text='0.723', numbers={'value': 0.723}), 'n/a')
     """
-    return Entry(NOT_KNOWN) if value is None else Entry(shown(value), {"value": value})
+    return SheetCell(NOT_KNOWN) if value is None else SheetCell(shown(value), {"value": value})
 
 
-def over_seeds(found: OverSeeds | None, shown: Callable[[float], str], seeds: int) -> Entry:
+def over_seeds(found: OverSeeds | None, shown: Callable[[float], str], seeds: int) -> SheetCell:
     """A number over seeds, in parentheses the lowest and the highest.
 
     It says of how many ``seeds`` it is, unless it is of all.
@@ -120,41 +120,45 @@ def over_seeds(found: OverSeeds | None, shown: Callable[[float], str], seeds: in
     '0.700 [1 of 2 seeds]'
     """
     if found is None:
-        return Entry(NOT_KNOWN)
+        return SheetCell(NOT_KNOWN)
     return _over_seeds(found, (shown(found.median), shown(found.lowest), shown(found.highest)), seeds)
 
 
-def measured(results: Results, chosen: Sequence[Measured], names: Sequence[str]) -> tuple[Entry, ...]:
+def measured_over_seeds(
+    results: Results, chosen: Sequence[Measured], names: Sequence[str]
+) -> tuple[SheetCell, ...]:
     """Measures of the tables that were kept, over seeds."""
-    return tuple(over_seeds(results.over_seeds(chosen, name), decimals, results.seeds) for name in names)
+    return tuple(
+        over_seeds(results.over_seeds(chosen, name), three_decimals, results.seeds) for name in names
+    )
 
 
-def effects_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:
+def effects_over_seeds(found: OverSeeds | None, seeds: int) -> SheetCell:
     """An estimate over seeds, with the decimals that its spread deserves."""
     if found is None:
-        return Entry(NOT_KNOWN)
+        return SheetCell(NOT_KNOWN)
     return _over_seeds(found, interval_texts(found.median, found.lowest, found.highest), seeds)
 
 
-def _over_seeds(found: OverSeeds, texts: tuple[str, str, str], seeds: int) -> Entry:
+def _over_seeds(found: OverSeeds, texts: tuple[str, str, str], seeds: int) -> SheetCell:
     middle, lowest, highest = texts
     text = f"{middle} ({lowest} to {highest})" if found.seeds > 1 else middle
     if found.seeds < seeds:
         text += f" [{found.seeds} of {seeds} seeds]"
     numbers = {"median": found.median, "lowest": found.lowest, "highest": found.highest}
-    return Entry(text, {**numbers, "seeds": found.seeds})
+    return SheetCell(text, {**numbers, "seeds": found.seeds})
 
 
-def effect(told: Effect | None, rest: str = "") -> Entry:
+def effect(told: Effect | None, rest: str = "") -> SheetCell:
     """An estimate with its interval, and a remark."""
     if told is None:
-        return Entry(NOT_KNOWN)
+        return SheetCell(NOT_KNOWN)
     numbers = {"estimate": told.estimate, "lower": told.lower, "upper": told.upper}
     estimate, lower, upper = effect_texts(numbers)
-    return Entry(f"{estimate} ({lower} to {upper}){rest}", numbers)
+    return SheetCell(f"{estimate} ({lower} to {upper}){rest}", numbers)
 
 
-def counted(count: int, of: int) -> Entry:
+def counted(count: int, of: int) -> SheetCell:
     """How many of how many.
 
     Examples
@@ -162,20 +166,20 @@ def counted(count: int, of: int) -> Entry:
     >>> counted(3, 5), counted(0, 0).text
     (Entry(text='3 of 5', numbers={'count': 3, 'of': 5}), 'n/a')
     """
-    return Entry(f"{count} of {of}", {"count": count, "of": of}) if of else Entry(NOT_KNOWN)
+    return SheetCell(f"{count} of {of}", {"count": count, "of": of}) if of else SheetCell(NOT_KNOWN)
 
 
-def decimals(value: float) -> str:
+def three_decimals(value: float) -> str:
     """Three decimals, as measures are printed, and never a negative zero."""
     return f"{value:z.3f}"
 
 
-def percent(value: float) -> str:
+def two_decimals(value: float) -> str:
     """Two decimals, as Pedersen (2022) prints percentages."""
     return f"{value:z.2f}"
 
 
-def rates_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:
+def rates_over_seeds(found: OverSeeds | None, seeds: int) -> SheetCell:
     """A share over seeds, in per cent.
 
     Examples
@@ -185,4 +189,4 @@ def rates_over_seeds(found: OverSeeds | None, seeds: int) -> Entry:
     """
     if found is not None:
         found = OverSeeds(100 * found.median, 100 * found.lowest, 100 * found.highest, found.seeds)
-    return over_seeds(found, percent, seeds)
+    return over_seeds(found, two_decimals, seeds)

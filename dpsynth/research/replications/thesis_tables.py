@@ -15,20 +15,20 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dpsynth.files.codec import Section, listed
+from dpsynth.files.codec import OptionGroup, listed
 from dpsynth.files.text import shipped_yaml
 from dpsynth.research.replications.arms import HEALTHGAN, REAL
 from dpsynth.research.replications.results import NOT_PRIVATE, Results, Way, ways
 from dpsynth.research.replications.sheets import (
     NOT_KNOWN,
-    Entry,
     Sheet,
+    SheetCell,
     counted,
-    decimals,
-    measured,
-    percent,
-    plain,
+    lone_number,
+    measured_over_seeds,
     rates_over_seeds,
+    three_decimals,
+    two_decimals,
 )
 from dpsynth.research.replications.trial import Measured
 
@@ -52,7 +52,7 @@ CRITIC = (64, 128, 256, 1)
 NOISE_LEVELS = ("1e-7", "1e-6", "1e-5", "1e-4")
 
 
-class Compared(Section):
+class ComparedColumn(OptionGroup):
     """A column of table 3.4."""
 
     auc: float
@@ -62,7 +62,7 @@ class Compared(Section):
     privacy_loss: float
 
 
-class ThesisDataset(Section):
+class ThesisDataset(OptionGroup):
     """Published numbers of one data set, with this number: tables 3.1 to 3.4.
 
     ``generator`` are nodes of each layer. ``positive_rate`` is that of the training part in table 3.2. The
@@ -81,8 +81,8 @@ class ThesisDataset(Section):
     test_rate: float
     healthgan_rate: float
     private_rates: Annotated[tuple[float, ...], BeforeValidator(listed)]
-    healthgan: Compared
-    private: Compared
+    healthgan: ComparedColumn
+    private: ComparedColumn
 
 
 @cache
@@ -134,9 +134,13 @@ def _architecture(results: Results, thesis: ThesisDataset | None) -> Sheet:
 
 def _networks(
     name: str, n: int, batch: int, generator: Sequence[int], critic: Sequence[int]
-) -> tuple[Entry, ...]:
-    numbers = (plain(number, _whole) for number in (n, batch, critic[0]))
-    return (Entry(name), *numbers, *(Entry(", ".join(map(str, nodes))) for nodes in (generator, critic)))
+) -> tuple[SheetCell, ...]:
+    numbers = (lone_number(number, _whole) for number in (n, batch, critic[0]))
+    return (
+        SheetCell(name),
+        *numbers,
+        *(SheetCell(", ".join(map(str, nodes))) for nodes in (generator, critic)),
+    )
 
 
 def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
@@ -150,7 +154,7 @@ def _characteristics(results: Results, thesis: ThesisDataset | None) -> Sheet:
         name, rate = f"thesis, data set {thesis.number}", _rate(thesis.positive_rate)
         told.append((name, thesis.n, thesis.features, thesis.label, rate))
     rows = [
-        (Entry(name), plain(n, _whole), Entry(features), Entry(label), rate)
+        (SheetCell(name), lone_number(n, _whole), SheetCell(features), SheetCell(label), rate)
         for name, n, features, label, rate in told
     ]
     return Sheet(
@@ -170,7 +174,9 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
         best = [way.label for way in compared if math.isinf(way.stated)]
         told |= dict.fromkeys(best[-1:], thesis.healthgan_rate)
     records = (("training set", _RATE), ("test set", "positive_rate_test"))
-    rows = [[Entry(name), _rates(results, real, measure), *[Entry("")] * 3] for name, measure in records]
+    rows = [
+        [SheetCell(name), _rates(results, real, measure), *[SheetCell("")] * 3] for name, measure in records
+    ]
     for way in compared:
         above = [
             rate > known
@@ -179,13 +185,13 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
         ]
         spent = _epsilon(way.stated), _epsilon(way.spent)
         reached = _rates(results, way.chosen)
-        rows.append([Entry(way.label), reached, counted(sum(above), len(above)), *spent])
+        rows.append([SheetCell(way.label), reached, counted(sum(above), len(above)), *spent])
     header: tuple[str, ...] = ("table", "+ rate (%)", "above the training set", "ε stated", "ε spent")
     if thesis is not None:
         header += ("thesis (%)",)
-        rows = [[*row, _rate(told[row[0].text]) if row[0].text in told else Entry("")] for row in rows]
+        rows = [[*row, _rate(told[row[0].text]) if row[0].text in told else SheetCell("")] for row in rows]
         for level, rate in zip(NOISE_LEVELS, thesis.private_rates, strict=True):
-            rows.append([Entry(f"thesis, σ_dp = {level}"), *[Entry("")] * 4, _rate(rate)])
+            rows.append([SheetCell(f"thesis, σ_dp = {level}"), *[SheetCell("")] * 4, _rate(rate)])
     return Sheet(
         "table-3.3",
         "Table 3.3: Highest positivity rate of the synthetic tables over restarts, and what selection costs",
@@ -209,15 +215,15 @@ def _positive_rates(results: Results, compared: Sequence[Way], thesis: ThesisDat
 
 def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset | None) -> Sheet:
     first = results.first(REAL)
-    area, rate = measured(results, first, ("auc_mean",)), _rates(results, first)
-    rows = [(Entry("real training records"), Entry(""), *area, rate, *[Entry("")] * 3)]
+    area, rate = measured_over_seeds(results, first, ("auc_mean",)), _rates(results, first)
+    rows = [(SheetCell("real training records"), SheetCell(""), *area, rate, *[SheetCell("")] * 3)]
     for way in compared:
-        area, rate = measured(results, way.chosen, ("auc_mean",)), _rates(results, way.chosen)
-        nearest = measured(results, way.chosen, NEAREST)
-        rows.append((Entry(way.label), _epsilon(way.spent), *area, rate, *nearest))
+        area, rate = measured_over_seeds(results, way.chosen, ("auc_mean",)), _rates(results, way.chosen)
+        nearest = measured_over_seeds(results, way.chosen, NEAREST)
+        rows.append((SheetCell(way.label), _epsilon(way.spent), *area, rate, *nearest))
     if thesis is not None:
         rows.append(_printed(f"thesis, HealthGAN ({NOT_PRIVATE})", _epsilon(math.inf), thesis.healthgan))
-        rows.append(_printed("thesis, with D.P.", Entry("not stated"), thesis.private))
+        rows.append(_printed("thesis, with D.P.", SheetCell("not stated"), thesis.private))
     names = ", ".join(name.replace("_", " ") for name in results.protocol.classifiers)
     return Sheet(
         "table-3.4",
@@ -234,17 +240,17 @@ def _comparison(results: Results, compared: Sequence[Way], thesis: ThesisDataset
     )
 
 
-def _printed(label: str, spent: Entry, told: Compared) -> tuple[Entry, ...]:
+def _printed(label: str, spent: SheetCell, told: ComparedColumn) -> tuple[SheetCell, ...]:
     nearest = (told.train_resemblance, told.test_resemblance, told.privacy_loss)
-    auc, *others = (plain(value, decimals) for value in (told.auc, *nearest))
-    return (Entry(label), spent, auc, _rate(told.positive_rate), *others)
+    auc, *others = (lone_number(value, three_decimals) for value in (told.auc, *nearest))
+    return (SheetCell(label), spent, auc, _rate(told.positive_rate), *others)
 
 
 def _classifiers(results: Results, compared: Sequence[Way]) -> Sheet:
     classifiers = results.protocol.classifiers
     names = [f"auc_{name}" for name in classifiers]
-    rows = [(Entry("real training records"), *measured(results, results.first(REAL), names))]
-    rows += [(Entry(way.label), *measured(results, way.chosen, names)) for way in compared]
+    rows = [(SheetCell("real training records"), *measured_over_seeds(results, results.first(REAL), names))]
+    rows += [(SheetCell(way.label), *measured_over_seeds(results, way.chosen, names)) for way in compared]
     return Sheet(
         "table-3.4-classifiers",
         "Table 3.4, by classifier: area under the ROC curve on the test records",
@@ -257,10 +263,10 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
     """Return accuracies, privacy loss and p-values of each way's tables."""
     rows = []
     for way in compared:
-        row = [Entry(way.label), *measured(results, way.chosen, NEAREST)]
+        row = [SheetCell(way.label), *measured_over_seeds(results, way.chosen, NEAREST)]
         for name in ("nn_copies_p", "nn_apart_p"):
             known = [value for value in way.values(name) if value is not None and not math.isnan(value)]
-            row += measured(results, way.chosen, (name,))
+            row += measured_over_seeds(results, way.chosen, (name,))
             row.append(counted(sum(value < _LEVEL for value in known), len(known)))
         rows.append(tuple(row))
     return Sheet(
@@ -291,20 +297,20 @@ def _privacy(results: Results, compared: Sequence[Way]) -> Sheet:
     )
 
 
-def _rates(results: Results, chosen: Sequence[Measured], measure: str = _RATE) -> Entry:
+def _rates(results: Results, chosen: Sequence[Measured], measure: str = _RATE) -> SheetCell:
     """A share of the tables that were kept, over seeds, in per cent."""
     return rates_over_seeds(results.over_seeds(chosen, measure), results.seeds)
 
 
-def _epsilon(value: float | None) -> Entry:
+def _epsilon(value: float | None) -> SheetCell:
     if value is None:
-        return Entry(NOT_KNOWN)
+        return SheetCell(NOT_KNOWN)
     if math.isinf(value):
-        return Entry(NOT_PRIVATE)
+        return SheetCell(NOT_PRIVATE)
     # three digits, rounded up: a cost is never told as less than it is
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return Entry(f"{unit * math.ceil(value / unit - 1e-9):.3g}", {"value": value})
+    return SheetCell(f"{unit * math.ceil(value / unit - 1e-9):.3g}", {"value": value})
 
 
-def _rate(share: float) -> Entry:
-    return plain(round(100 * share, 6), percent)
+def _rate(share: float) -> SheetCell:
+    return lone_number(round(100 * share, 6), two_decimals)

@@ -129,7 +129,7 @@ class Trial:
         return cls(**{**record, "task": Task(**record["task"]), "sets": sets})
 
 
-def carry_out(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
+def run_trial(protocol: Protocol, arm: Arm, task: Task, table: Table) -> Trial:
     """Fit a generator, generate its tables and measure them.
 
     Notes

@@ -18,11 +18,11 @@ from dpsynth.report.blocks import (
     Bullets,
     Cell,
     Facts,
-    Grid,
     Heading,
     Plots,
     Section,
     Sentence,
+    TableBlock,
     paragraph,
 )
 from dpsynth.report.forest import Forest, draw
@@ -38,7 +38,7 @@ from dpsynth.research.replications.regression_tables import (
     regressions,
 )
 from dpsynth.research.replications.results import NOT_PRIVATE, Results
-from dpsynth.research.replications.sheets import Entry, Sheet
+from dpsynth.research.replications.sheets import Sheet, SheetCell
 from dpsynth.research.replications.thesis_tables import thesis_sheets
 from dpsynth.research.replications.trial import Trial
 
@@ -100,7 +100,7 @@ _BASELINE = (
 
 
 @dataclass(frozen=True)
-class Part:
+class SheetGroup:
     """Sheets that answer one question."""
 
     anchor: str
@@ -129,21 +129,21 @@ def write_results(results: Results, folder: Path) -> tuple[str, ...]:
     for sheet, name in zip(sheets, written, strict=True):
         write_text(tables / name, sheet.to_csv())
     write_text(folder / "results.json", dump_json(_record(results, sheets)) + "\n")
-    write_text(folder / "study.md", to_markdown(results, parts))
+    write_text(folder / "study.md", study_markdown(results, parts))
     write_text(folder / "study.html", to_html(results, parts))
     return ("study.md", "study.html", "results.json", *(f"tables/{name}" for name in written))
 
 
-def _parts(results: Results) -> tuple[Part, ...]:
+def _parts(results: Results) -> tuple[SheetGroup, ...]:
     parts = (
-        Part("paper", "What the paper found, and what is found here", paper_sheets(results)),
-        Part("regressions", "The regressions, term by term", regression_sheets(results)),
-        Part("thesis", "Tables in the form of the thesis", thesis_sheets(results)),
+        SheetGroup("paper", "What the paper found, and what is found here", paper_sheets(results)),
+        SheetGroup("regressions", "The regressions, term by term", regression_sheets(results)),
+        SheetGroup("thesis", "Tables in the form of the thesis", thesis_sheets(results)),
     )
     return tuple(part for part in parts if part.sheets)
 
 
-def to_markdown(results: Results, parts: Sequence[Part]) -> str:
+def study_markdown(results: Results, parts: Sequence[SheetGroup]) -> str:
     """Return the study for people without a browser."""
     protocol = results.protocol
     lines = [f"# {inert(protocol.title)}", ""]
@@ -159,7 +159,7 @@ def to_markdown(results: Results, parts: Sequence[Part]) -> str:
     return "\n".join(lines)
 
 
-def to_html(results: Results, parts: Sequence[Part]) -> str:
+def to_html(results: Results, parts: Sequence[SheetGroup]) -> str:
     """Return the study as a page in the looks of a report, see :mod:`dpsynth.report.page`."""
     protocol = results.protocol
     done: list[Block] = [
@@ -188,14 +188,14 @@ def _blocks(sheet: Sheet) -> list[Block]:
         (Cell(row[0].text), *(Cell(entry.text, number=_is_short(entry)) for entry in row[1:]))
         for row in sheet.rows
     )
-    table = Grid(f"{sheet.title} (internal)", sheet.header, rows)
+    table = TableBlock(f"{sheet.title} (internal)", sheet.header, rows)
     blocks: list[Block] = [table if rows else Heading(sheet.title)]
     if sheet.notes:
         blocks.append(Bullets(tuple(map(Sentence, sheet.notes))))
     return blocks
 
 
-def _is_short(entry: Entry) -> bool:
+def _is_short(entry: SheetCell) -> bool:
     """Numbers are kept on one line. With an interval they may break, or the table would be too wide."""
     return bool(entry.numbers) and "(" not in entry.text
 

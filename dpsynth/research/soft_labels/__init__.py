@@ -15,7 +15,7 @@ References
 Pedersen (2022), thesis, sections 5.3 to 5.5.
 """
 
-from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
+from dpsynth.research.soft_labels.attack import Attacked, LabelledFeatures, attack_procedure
 from dpsynth.research.soft_labels.dp_sgd import DPSGDNetwork, reference_ledger
 from dpsynth.research.soft_labels.estimators import SoftLabelClassifier, SoftTargetRegressor
 from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, leave_out
@@ -33,11 +33,11 @@ __all__ = [
     "DPSGDNetwork",
     "Hard",
     "Interpolated",
+    "LabelledFeatures",
     "LeaveOut",
     "OptimallySoft",
     "PerRecord",
     "Procedure",
-    "Records",
     "Smoothed",
     "SoftLabelClassifier",
     "SoftTargetRegressor",

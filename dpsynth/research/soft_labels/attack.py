@@ -35,7 +35,7 @@ from dpsynth.attacks.attempt import (
 from dpsynth.checks import whole
 from dpsynth.errors import InputError, of_records
 from dpsynth.evaluation.estimates import Estimate, auc, quantile, share
-from dpsynth.files.storage import OnRound, carry_out, silent
+from dpsynth.files.storage import OnRound, carry_out, print_nothing
 from dpsynth.research.soft_labels.procedure import Procedure, derived, halves
 from dpsynth.research.soft_labels.targets import Scheme
 
@@ -45,7 +45,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Records:
+class LabelledFeatures:
     """Features (n, d), labels (n,) as given, and the true ones if labels were exchanged on purpose."""
 
     X: Floats
@@ -139,15 +139,15 @@ class Attacked:
 def attack_procedure(
     procedure: Procedure,
     schemes: Sequence[Scheme],
-    records: Records,
+    records: LabelledFeatures,
     *,
     classes: int,
-    validation: Records | None = None,
+    validation: LabelledFeatures | None = None,
     rounds: int = 25,
     seed: int = 0,
     folder: str | Path | None = None,
     jobs: int = 1,
-    on_round: OnRound = silent,
+    on_round: OnRound = print_nothing,
 ) -> Attacked:
     """Run the procedure on both halves of random splits, once for each round.
 
@@ -203,8 +203,8 @@ def attack_procedure(
 def _one_round(
     procedure: Procedure,
     schemes: tuple[Scheme, ...],
-    records: Records,
-    validation: Records | None,
+    records: LabelledFeatures,
+    validation: LabelledFeatures | None,
     classes: int,
     seed: int,
 ) -> Mapping[str, Any]:
@@ -242,7 +242,7 @@ def _collected(rounds: Sequence[Sequence[Mapping[str, Any]]], n: int) -> Attacke
     return Attacked(members, np.repeat(np.arange(len(rounds)), 2), logits, errors)
 
 
-def _errors(kind: str, p: Floats, records: Records) -> dict[str, float]:
+def _errors(kind: str, p: Floats, records: LabelledFeatures) -> dict[str, float]:
     guessed = p.argmax(axis=1)
     errors = {kind: float((guessed != records.labels).mean())}
     if records.true_labels is not None:
@@ -250,12 +250,12 @@ def _errors(kind: str, p: Floats, records: Records) -> dict[str, float]:
     return errors
 
 
-def _part(records: Records, rows: Codes) -> Records:
+def _part(records: LabelledFeatures, rows: Codes) -> LabelledFeatures:
     true = None if records.true_labels is None else records.true_labels[rows]
-    return Records(records.X[rows], records.labels[rows], true)
+    return LabelledFeatures(records.X[rows], records.labels[rows], true)
 
 
-def _digest(*tables: Records | None) -> str:
+def _digest(*tables: LabelledFeatures | None) -> str:
     """A fingerprint, so that a folder of other records is refused. It stays with the confidential rounds."""
     digest = hashlib.blake2b(digest_size=16)
     for table in tables:

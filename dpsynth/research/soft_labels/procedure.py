@@ -27,7 +27,7 @@ from dpsynth.attacks.attempt import SMALLEST_STD, centred_logits
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.storage import carry_out
-from dpsynth.research.soft_labels.targets import LeaveOut, Scheme, one_hot
+from dpsynth.research.soft_labels.targets import LeaveOut, Scheme, hard_targets
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -247,7 +247,7 @@ class Procedure:
 
         shared: LeaveOut | None = None
         if any(scheme.needs_label_models for scheme in schemes):
-            shared = known(one_hot(labels, classes), seed)
+            shared = known(hard_targets(labels, classes), seed)
         made: dict[str, Floats] = {}
         for scheme in schemes:
             targets = scheme.targets(labels, classes, shared)

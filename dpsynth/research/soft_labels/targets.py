@@ -44,7 +44,7 @@ class LeaveOut:
     exposure: Floats
 
 
-def one_hot(labels: ArrayLike, classes: int) -> Floats:
+def hard_targets(labels: ArrayLike, classes: int) -> Floats:
     """Labels as probabilities: 1 at the label, 0 elsewhere."""
     return np.eye(classes)[np.asarray(labels)]
 
@@ -59,7 +59,7 @@ def from_logits(mean: ArrayLike, std: ArrayLike, labels: ArrayLike, alpha: Array
 
     centre, spread = np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64)
     # positive for the true class, negative for the others: the sigma* of (5.15)
-    sign = 2.0 * one_hot(labels, centre.shape[-1]) - 1.0
+    sign = 2.0 * hard_targets(labels, centre.shape[-1]) - 1.0
     raised = np.asarray(alpha, dtype=np.float64).reshape(-1, 1) * sign * spread
     return softmax(centre + raised, axis=-1)
 
@@ -73,7 +73,7 @@ def from_probabilities(mean_probability: ArrayLike, labels: ArrayLike, alpha: Ar
     if not ((share >= 0.0) & (share <= 1.0)).all():
         raise InputError("alpha must lie in [0, 1] in the probability form, which interpolates")
     share = share.reshape(-1, 1)
-    return np.asarray(share * one_hot(labels, mean.shape[-1]) + (1.0 - share) * mean)
+    return np.asarray(share * hard_targets(labels, mean.shape[-1]) + (1.0 - share) * mean)
 
 
 def per_record_alpha(exposure: ArrayLike, alpha: float) -> Floats:
@@ -110,7 +110,7 @@ class Hard:
 
     def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """One-hot labels."""
-        return one_hot(labels, classes)
+        return hard_targets(labels, classes)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Smoothed:
 
     def targets(self, labels: Codes, classes: int, known: LeaveOut | None) -> Floats:
         """``(1 - amount) * y + amount / classes``."""
-        return (1.0 - self.amount) * one_hot(labels, classes) + self.amount / classes
+        return (1.0 - self.amount) * hard_targets(labels, classes) + self.amount / classes
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpsynth.attacks.shadow import BlackBox, Shadow
     from dpsynth.attacks.trials import Audited
     from dpsynth.evaluation.tables import Tables
-    from dpsynth.runs.attack_inputs import Attacked
+    from dpsynth.runs.attack_inputs import AttackedRun
 
 
 #: what a folder that is written here holds
@@ -74,7 +74,7 @@ def attack_table(
     _check_given(run, files, shadow)
     parts = None if linked is None else _parts(linked)
     with _writable(out, force=force):
-        attacked: Attacked | None = None
+        attacked: AttackedRun | None = None
         if run is not None:
             from dpsynth.runs.attack_inputs import attacked_run
 
@@ -162,7 +162,9 @@ def _read(
     return Tables.of(made, train=real, test=held_out, schema=schema)
 
 
-def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int, out: Path | None) -> Shadow:
+def _shadow(
+    attacked: AttackedRun, rounds: int, seed: int, level: float, jobs: int, out: Path | None
+) -> Shadow:
     from dpsynth.attacks.shadow import shadow_attack
     from dpsynth.files.storage import make_folder
 
@@ -188,7 +190,9 @@ def _shadow(attacked: Attacked, rounds: int, seed: int, level: float, jobs: int,
         )
     except KeyboardInterrupt:
         kept = "nothing is kept without --out" if out is None else f"finished models are kept in {out}"
-        raise console.Interrupted(f"interrupted: {kept}. The same command goes on with the others") from None
+        raise console.InterruptedCommand(
+            f"interrupted: {kept}. The same command goes on with the others"
+        ) from None
 
 
 @contextmanager
@@ -309,7 +313,9 @@ def _kept(out: Path | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         kept = "nothing is kept without --out" if out is None else f"what is finished is kept in {out}"
-        raise console.Interrupted(f"interrupted: {kept}. The same command goes on with the rest") from None
+        raise console.InterruptedCommand(
+            f"interrupted: {kept}. The same command goes on with the rest"
+        ) from None
 
 
 def _text(audited: Sequence[Audited], boxed: BlackBox | None, internal: bool) -> str:

@@ -68,7 +68,7 @@ WorkersOption = Annotated[
 ]
 
 
-class Interrupted(Exception):
+class InterruptedCommand(Exception):
     """Ctrl-C, with the sentence that says what is left behind."""
 
 
@@ -96,7 +96,7 @@ def refuse(given: Mapping[str, object], beside: str) -> None:
             raise InputError(f"{name} does not go with {beside}")
 
 
-def told(estimates: Sequence[Estimates]) -> list[str]:
+def estimate_tables(estimates: Sequence[Estimates]) -> list[str]:
     """Private estimates as tables of text, a blank line after each."""
     return [f"{study}\n" for study in estimates]
 

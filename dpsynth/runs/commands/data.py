@@ -185,13 +185,13 @@ def mimic3(
 
     The table is private. So is what is printed: rows, share with the outcome, and what each step left.
     """
-    from dpsynth.datasets.cohorts.extraction import extract, require_free_target, save, schema_path
+    from dpsynth.datasets.cohorts.extraction import extract, require_free_target, save_cohort, schema_path
     from dpsynth.datasets.cohorts.studies import find_study
 
     chosen = find_study(study)
     require_free_target(out, force=force)
     cohort = extract(chosen, tables, scratch=out.parent)
-    save(cohort, out)
+    save_cohort(cohort, out)
     rows, rate = len(cohort.frame), cohort.positive_rate
     result = {
         "study": study,

@@ -92,10 +92,10 @@ def fit(
                 )
             except KeyboardInterrupt as problem:
                 said = f". {problem}" if str(problem) else ""
-                raise console.Interrupted(f"interrupted: no model was written{said}") from None
+                raise console.InterruptedCommand(f"interrupted: no model was written{said}") from None
             model.save(out, replace=force)
     summary = model.ledger_.summary()
-    lines = [*console.told(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]
+    lines = [*console.estimate_tables(model.estimates_), summary["guarantee"], f"wrote the model to {out}"]
     estimates = {"estimates": [to_plain(study) for study in model.estimates_]} if model.estimates_ else {}
     console.emit({"out": str(out), **summary, **estimates}, "\n".join(lines), as_json=as_json)
 
@@ -270,4 +270,4 @@ def show_studies(
         "effects": {estimates.study: estimates.effects() for estimates in found},
         "guarantee": guarantee.to_dict(),
     }
-    console.emit(result, "\n".join([*console.told(found), str(guarantee)]), as_json=as_json)
+    console.emit(result, "\n".join([*console.estimate_tables(found), str(guarantee)]), as_json=as_json)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpsynth.evaluation.results import Evaluation
     from dpsynth.privacy.guarantee import Guarantee
     from dpsynth.runs.config import RunConfig
-    from dpsynth.runs.evaluation import Finished
+    from dpsynth.runs.evaluation import FinishedRun
     from dpsynth.runs.forecast import BudgetPlan
     from dpsynth.table.schema import TableSchema
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 RECORD, PICTURE, TEXT = "plan.json", "plan.svg", "plan.txt"
 
 
-def plan_fit(
+def plan_run(
     file: Annotated[Path, Argument(help="YAML file of a reviewed schema, or of a run.")],
     records: Annotated[
         int | None, Option(help="Records in the table, of which a part trains. Default: n_public.")
@@ -95,12 +95,12 @@ def _read(file: Path, given: dict[str, Any]) -> tuple[TableSchema, dict[str, Any
 
 def _write(found: BudgetPlan, folder: Path) -> None:
     from dpsynth.files.storage import dump_json, write_text
-    from dpsynth.report.plots import save
+    from dpsynth.report.plots import save_figure
 
     shared = not found.confidential
     write_text(folder / RECORD, dump_json(found.to_dict()) + "\n", shared=shared)
     write_text(folder / TEXT, f"{found}\n", shared=shared)
-    save(found.plot(), folder / PICTURE, "Plan of a fit", shared=shared)
+    save_figure(found.plot(), folder / PICTURE, "Plan of a fit", shared=shared)
 
 
 @reads_tables
@@ -179,7 +179,7 @@ def run_configuration(
             left = f"a private checkpoint is in {folder.checkpoint}. Continue with --resume"
         else:
             left = f"no table was written. {problem}" if str(problem) else "no table was written"
-        raise console.Interrupted(f"interrupted: {left}") from None
+        raise console.InterruptedCommand(f"interrupted: {left}") from None
     result = {"out": str(done.out), "files": list(done.folder.files), **done.report.to_dict()}
     console.emit(result, _text(done), as_json=as_json)
     end_of(done)
@@ -221,7 +221,7 @@ def _of_options(given: Mapping[str, Any]) -> RunConfig:
         raise ConfigError(said) from None
 
 
-def end_of(done: Finished) -> None:
+def end_of(done: FinishedRun) -> None:
     """Raise the failure or interrupt, and say what is there and how to continue."""
     if not done.problems:
         return
@@ -235,7 +235,7 @@ def end_of(done: Finished) -> None:
             f"`dpsynth evaluate {done.out}` make the rest"
         )
     sentence = ". ".join([*done.problems, there])
-    raise console.Interrupted(sentence) if done.interrupted else RunError(sentence)
+    raise console.InterruptedCommand(sentence) if done.interrupted else RunError(sentence)
 
 
 def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> list[str]:
@@ -254,7 +254,7 @@ def judgement(evaluation: Evaluation, guarantee: Guarantee | None = None) -> lis
     return [f"- {inert(about_patients(line) if of_patients else line)}" for line in lines]
 
 
-def _text(done: Finished) -> str:
+def _text(done: FinishedRun) -> str:
     lines = [str(done.report.guarantee)]
     evaluation = done.report.evaluation
     if evaluation is not None:

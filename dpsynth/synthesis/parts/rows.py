@@ -9,7 +9,7 @@ from itertools import repeat
 
 import numpy as np
 
-from dpsynth.patients.histories import Histories, Ints, VisitTable, cells, concordances, visit_tables
+from dpsynth.patients.histories import Histories, Ints, VisitTable, concordances, visit_cells, visit_tables
 from dpsynth.patients.schema import PatientSchema, patients_of
 from dpsynth.privacy.noise import STEP, in_steps
 from dpsynth.privacy.records import Records
@@ -93,7 +93,7 @@ class VisitsRelease(GaussianRelease[list[Array]]):
             own = concordances(histories, self.schema)
             lengths = np.sqrt((own**2).sum(axis=1, keepdims=True))
             return np.asarray(in_steps(own / np.maximum(lengths, 1.0)).sum(axis=0))
-        return weighted_counts(cells(table, histories, self.schema), math.prod(table.shape))
+        return weighted_counts(visit_cells(table, histories, self.schema), math.prod(table.shape))
 
     def finish(self, noisy: Sequence[Array]) -> list[Array]:
         """The noisy tables, in the order of `tables`."""

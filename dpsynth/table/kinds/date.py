@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.table.cells import TextCells, distinct_cells, spoken, stand_apart
-from dpsynth.table.kinds.kind import Fields, Floats, refuse
+from dpsynth.table.kinds.kind import Fields, Floats, refuse_cells
 from dpsynth.table.kinds.number import Number
 from dpsynth.table.remarks import LISTED, Remarks, n_cells
 
@@ -109,12 +109,12 @@ class Date(Number):
         numbers = self.numbers(column, cells)
         how = f"the format {column.format}" if column.format else "the form 2010-01-31"
         why = f"is no date in {how}. Say in the schema how dates are written, such as format: '%d/%m/%Y'"
-        refuse(column, present & np.isnan(numbers), cells, why)
+        refuse_cells(column, present & np.isnan(numbers), cells, why)
         self._check_whole(column, numbers, cells)
         return numbers
 
     def _check_whole(self, column: Fields, numbers: Floats, cells: pd.Series) -> None:
-        refuse(column, numbers % 1 > 0, cells, "has a time of day. Its kind is datetime")
+        refuse_cells(column, numbers % 1 > 0, cells, "has a time of day. Its kind is datetime")
 
     def without_codes(self, column: Fields, cells: pd.Series) -> pd.Series:
         if not column.missing_codes:

@@ -196,7 +196,7 @@ class BadCells(Exception):
         self.column, self.bad, self.value, self.why = column, bad, value, why
 
 
-def refuse(column: Fields, bad: NDArray[np.bool_], cells: pd.Series, why: str) -> None:
+def refuse_cells(column: Fields, bad: NDArray[np.bool_], cells: pd.Series, why: str) -> None:
     """Raise `BadCells` if any cell is bad."""
     if bad.any():
         raise BadCells(column, bad, cells.iloc[int(np.argmax(bad))], why)

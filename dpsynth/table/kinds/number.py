@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.checks import few
-from dpsynth.table.kinds.kind import Fields, Floats, Kind, refuse
+from dpsynth.table.kinds.kind import Fields, Floats, Kind, refuse_cells
 
 #: beyond this float64, in which bounds are kept, skips whole numbers
 EXACT_INTEGERS = 2.0**53
@@ -112,8 +112,8 @@ class Number(Kind):
 
     def read(self, column: Fields, cells: pd.Series, present: NDArray[np.bool_]) -> Floats:
         numbers = self.numbers(column, cells)
-        refuse(column, present & np.isnan(numbers), cells, "is not a number")
-        refuse(column, np.isinf(numbers), cells, "is infinite")
+        refuse_cells(column, present & np.isnan(numbers), cells, "is not a number")
+        refuse_cells(column, np.isinf(numbers), cells, "is infinite")
         return numbers
 
     def code(self, column: Fields, values: pd.Series) -> Floats:
@@ -181,8 +181,10 @@ class Integer(Number):
 
     def read(self, column: Fields, cells: pd.Series, present: NDArray[np.bool_]) -> Floats:
         numbers = super().read(column, cells, present)
-        refuse(column, present & (numbers != np.rint(numbers)), cells, "is not a whole number")
-        refuse(column, np.abs(numbers) > EXACT_INTEGERS, cells, "is too large for an exact whole number")
+        refuse_cells(column, present & (numbers != np.rint(numbers)), cells, "is not a whole number")
+        refuse_cells(
+            column, np.abs(numbers) > EXACT_INTEGERS, cells, "is too large for an exact whole number"
+        )
         return numbers
 
     def series(self, column: Fields, values: Any, index: pd.Index | None = None) -> pd.Series:

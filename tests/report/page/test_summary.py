@@ -198,21 +198,23 @@ def test_measured_numbers_carry_their_interval_and_mark():
     signs = similarity.closeness_section(evaluation).blocks[1].items
     assert [sentence.internal for sentence in signs] == [True, True]
     assert "0.523 (0.501 to 0.545)" in signs[0].text and "0.012 (0.000 to 0.030)" in signs[1].text
-    prediction = said(utility.section(report))[0]
+    prediction = said(utility.uses_section(report))[0]
     assert prediction.internal and "learn death" in prediction.text
     assert "0.810 (0.790 to 0.830)" in prediction.text and "they reach 0.840" in prediction.text
 
 
 def test_no_numbers_are_said_to_be_absent():
     """Catches a page for release that is silent about what it does not show."""
-    assert "shows no such number" in text_of(utility.section(RunReport()))
+    assert "shows no such number" in text_of(utility.uses_section(RunReport()))
 
 
 def test_a_number_that_is_not_there_has_its_reason():
     """Catches two events of which none was drawn for the test, and a page that says no more than that."""
     why = "AUC, mean of 3 models: every test record has the same ae: not defined"
     measured = Evaluation((Measure("Utility: predicting ae", "auc_mean", None, True, why),))
-    (said, *_), *_ = (block.sentences for block in utility.section(RunReport(evaluation=measured)).blocks)
+    (said, *_), *_ = (
+        block.sentences for block in utility.uses_section(RunReport(evaluation=measured)).blocks
+    )
     assert said.internal and said.text == (
         "Usefulness could not be measured (every test record has the same ae: not defined)."
     )
@@ -221,11 +223,11 @@ def test_a_number_that_is_not_there_has_its_reason():
 def test_pre_specified_regressions_are_told_first_and_only_as_far_as_they_may():
     """Catches a page that is silent about what can be quoted, or that lets it be where it cannot."""
     report = RunReport(sources.ledger_of(), sources.DELTA, studies=(sources.study_of(),))
-    (first,) = said(utility.section(report))
+    (first,) = said(utility.uses_section(report))
     assert "(mortality)" in first.text and "can be quoted" in first.text and not first.internal
     assert "declared_effects" in [v.code for v in report.released().findings]
     void = RunReport(sources.bare_ledger(), sources.DELTA, studies=(sources.study_of(),))
-    (first,) = said(utility.section(void))
+    (first,) = said(utility.uses_section(void))
     assert "NOT PRIVATE" in first.text and "quoted" not in first.text and first.internal
     assert all(v.internal for v in void.findings if v.code == "declared_effects")
     assert "declared_effects" not in [v.code for v in void.released().findings]
@@ -243,7 +245,10 @@ def test_the_worst_findings_come_first_and_none_is_lost():
     """Catches a bad finding behind a fold while a good one is seen, and one that is nowhere."""
     report = sources.full_report(hostile=False)[0]
     found = [v for v in report.findings if v.about == "trust"]
-    seen, more = utility.section(report).blocks[-1].items, utility.findings_section(report).blocks[0].items
+    seen, more = (
+        utility.uses_section(report).blocks[-1].items,
+        utility.findings_section(report).blocks[0].items,
+    )
     assert [item.title for item in (*seen, *more)] == [verdict.headline for verdict in found]
     order = ["bad", "caution", "good"]
     assert more and order.index(seen[-1].kind) <= order.index(more[0].kind)

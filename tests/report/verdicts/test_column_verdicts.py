@@ -11,7 +11,7 @@ import report_sources as sources
 from compared import conformed
 
 from dpsynth.evaluation.estimates import Estimate
-from dpsynth.evaluation.resemblance import finer_than_declared, outside_bounds
+from dpsynth.evaluation.resemblance import outside_bounds, undeclared_digits
 from dpsynth.evaluation.results import Detail, Evaluation, Means, Measure, Tails, TailsRow
 from dpsynth.evaluation.settings import Settings
 from dpsynth.evaluation.tails import columns_believed
@@ -145,13 +145,13 @@ def test_finer_files_are_named() -> None:
     """Would catch a file whose digits were rounded without a word, or the wrong table blamed."""
     fine = pd.DataFrame({"creatinine": [1.19, 1.2, 1.299951], "sbp": [100, 101, 102]})
     schema = SCHEMA.select(["creatinine", "sbp"])
-    details = [d for name in ("train", "test") for d in finer_than_declared(fine, schema, name).details]
+    details = [d for name in ("train", "test") for d in undeclared_digits(fine, schema, name).details]
     evaluation = Evaluation((), {}, tuple(details))
     assert judge(evaluation) == ()  # no fault of the synthetic table
-    _, said = similarity.section(evaluation).blocks[0].sentences
+    _, said = similarity.similarity_section(evaluation).blocks[0].sentences
     assert "The real tables" in said.text and said.internal
     assert "4 values of creatinine in steps of 0.1 mg/dL" in said.text and "sbp" not in said.text
-    (found,) = judge(Evaluation((), {}, finer_than_declared(fine, schema, "synthetic").details))
+    (found,) = judge(Evaluation((), {}, undeclared_digits(fine, schema, "synthetic").details))
     assert "The synthetic table" in found.sentence and not found.internal
 
 

@@ -14,14 +14,14 @@ from dpsynth.errors import InputError
 from dpsynth.privacy.profile import Profile
 from dpsynth.privacy.release import Plan
 from dpsynth.research.adversary import dp_sgd
-from dpsynth.research.adversary.dp_sgd import DpSgd, Records
+from dpsynth.research.adversary.dp_sgd import DpSgd, LabelledPoints
 from dpsynth.research.adversary.playing import play
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 
 RNG = np.random.default_rng(0)
-TRAIN = Records(RNG.random((40, 3)), RNG.integers(2, size=40))
-POOL = Records(RNG.random((30, 3)), RNG.integers(2, size=30))
+TRAIN = LabelledPoints(RNG.random((40, 3)), RNG.integers(2, size=40))
+POOL = LabelledPoints(RNG.random((30, 3)), RNG.integers(2, size=30))
 LAYOUT = Layout(3, ((3, 5),))
 
 
@@ -108,7 +108,7 @@ def test_the_accounting_is_of_the_setting():
 def test_tables_of_the_registry_are_encoded():
     """Catches points outside the unit cube, on which the made-up records' bounds rest."""
     train, test = datasets.train_test(datasets.load("breast_cancer"))
-    for records in dp_sgd.encoded(train, test)[:2]:
+    for records in dp_sgd.labelled_points(train, test)[:2]:
         assert records.points.min() >= 0.0 and records.points.max() <= 1.0
     points, _, layout = critic.encoded(train, test)
     assert points.shape == (285, layout.dim) and points.min() >= 0.0 and points.max() <= 1.0

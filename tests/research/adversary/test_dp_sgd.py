@@ -9,12 +9,12 @@ from scipy import stats
 from dpsynth.attacks.trials import shifts
 from dpsynth.audits.adversary import Setting
 from dpsynth.errors import InputError
-from dpsynth.research.adversary.dp_sgd import DpSgd, Network, Records, gradients, watch
+from dpsynth.research.adversary.dp_sgd import DpSgd, LabelledPoints, Network, clipped_gradients, watch
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.random((12, 4))
-RECORDS = Records(POINTS, RNG.integers(3, size=12))
-ONE, TWO = Records(np.ones((1, 4)), np.array([0])), Records(np.zeros((1, 4)), np.array([1]))
+RECORDS = LabelledPoints(POINTS, RNG.integers(3, size=12))
+ONE, TWO = LabelledPoints(np.ones((1, 4)), np.array([0])), LabelledPoints(np.zeros((1, 4)), np.array([1]))
 
 
 def loss(network, records, i):
@@ -36,7 +36,7 @@ def test_clipped_sums_are_those_of_differences_of_the_loss(hidden):
     norms = np.linalg.norm(each, axis=1)
     clip = float(np.median(norms))  # some are cut, some are not
     each *= np.minimum(1.0, clip / norms)[:, None]
-    np.testing.assert_allclose(gradients(network, RECORDS, clip), each, atol=1e-7)
+    np.testing.assert_allclose(clipped_gradients(network, RECORDS, clip), each, atol=1e-7)
     taken = (RNG.random((1, 12)) < 0.5).astype(float)
     np.testing.assert_allclose(network.clipped_sum(RECORDS, clip, taken)[0], taken[0] @ each, atol=1e-6)
 
@@ -83,7 +83,7 @@ def test_local_noise_always_moves_the_belief_by_the_same():
 def test_it_learns():
     """Catches steps up the loss instead of down: labels that a line tells apart."""
     points = RNG.random((200, 2))
-    records = Records(points, (points[:, 0] > points[:, 1]).astype(np.int64))
+    records = LabelledPoints(points, (points[:, 0] > points[:, 1]).astype(np.int64))
     training, setting, rngs = DpSgd(learning_rate=4.0), Setting(150, 0.01), [np.random.default_rng(0)]
     _, network = watch(records, records.take([0]), None, 2, training, setting, [0], rngs)
     assert network.accuracy(records)[0] > 0.9

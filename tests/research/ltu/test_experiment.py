@@ -20,7 +20,7 @@ from dpsynth.privacy.profile import dp_accuracy
 from dpsynth.research.ltu import retraining
 from dpsynth.research.ltu.experiment import attack_trainer
 from dpsynth.research.ltu.rounds import Design
-from dpsynth.research.ltu.trainers import Sides, Trainer, classifiers, parameters, probabilities
+from dpsynth.research.ltu.trainers import Sides, Trainer, class_probabilities, classifiers, parameters
 
 
 def sides(n=40, d=3, classes=2, seed=0):
@@ -164,7 +164,7 @@ def test_ten_classifiers_speak_of_every_class():
         if name == "mlp":
             estimator = estimator.set_params(max_iter=5)
         model = Trainer(estimator)(x[y != 1], y[y != 1], 0)
-        found = probabilities(model, pool.x, 3)
+        found = class_probabilities(model, pool.x, 3)
         assert found.shape == (80, 3) and (found[:, 1] == 0).all(), name
         assert (found.argmax(axis=1) == model.predict(pool.x)).mean() > 0.99, name
 
@@ -173,7 +173,7 @@ def test_margins_become_probabilities():
     """Catches margins of a linear model with the classes exchanged."""
     x, y = _xy(sides())
     model = Perceptron(random_state=0).fit(x, y)
-    assert (probabilities(model, x, 2).argmax(axis=1) == model.predict(x)).all()
+    assert (class_probabilities(model, x, 2).argmax(axis=1) == model.predict(x)).all()
 
 
 def test_parameters_of_models():

@@ -20,9 +20,9 @@ from dpsynth.research.papers.lowy import (
     MeanLoss,
     attack_accuracy,
     exponential_pmp,
-    halves_of,
+    halves_of_parents,
     mechanism_pmp,
-    summarised,
+    summarise_halves,
 )
 from dpsynth.research.papers.lowy_gaussian import (
     gaussian_dp_delta,
@@ -205,7 +205,7 @@ def test_the_bar_is_that_of_pairs_that_may_be_the_largest(monkeypatch):
     ratios, errors = np.array([[1.0, -0.9, 0.1]]), np.array([[0.01, 0.05, 0.2]])
     monkeypatch.setattr(lowy, "record_log_ratios", lambda *arguments, **options: (ratios, errors))
     mask = np.array([[True, False]])
-    result = summarised(Halves(mask, ~mask), lambda rows: ratios[rows], 1.5)
+    result = summarise_halves(Halves(mask, ~mask), lambda rows: ratios[rows], 1.5)
     assert (result.epsilon_pmp, result.standard_error, result.epsilon_parent) == (1.0, 0.05, 1.5)
 
 
@@ -225,7 +225,7 @@ def test_both_kinds_of_loss_see_the_same_random_halves():
 
 def test_random_halves_are_uniform_and_their_neighbours_adjacent():
     """Halves of a wrong size, records that are favoured, or a swap that changes none or two."""
-    design = halves_of(np.arange(6), 12_000, np.random.default_rng(0))
+    design = halves_of_parents(np.arange(6), 12_000, np.random.default_rng(0))
     assert np.all(design.mask.sum(axis=1) == 3) and np.all(design.swapped.sum(axis=1) == 3)
     assert np.all((design.mask != design.swapped).sum(axis=1) == 2)
     codes, counts = np.unique(design.mask @ 2 ** np.arange(6), return_counts=True)

@@ -13,7 +13,7 @@ from dpsynth import datasets
 from dpsynth.datasets.cohorts.studies import STUDIES
 from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError
-from dpsynth.research.replications.protocol import Protocol, find_protocol, names
+from dpsynth.research.replications.protocol import Protocol, find_protocol, protocol_names
 from dpsynth.table.schema import Column, Schema
 
 PAPERS = ("diabetes130-readmission", "flchain-mortality", "mimic3-heart-failure", "support2-mortality")
@@ -51,10 +51,10 @@ def schema_of(protocol: Protocol) -> Schema:
 
 def test_the_studies_that_there_are() -> None:
     """A protocol that is not found, or a file in the folder that is none."""
-    assert names() == tuple(sorted((*PAPERS, *THESIS, "icu-mortality")))
+    assert protocol_names() == tuple(sorted((*PAPERS, *THESIS, "icu-mortality")))
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", protocol_names())
 def test_protocols_fit_their_tables(name: str) -> None:
     """A column, term, category or cohort that does not exist would be found after hours of fits only."""
     protocol = find_protocol(name)

@@ -11,7 +11,7 @@ import study_results as made
 from dpsynth.evaluation.results import Effect
 from dpsynth.research.replications.regression_tables import paper_sheets, regression_sheets, regressions
 from dpsynth.research.replications.results import Results
-from dpsynth.research.replications.sheets import Entry, Sheet
+from dpsynth.research.replications.sheets import Sheet, SheetCell
 from dpsynth.research.replications.trial import Task, Trial
 
 
@@ -21,7 +21,7 @@ def sheet(results: Results, name: str) -> Sheet:
     return found
 
 
-def cell(found: Sheet, row: str, column: str) -> Entry:
+def cell(found: Sheet, row: str, column: str) -> SheetCell:
     (entries,) = [each for each in found.rows if each[0].text == row]
     return dict(zip(found.header, entries, strict=True))[column]
 

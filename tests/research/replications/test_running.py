@@ -174,7 +174,7 @@ def test_no_classifier_knows_the_follow_up(small: Protocol) -> None:
     table = datasets.table.Table(schema.conform(frame).frame, schema, "ward")
     survival = Protocol.from_dict({**small.to_dict(), "studies": ["cox: (days, death) ~ age"]})
     arm = next(arm for arm in arms_of(survival, 1e-5) if arm.name == "real")
-    found = trial.carry_out(survival, arm, Task("real", "split", 0), table)
+    found = trial.run_trial(survival, arm, Task("real", "split", 0), table)
     assert 0.35 < found.sets[0].measures["auc_logistic_regression"] < 0.65
 
 

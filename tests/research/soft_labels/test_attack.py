@@ -8,7 +8,7 @@ from known_classifiers import Constant, IgnoresLabels, Memoriser
 
 from dpsynth.attacks.attempt import Attempt
 from dpsynth.errors import InputError
-from dpsynth.research.soft_labels.attack import Attacked, Records, attack_procedure
+from dpsynth.research.soft_labels.attack import Attacked, LabelledFeatures, attack_procedure
 from dpsynth.research.soft_labels.procedure import Procedure
 from dpsynth.research.soft_labels.targets import Hard, Interpolated, OptimallySoft
 
@@ -17,7 +17,7 @@ BOTH = (Hard(), OptimallySoft(0.0))
 
 def records(n=60):
     rng = np.random.default_rng(0)
-    return Records(rng.normal(size=(n, 2)), np.arange(n) % 2)
+    return LabelledFeatures(rng.normal(size=(n, 2)), np.arange(n) % 2)
 
 
 def attacked(classifier, schemes=BOTH, rounds=4, **how):
@@ -75,7 +75,7 @@ def test_rounds_resume_and_are_the_same_side_by_side(jobs, tmp_path):
 
 def test_errors_are_of_the_records_left_out():
     """Catches errors measured on the training half: a memoriser has none there, and 1/2 elsewhere."""
-    true = Records(records().X, records().labels, 1 - records().labels)
+    true = LabelledFeatures(records().X, records().labels, 1 - records().labels)
     found = attack_procedure(
         Procedure(Memoriser(), splits=2), [Hard()], true, classes=2, rounds=3, validation=true
     )
@@ -113,7 +113,7 @@ def test_attempts_are_records_for_the_report():
 
 def test_faults_are_named_before_anything_is_trained():
     """Catches halves of unequal size, and rounds too few for a shadow model of each kind."""
-    odd = Records(records().X[:-1], records().labels[:-1])
+    odd = LabelledFeatures(records().X[:-1], records().labels[:-1])
     with pytest.raises(InputError, match="even number"):
         attack_procedure(Procedure(Constant(), splits=2), [Hard()], odd, classes=2)
     with pytest.raises(InputError, match="rounds must be a whole number of at least 3"):

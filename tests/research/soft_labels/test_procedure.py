@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dpsynth.errors import InputError
 from dpsynth.research.soft_labels.procedure import Procedure, WeightedCopies, derived, halves, leave_out
-from dpsynth.research.soft_labels.targets import Hard, OptimallySoft, PerRecord, one_hot
+from dpsynth.research.soft_labels.targets import Hard, OptimallySoft, PerRecord, hard_targets
 
 
 def records(n=40, classes=2, seed=0):
@@ -30,7 +30,7 @@ def test_leave_out_is_its_naive_transcription():
     had not seen it, and takes mean and standard deviation of the list with numpy.
     """
     X, labels = records(classes=3, n=42)
-    model, targets = WeightedCopies(GaussianNB()), one_hot(labels, 3)
+    model, targets = WeightedCopies(GaussianNB()), hard_targets(labels, 3)
     fast = leave_out(model, X, targets, labels, splits=6, seed=5)
     out: list[list] = [[] for _ in labels]
     for child in np.random.SeedSequence(5).spawn(6):
@@ -51,7 +51,7 @@ def test_leave_out_is_its_naive_transcription():
 def test_constant_models_have_no_spread():
     """Catches spread made of nothing: the soft labels of a constant model are its answer, for every alpha."""
     X, labels = records()
-    known = leave_out(Constant(), X, one_hot(labels, 2), labels, splits=4)
+    known = leave_out(Constant(), X, hard_targets(labels, 2), labels, splits=4)
     np.testing.assert_allclose(known.std, 0.0, atol=1e-12)
     np.testing.assert_allclose(known.exposure, 0.0, atol=1e-12)
     targets = Procedure(Constant(), splits=4).soft_targets(X, labels, 2, [OptimallySoft(5.0)], 0)
@@ -61,8 +61,8 @@ def test_constant_models_have_no_spread():
 def test_model_that_ignores_labels_gives_the_same_leave_out_for_other_labels():
     """Catches labels that leak into the leave-out mean by another way than the models."""
     X, labels = records()
-    first = leave_out(IgnoresLabels(), X, one_hot(labels, 2), labels, splits=5, seed=2)
-    second = leave_out(IgnoresLabels(), X, one_hot(1 - labels, 2), labels, splits=5, seed=2)
+    first = leave_out(IgnoresLabels(), X, hard_targets(labels, 2), labels, splits=5, seed=2)
+    second = leave_out(IgnoresLabels(), X, hard_targets(1 - labels, 2), labels, splits=5, seed=2)
     np.testing.assert_array_equal(first.mean, second.mean)
     np.testing.assert_array_equal(first.std, second.std)
 
@@ -70,7 +70,7 @@ def test_model_that_ignores_labels_gives_the_same_leave_out_for_other_labels():
 def test_own_label_is_not_in_the_leave_out_mean():
     """Catches a record in a model of its own leave-out mean: a memoriser would give its label away."""
     X, labels = records()
-    known = leave_out(Memoriser(), X, one_hot(labels, 2), labels, splits=5)
+    known = leave_out(Memoriser(), X, hard_targets(labels, 2), labels, splits=5)
     np.testing.assert_array_equal(known.mean_probability, np.full((40, 2), 0.5))
     assert (known.exposure > 100).all()
 
@@ -88,7 +88,7 @@ def test_one_hot_targets_give_the_ordinary_fit():
     """Catches copies of weight 0 that count, as they would for a tree's smallest leaf."""
     X, labels = records(60)
     tree = DecisionTreeClassifier(min_samples_leaf=7, random_state=3)
-    ours = WeightedCopies(tree).fit(X, one_hot(labels, 2), seed=3)
+    ours = WeightedCopies(tree).fit(X, hard_targets(labels, 2), seed=3)
     np.testing.assert_array_equal(ours.predict_proba(X), tree.fit(X, labels).predict_proba(X))
 
 
@@ -125,7 +125,7 @@ def test_final_models_learn_from_their_own_scheme():
     X, labels = records()
     procedure, schemes = Procedure(Memoriser(), splits=3), [Hard(), OptimallySoft(1.0), PerRecord(1.0)]
     trained = procedure.train(X, labels, 2, schemes, seed=1)
-    np.testing.assert_array_equal(trained["hard"].predict_proba(X), one_hot(labels, 2))
+    np.testing.assert_array_equal(trained["hard"].predict_proba(X), hard_targets(labels, 2))
     np.testing.assert_allclose(trained["soft 1"].predict_proba(X), 0.5)
 
 
@@ -146,7 +146,7 @@ def test_faults_are_named():
     labels[labels == 1] = 0
     labels[0] = 1
     with pytest.raises(InputError, match="at least two records each"):
-        leave_out(Constant(), X, one_hot(labels, 2), labels)
+        leave_out(Constant(), X, hard_targets(labels, 2), labels)
     with pytest.raises(InputError, match="splits must be a whole number of at least 2"):
         Procedure(Constant(), splits=1)
     with pytest.raises(InputError, match="different names"):

@@ -20,7 +20,7 @@ from dpsynth.research.soft_labels.targets import (
     Smoothed,
     from_logits,
     from_probabilities,
-    one_hot,
+    hard_targets,
     per_record_alpha,
 )
 
@@ -73,8 +73,10 @@ def test_alpha_0_is_the_leave_out_mean_in_both_forms():
 def test_far_ends_are_the_hard_labels():
     """Catches a form that never reaches the label: (5.14) at 1 exactly, (5.15) in the limit."""
     mean, std, labels = some()
-    np.testing.assert_array_equal(from_probabilities(softmax(mean, axis=1), labels, 1.0), one_hot(labels, 3))
-    np.testing.assert_allclose(from_logits(mean, std, labels, 1e4), one_hot(labels, 3))
+    np.testing.assert_array_equal(
+        from_probabilities(softmax(mean, axis=1), labels, 1.0), hard_targets(labels, 3)
+    )
+    np.testing.assert_allclose(from_logits(mean, std, labels, 1e4), hard_targets(labels, 3))
 
 
 def test_both_forms_agree_where_they_can():
