@@ -43,14 +43,15 @@ import pandas as pd
 
 from dpsynth import DPWGANGP, DPCriticMatching, DPMarginals, Studies
 from dpsynth.patients.files import PatientFile
-from dpsynth.patients.schema import PatientSchema, TableSchema
+from dpsynth.patients.reader import reader_of
+from dpsynth.patients.schema import PatientSchema
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import CriticRelease, GaussianRelease
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.marginals import Statistics
 from dpsynth.table import Column, Schema
-from dpsynth.table.parquet import Reader
+from dpsynth.table.schema import TableSchema
 
 RESULTS = Path(__file__).parent / "results" / "sensitivities.md"
 EPSILON, DELTA = 10.0, 1e-5
@@ -405,7 +406,7 @@ def patient_tables(
         sizes = rng.integers(1, most + 1, sampled)
         rows = [tuple(rng.integers(len(kinds), size=size)) for size in sizes]
         rows += [(kind,) * size for kind in range(len(kinds)) for size in (schema.most, most)]  # all equal
-    reader = Reader(schema, seed=7)
+    reader = reader_of(schema, seed=7)
 
     def of(patient: int, unit: str) -> pd.DataFrame:
         own = kinds.iloc[list(rows[patient])].reset_index(drop=True)
@@ -870,7 +871,7 @@ def critic_fits(rng: np.random.Generator) -> list[Found]:
     domain = row_tables("ward", WARD, raw, rng, sizes=(3,), again=0)
     world, kept = World(domain), []
     frame = table_of(raw, 400, rng)
-    run, call = training.Trainer.run, matching.GradientRelease.__call__
+    run, call = training.TrainingRun.run, matching.GradientRelease.__call__
 
     def keeping_state(trainer: Any, *given: Any, **more: Any) -> Any:
         kept.append((trainer, run(trainer, *given, **more)))
@@ -881,7 +882,7 @@ def critic_fits(rng: np.random.Generator) -> list[Found]:
         return call(release, blocks, own)
 
     with ExitStack() as patched:
-        patched.enter_context(mock.patch.object(training.Trainer, "run", keeping_state))
+        patched.enter_context(mock.patch.object(training.TrainingRun, "run", keeping_state))
         patched.enter_context(mock.patch.object(matching.GradientRelease, "__call__", keeping_release))
         wgan = DPWGANGP(EPSILON, DELTA, steps=4, training=TrainingSettings(**SMALL_NETS), random_state=0)
         world.fit("DPWGANGP", wgan, frame, WARD)
@@ -929,7 +930,7 @@ def critic_steps(rng: np.random.Generator) -> list[Found]:
     from dpsynth.privacy.release import Plan
     from dpsynth.table.encoder import Layout
     from dpsynth.wgan.settings import TrainingSettings
-    from dpsynth.wgan.training import Trainer
+    from dpsynth.wgan.training import TrainingRun
 
     layout = Layout(2, ((2, 5),))
     grid, found = grid_of(layout, 5), []
@@ -937,7 +938,7 @@ def critic_steps(rng: np.random.Generator) -> list[Found]:
         settings = TrainingSettings(**SMALL_NETS | options)
         plan = Plan(sampling_prob=0.5, expected_batch=10.0, steps=2, noise_multiplier=1.0, noise_shape=shape)
         bank = grid if settings.penalty == "public" else None
-        trainer = Trainer(grid, layout, settings, plan, bank=bank)
+        trainer = TrainingRun(grid, layout, settings, plan, bank=bank)
         posted = Posted(None, "WGAN critic step", "1", plan.event, name)
         states = states_of(trainer, rng)
         words = f"a table of 2 × {len(grid)} points, {len(states)} critics"

@@ -10,6 +10,8 @@ from dpsynth.errors import InputError
 from dpsynth.synthesis.marginals import DPMarginals
 from dpsynth.synthesis.matching import DPCriticMatching
 from dpsynth.synthesis.options import FitOptions
+from dpsynth.synthesis.parts.part import Part
+from dpsynth.synthesis.parts.studies import Studies
 from dpsynth.synthesis.synthesizer import Synthesizer, read_model
 from dpsynth.synthesis.wgan_gp import DPWGANGP
 
@@ -17,6 +19,8 @@ from dpsynth.synthesis.wgan_gp import DPWGANGP
 GENERATORS: Mapping[str, type[Synthesizer]] = {
     each.options.generator: each for each in (DPMarginals, DPWGANGP, DPCriticMatching)
 }
+#: parts that a caller gives to any generator. A saved model may hold them
+PARTS: tuple[type[Part], ...] = (Studies,)
 #: the generator where nobody names one
 DEFAULT = "marginals"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 import warnings
 from unittest.mock import Mock
 
@@ -229,6 +231,9 @@ def test_a_saved_model_keeps_its_studies(tmp_path):
     survival = {"model": "cox: (crea, died) ~ age", "name": "cox", "intervals": [1.0]}
     model = fitted([*STUDIES, survival])
     model.save(tmp_path / "m")
+    fresh = "import sys, dpsynth; print(len(dpsynth.load(sys.argv[1]).estimates_))"  # which knows no part yet
+    told = subprocess.run([sys.executable, "-c", fresh, tmp_path / "m"], capture_output=True, cwd=tmp_path)
+    assert told.stdout.decode().split() == ["3"], told.stderr.decode()
     again = dpsynth.load(tmp_path / "m")
     assert same(again.estimates_, model.estimates_) and len(again.estimates_) == 3
     assert str(again.study("ages")) == str(model.study("ages"))
