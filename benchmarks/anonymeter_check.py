@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from dpsynth.attacks.attempt import Risk
+from dpsynth.attacks.risk import Risk
 from dpsynth.attacks.shadow import learned_guesses, shadow_attack
 from dpsynth.attacks.suite import QUICK, attack_tables
 from dpsynth.evaluation.tables import Tables

@@ -24,7 +24,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from dpsynth.datasets.cohorts.studies import STUDIES
+from dpsynth.datasets.cohorts.definitions import STUDIES
 from dpsynth.datasets.cohorts.tables import COLUMNS, find_tables
 
 RESULTS = Path(__file__).parent / "results" / "cohorts.md"

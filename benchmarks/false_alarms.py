@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth import DPMarginals, datasets
-from dpsynth.attacks.attempt import Proved
+from dpsynth.attacks.risk import Proved
 from dpsynth.attacks.suite import Effort, attack_tables, attempts
 from dpsynth.attacks.suite import verdict as in_words
 from dpsynth.evaluation.disclosure_risk import disclosure

@@ -21,7 +21,7 @@ from dpsynth.studies.estimation import RESIDUAL_BOUND, mode
 from dpsynth.studies.statistics import symmetric, triangle
 from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.parts.studies import Studies
-from dpsynth.synthesis.studies import DRAWS
+from dpsynth.synthesis.study_forecast import DRAWS
 
 NAMES = ("flchain linear", "support2 linear")
 TRIED = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)

@@ -1010,15 +1010,11 @@ def theorems(rng: np.random.Generator, critics: int = 5) -> list[Theorems]:
     import tensorflow as tf
 
     from dpsynth.table.encoder import Layout
+    from dpsynth.wgan.norms import spectral_norm_bound
     from dpsynth.wgan.theorems import (
         Domain as Box,
     )
-    from dpsynth.wgan.theorems import (
-        gradient_bounds,
-        penalty_radii,
-        published_penalty_radii,
-        spectral_norm_bound,
-    )
+    from dpsynth.wgan.theorems import gradient_bounds, penalty_radii, published_penalty_radii
 
     layout = Layout(2, ((2, 5),))
     x = (grid_of(layout, 11) - layout.center).astype(np.float32).astype(float)

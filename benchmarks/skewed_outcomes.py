@@ -23,10 +23,10 @@ from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies import estimation as families
 from dpsynth.studies import estimation as newton
-from dpsynth.studies.private import StudyReleases
+from dpsynth.studies.fitted_study import StudyReleases
 from dpsynth.synthesis.fit import planned_parts
 from dpsynth.synthesis.parts.studies import Studies
-from dpsynth.synthesis.studies import DRAWS, study_draws
+from dpsynth.synthesis.study_forecast import DRAWS, study_draws
 
 NONE = 80.0
 #: what is switched off: bound of residuals, whether there is noise, whether records stand in for the samples

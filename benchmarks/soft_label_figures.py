@@ -10,7 +10,7 @@ import numpy as np
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from dpsynth.attacks.attempt import Spread, membership_probability
+from dpsynth.attacks.bayes import Spread, membership_probability
 from dpsynth.research.soft_labels.attack import Attacked
 from dpsynth.research.soft_labels.targets import LeaveOut, from_logits
 

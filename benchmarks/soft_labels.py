@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from soft_label_figures import draw
 
 import dpsynth
-from dpsynth.attacks.attempt import tpr_at_fpr
+from dpsynth.attacks.bayes import tpr_at_fpr
 from dpsynth.evaluation.estimates import auc, quantile
 from dpsynth.evaluation.tables import ClassifierEncoding
 from dpsynth.files.storage import carry_out

@@ -23,13 +23,8 @@ from dpsynth.synthesis import default_rules
 from dpsynth.table.coded import CodedTable
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.networks import unflatten
-from dpsynth.wgan.theorems import (
-    Domain,
-    gradient_box,
-    penalty_radii,
-    published_penalty_radii,
-    spectral_norm_bound,
-)
+from dpsynth.wgan.norms import spectral_norm_bound
+from dpsynth.wgan.theorems import Domain, gradient_box, penalty_radii, published_penalty_radii
 from dpsynth.wgan.training import TrainingRun, TrainingState, initial_state
 
 THESIS_STEPS = 5 * 200_000

@@ -58,7 +58,7 @@ def _what_takes_seconds(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies of small tables, compared with a fifth of the samples."""
-    monkeypatch.setattr("dpsynth.synthesis.studies.DRAWS", 4000)
+    monkeypatch.setattr("dpsynth.synthesis.study_forecast.DRAWS", 4000)
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_guides_import_public_names_alone():
 
 
 #: Who runs releases: the count of a fit, its parts by their reading, and two parts of several releases.
-RUNNERS = {"fit.py", "part.py", "network.py", "private.py"}
+RUNNERS = {"fit.py", "part.py", "network.py", "fitted_study.py"}
 
 
 def test_releases_are_ordered_in_one_place():

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
-    from dpsynth.attacks.attempt import (
-        Attempt,
+    from dpsynth.attacks.attempt import Attempt
+    from dpsynth.attacks.lower_bounds import (
         Errors,
-        Proved,
-        Risk,
         by_epsilon,
         epsilon_lower,
         errors_at,
         right_guesses,
         split,
     )
+    from dpsynth.attacks.risk import Proved, Risk
     from dpsynth.attacks.shadow import audit_table, shadow_attack
     from dpsynth.attacks.suite import attack_tables, in_words
     from dpsynth.attacks.trials import Game, log_odds

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import Floats, Risk, rate_of
+from dpsynth.attacks.attempt import Floats
+from dpsynth.attacks.risk import Risk, rate_of
 from dpsynth.checks import few
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate

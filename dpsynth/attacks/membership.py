@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth.attacks.attempt import COIN, Attempt, Bools, Floats, Proved, Risk, rate_of
+from dpsynth.attacks.attempt import COIN, Attempt, Floats
+from dpsynth.attacks.risk import Bools, Proved, Risk, rate_of
 from dpsynth.evaluation.distances import Membership, density_ratio, membership, record_distance
 from dpsynth.evaluation.estimates import Estimate, share
 from dpsynth.evaluation.neighbours import nearest

@@ -33,16 +33,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import (
-    COIN,
-    NOTHING,
-    Attempt,
-    Proved,
-    epsilon_lower,
-    mean_rate,
-    passing,
-    right_guesses,
-)
+from dpsynth.attacks.attempt import COIN, NOTHING, Attempt, passing
+from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
+from dpsynth.attacks.risk import Proved, mean_rate
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.distances import record_distance

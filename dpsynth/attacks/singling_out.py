@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import hypergeom
 
-from dpsynth.attacks.attempt import Bools, Floats, Risk, scaled
+from dpsynth.attacks.attempt import Floats
+from dpsynth.attacks.risk import Bools, Risk, scaled
 from dpsynth.evaluation.distances import exchanged, reach
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.evaluation.neighbours import hamming_points

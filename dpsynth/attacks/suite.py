@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from dpsynth.attacks.attempt import Attempt, Proved, Risk, passing
-from dpsynth.attacks.inference import infer_columns, known_columns
+from dpsynth.attacks.attempt import Attempt, passing
+from dpsynth.attacks.attribute_inference import infer_columns, known_columns
 from dpsynth.attacks.linkability import check_linked, link_people
 from dpsynth.attacks.membership import membership_risks
+from dpsynth.attacks.risk import Proved, Risk
 from dpsynth.attacks.shadow import Shadow
 from dpsynth.attacks.singling_out import single_out
 from dpsynth.errors import InputError

@@ -15,16 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.attacks.attempt import (
-    NOTHING,
-    Attempt,
-    Errors,
-    Measure,
-    epsilon_lower,
-    errors_at,
-    planned_threshold,
-    right_guesses,
-)
+from dpsynth.attacks.attempt import NOTHING, Attempt, Measure
+from dpsynth.attacks.lower_bounds import Errors, epsilon_lower, errors_at, planned_threshold, right_guesses
 from dpsynth.checks import inside
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import Estimate, quantile, share, share_difference

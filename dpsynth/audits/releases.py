@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import epsilon_lower, right_guesses
+from dpsynth.attacks.lower_bounds import epsilon_lower, right_guesses
 from dpsynth.attacks.trials import Audited, Declared, judge_trials
 from dpsynth.errors import InputError
 from dpsynth.marginals.binning import Binning, Bins

@@ -21,8 +21,9 @@ from dpsynth.files.codec import record
 from dpsynth.marginals.binning import Binning, Bins
 from dpsynth.marginals.features import PRODUCT_STEP, FourierFeatures, PairFeatures, tables_of, values_of
 from dpsynth.privacy.events import exponential_mechanism_event, non_private_event
+from dpsynth.privacy.exponential_mechanism import SCORE_STEP, check_epsilon, choose
 from dpsynth.privacy.loss import ADD_REMOVE
-from dpsynth.privacy.noise import SCORE_STEP, STEP, check_epsilon, choose
+from dpsynth.privacy.noise import STEP
 from dpsynth.privacy.records import Axes, CycleAxis, GridAxis, MissingAxis, Records, ResidueAxis
 from dpsynth.privacy.release import Adaptive, Array, GaussianRelease, Ints
 from dpsynth.privacy.stages import Stage
@@ -220,8 +221,8 @@ class MarginalsRelease(GaussianRelease[list[Array]]):
 # changes one n_ij by one and nothing else, so the score has sensitivity 1. The released products are rounded
 # to a public step, and sums of whole numbers of it are exact.
 #
-# `dpsynth.privacy.noise.choose` draws it. Each choice uses fresh randomness and is posted on its own, so
-# later choices may depend on earlier ones.
+# `dpsynth.privacy.exponential_mechanism.choose` draws it. Each choice uses fresh randomness and is posted on
+# its own, so later choices may depend on earlier ones.
 
 Kind = Literal["tree", "tan"]
 #: Columns of one table, the child last.

@@ -50,9 +50,10 @@ from dpsynth.privacy.profile import Profile, from_parameters, measures_of
 from dpsynth.privacy.stages import Entry
 
 if TYPE_CHECKING:
-    from dpsynth.privacy.noise import poisson_batches, secure_generator
+    from dpsynth.privacy.noise import secure_generator
     from dpsynth.privacy.records import PartitionedRecords
     from dpsynth.privacy.release import Plan
+    from dpsynth.privacy.sampling import poisson_batches
 
 __all__ = [
     "ADD_REMOVE",

@@ -16,15 +16,13 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from types import TracebackType
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from randomgen import AESCounter
 
-from dpsynth.checks import in_range, whole
 from dpsynth.errors import ConfigError, PrivacyError, RunError
 
 # ------------------------------------------------------------------------------------------------
@@ -340,144 +338,3 @@ class NoiseStream(Generic[T]):
                 self._waiting.get_nowait()
         except queue.Empty:
             pass
-
-
-# ------------------------------------------------------------------------------------------------
-# Poisson sampling: every record joins a batch independently with one probability.
-#
-# This is the sampler that `PoissonSampledDpEvent` describes (Abadi et al. 2016; Mironov, Talwar and Zhang
-# 2019). Masks are as secret as noise.
-
-# Random 16-bit numbers held at a time.
-_MASK_BLOCK = 1 << 22
-
-
-def _included(rng: np.random.Generator, shape: tuple[int, int], prob: float) -> NDArray[np.bool_]:
-    """Independent events of probability ``prob``, to 2^-69.
-
-    ``U < prob`` for a uniform U is decided by U's first 16 bits unless they equal those of ``prob``. In that
-    case, once in 65,536, the next 53 bits are drawn. A float of more bits is rounded up to 2^-69.
-    """
-    scaled = prob * 65536.0  # exact: a power of two
-    first = int(scaled)
-    bits = rng.integers(0, 65536, size=shape, dtype=np.uint16)
-    mask = bits < first if first < 65536 else np.ones(shape, bool)
-    rows, columns = np.nonzero(bits == first) if first < 65536 else (np.empty(0, int), np.empty(0, int))
-    mask[rows, columns] = rng.random(rows.size) < scaled - first
-    return mask
-
-
-def poisson_batches(
-    rng: np.random.Generator, n_records: int, sampling_prob: float, steps: int, capacity: int
-) -> NDArray[np.int32]:
-    """Record indices of ``steps`` Poisson-sampled batches.
-
-    Batches are never cut. If one has more than ``capacity`` records, the whole array becomes wider by whole
-    eighths of the capacity, so few widths occur. Nothing is added to delta for an overflow, and the guarantee
-    of `PoissonSampledDpEvent` holds for every number of records. The width and the realised batch sizes are
-    confidential.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Secret.
-    n_records : int
-        Rows that may be sampled, at least 0.
-    sampling_prob : float
-        In [0, 1].
-    steps, capacity : int
-        Number of batches, at least 0, and their smallest width, at least 1.
-
-    Returns
-    -------
-    ndarray (steps, width) of int32, width >= capacity
-        Indices in increasing order, then -1. ``(batches >= 0).sum(axis=1)`` are the realised sizes.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> poisson_batches(np.random.default_rng(0), 3, 1.0, steps=2, capacity=4)
-    array([[ 0,  1,  2, -1],
-           [ 0,  1,  2, -1]], dtype=int32)
-    """
-    in_range("n_records", n_records, 0, 2**31, high_open=True)
-    in_range("sampling_prob", sampling_prob, 0.0, 1.0)
-    whole("steps", steps, 0)
-    whole("capacity", capacity)
-    pieces = []
-    counts = np.zeros(steps, np.int64)
-    rows = max(1, _MASK_BLOCK // max(n_records, 1))
-    for start in range(0, steps, rows):
-        mask = _included(rng, (min(rows, steps - start), n_records), sampling_prob)
-        counts[start : start + len(mask)] = mask.sum(axis=1)
-        pieces.append((np.flatnonzero(mask) % max(n_records, 1)).astype(np.int32))
-    width, most = capacity, int(counts.max(initial=0))
-    if most > capacity:
-        eighth = max(1, capacity // 8)
-        width += eighth * -(-(most - capacity) // eighth)
-    batches = np.full((steps, width), -1, np.int32)
-    if pieces:
-        # Row-major order of the filled places is the order in which the pieces list the records.
-        batches[np.arange(width) < counts[:, None]] = np.concatenate(pieces)
-    return batches
-
-
-# ------------------------------------------------------------------------------------------------
-# The exponential mechanism, exact.
-#
-# It (McSherry and Talwar 2007) picks a candidate with probability proportional to ``exp(epsilon * score /
-# 2)``. With scores of sensitivity 1 it is (epsilon, 0)-differentially private. Its losses lie in an interval
-# of length epsilon. One record moves each weight's logarithm by at most epsilon / 2 either way. It moves that
-# of their sum equally for all candidates. Candidates are drawn evenly, and kept with probability
-# ``exp(epsilon * (score - best) / 2)``: exact trials of whole numbers.
-
-#: Step of scores.
-SCORE_STEP = 2.0**-20
-#: Candidates that are drawn at once, at most.
-_CANDIDATES = 4096
-
-
-def choose(scores: ArrayLike, epsilon: float | None, rng: np.random.Generator) -> int:
-    """Index of a candidate, by the exponential mechanism.
-
-    ``scores``, shape (k,), k >= 1: whole numbers of `SCORE_STEP`, to which others are rounded. Each changes
-        by at most 1 when one record is added or removed.
-    ``epsilon``: cost of this choice (`exponential_mechanism_event`). None takes the largest score: **not
-        private**.
-
-    Source: McSherry and Talwar (2007), Theorem 6.
-
-    Examples
-    --------
-    >>> choose([1.0, 9.0, 3.0], None, np.random.default_rng(0))
-    1
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.size == 0:
-        raise ConfigError("there is no candidate to choose from")
-    check_epsilon(epsilon)
-    if epsilon is None:
-        return int(np.argmax(values))
-    steps = [int(step) for step in np.rint(values / SCORE_STEP)]
-    best = max(steps)
-    unit = Fraction(epsilon) * Fraction(SCORE_STEP) / 2
-    exponents = [unit * (best - step) for step in steps]
-    wholes = np.array([min(int(exponent), 2**62) for exponent in exponents])
-    size = min(4 * len(steps), _CANDIDATES)
-    while True:
-        drawn = rng.integers(0, len(steps), size)
-        # exp(-exponent) is exp(-1) as often as the whole part says, and what is left.
-        for pick in drawn[geometric(size, rng) >= wholes[drawn]]:
-            left = exponents[pick] - int(wholes[pick])
-            if exponential_trial(left.numerator, left.denominator, rng):
-                return int(pick)
-
-
-def check_epsilon(epsilon: float | None) -> None:
-    """Refuse a selection epsilon that is neither None nor a positive finite number."""
-    if epsilon is not None and not (np.isfinite(epsilon) and epsilon > 0):
-        raise ConfigError(f"selection_epsilon is {epsilon}, but must be greater than 0, or None")

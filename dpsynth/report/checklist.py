@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsynth.attacks.attempt import BEYOND, Attempt, passing
+from dpsynth.attacks.attempt import Attempt, passing
+from dpsynth.attacks.risk import BEYOND
 from dpsynth.checks import together
 from dpsynth.evaluation.results import Evaluation
 from dpsynth.privacy.guarantee import UNIT, Guarantee, round_up

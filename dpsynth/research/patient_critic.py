@@ -26,16 +26,18 @@ from dpsynth.marginals.columns import estimate_marginals
 from dpsynth.marginals.statistics import MarginalsRelease
 from dpsynth.patients.histories import Histories
 from dpsynth.patients.schema import PatientSchema
-from dpsynth.privacy.noise import poisson_batches, standard_normals
+from dpsynth.privacy.noise import standard_normals
 from dpsynth.privacy.records import FrameRecords, Records
 from dpsynth.privacy.release import CriticRelease, Plan
+from dpsynth.privacy.sampling import poisson_batches
 from dpsynth.table.encoder import Encoder
 from dpsynth.table.kinds.category import categories_at
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.algorithm import ProvedScales, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import Weights, flatten, glorot, unflatten
+from dpsynth.wgan.norms import project
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.theorems import Activation, project
+from dpsynth.wgan.theorems import Activation
 
 Floats = NDArray[np.float64]
 SETTINGS = TrainingSettings(activation="leaky_relu", bjorck_steps=0)

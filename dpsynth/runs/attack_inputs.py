@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.attacks.attempt import Proved
+from dpsynth.attacks.risk import Proved
 from dpsynth.datasets.table import training_schema
 from dpsynth.errors import InputError, OwnerWarning
 from dpsynth.evaluation.tables import Tables

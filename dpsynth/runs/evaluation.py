@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth.attacks.attempt import Attempt, Proved
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.risk import Proved
 from dpsynth.attacks.suite import quick
 from dpsynth.datasets.table import PatientTable, Table
 from dpsynth.errors import InputError

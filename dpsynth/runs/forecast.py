@@ -30,7 +30,7 @@ from dpsynth.synthesis.generators import DEFAULT, options_of
 from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts
-from dpsynth.synthesis.studies import check_studies
+from dpsynth.synthesis.study_forecast import check_studies
 from dpsynth.table.grid import default_cells
 from dpsynth.table.inference import check_described
 from dpsynth.table.schema import Schema, TableSchema, require_reviewed
@@ -385,7 +385,7 @@ def _scope(found: BudgetPlan) -> list[str]:
 # Everything follows from the schema, the number of records, (epsilon, delta) and the pre-specified
 # regressions. They are public if the schema is reviewed. If it is not, the plan is confidential. No data
 # file is opened. Noise and groups are exact. Interval widths are estimates
-# (`dpsynth.synthesis.studies.expected_widening`).
+# (`dpsynth.synthesis.study_forecast.expected_widening`).
 
 #: epsilons that every plan compares
 EPSILONS = (0.5, 1.0, 3.0, 10.0)

@@ -31,7 +31,7 @@ from dpsynth.patients.histories import Histories
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies.estimation import redrawn
-from dpsynth.studies.private import FittedStudy
+from dpsynth.studies.fitted_study import FittedStudy
 from dpsynth.synthesis.fit import FitPlan, read_parts
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Redrawing

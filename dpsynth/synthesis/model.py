@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import numbers, record
 from dpsynth.marginals.network import BayesianNetwork
-from dpsynth.studies.private import FittedStudy
+from dpsynth.studies.fitted_study import FittedStudy
 from dpsynth.synthesis.row_rules import rules_of_model
 from dpsynth.synthesis.rows import Trajectories, draw_rows
 from dpsynth.synthesis.sampling import (

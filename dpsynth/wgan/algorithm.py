@@ -80,21 +80,14 @@ from typing import Any, Self
 import numpy as np
 import tensorflow as tf
 
-from dpsynth.privacy.noise import poisson_batches, standard_normals
+from dpsynth.privacy.noise import standard_normals
 from dpsynth.privacy.release import Plan
+from dpsynth.privacy.sampling import poisson_batches
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.networks import Weights, flatten, generator_pass, unflatten
+from dpsynth.wgan.norms import norm_bound_nearby, project, spectral_norm_bound
 from dpsynth.wgan.settings import TrainingSettings
-from dpsynth.wgan.theorems import (
-    Activation,
-    Domain,
-    allocate,
-    gradient_bounds,
-    norm_bound_nearby,
-    penalty_radii,
-    project,
-    spectral_norm_bound,
-)
+from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds, penalty_radii
 
 # ------------------------------------------------------------------------------------------------
 # The critic of Algorithm 1 (Pedersen 2022, section 3.3) and the gradients it needs.

@@ -33,8 +33,9 @@ from dpsynth.privacy.release import Plan
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import TensorOps, adam, adam_start, critic_pass, weighted_gradient
 from dpsynth.wgan.networks import MatchedPoints, Weights, reflected, unit_cube
+from dpsynth.wgan.norms import spectral_norm_bound
 from dpsynth.wgan.settings import MatchingSettings
-from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds, spectral_norm_bound
+from dpsynth.wgan.theorems import Activation, Domain, allocate, gradient_bounds
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

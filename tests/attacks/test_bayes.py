@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpsynth.attacks.attempt import (
+from dpsynth.attacks.bayes import (
     centred_logits,
     fit_gaussians,
     label_logit,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from attacked_tables import MIXED, fresh
 
-from dpsynth.attacks.inference import guess, infer_columns, known_columns
+from dpsynth.attacks.attribute_inference import guess, infer_columns, known_columns
 from dpsynth.errors import InputError
 from dpsynth.evaluation.neighbours import gower_points
 from dpsynth.evaluation.tables import Tables

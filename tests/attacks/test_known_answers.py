@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
-from dpsynth.attacks.attempt import RISKS, Attempt, Proved
-from dpsynth.attacks.inference import guess
+from dpsynth.attacks.attempt import Attempt
+from dpsynth.attacks.attribute_inference import guess
 from dpsynth.attacks.linkability import link_people
+from dpsynth.attacks.risk import RISKS, Proved
 from dpsynth.attacks.singling_out import codes, matches, of_one_column
 from dpsynth.attacks.suite import QUICK, Effort, affordable, attack_tables, attempts, in_words, quick, verdict
 from dpsynth.errors import InputError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.attacks.attempt import (
+from dpsynth.attacks.lower_bounds import (
     Errors,
     by_epsilon,
     epsilon_lower,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.attacks.attempt import Proved, mean_rate, mover_ratio, rate_of, scaled
 from dpsynth.attacks.membership import _risk
+from dpsynth.attacks.risk import Proved, mean_rate, mover_ratio, rate_of, scaled
 from dpsynth.evaluation.estimates import Estimate, share, share_difference
 from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile

@@ -12,7 +12,7 @@ from attacked_tables import MIXED, patients
 from visits import VISITS, visits
 
 from dpsynth.attacks import shadow
-from dpsynth.attacks.attempt import Proved
+from dpsynth.attacks.risk import Proved
 from dpsynth.attacks.shadow import plant, shadow_attack, shared_values
 from dpsynth.errors import InputError, RunError
 from dpsynth.evaluation.estimates import share

@@ -10,7 +10,7 @@ from attacked_tables import copying, fresh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.attacks.attempt import Proved, Risk
+from dpsynth.attacks.risk import Proved, Risk
 from dpsynth.attacks.shadow import Shadow
 from dpsynth.attacks.suite import Effort, attack_tables, in_words, verdict
 from dpsynth.evaluation.estimates import Estimate, share, sure_end

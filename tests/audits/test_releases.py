@@ -77,7 +77,7 @@ def found() -> Releases:
     with pytest.MonkeyPatch.context() as patch:  # reweighting reads nothing and takes seconds
         for fitted in ("reweighted", "weighted"):
             patch.setattr(f"dpsynth.synthesis.marginals.{fitted}", lambda base_model, *given: base_model)
-        patch.setattr("dpsynth.synthesis.studies.DRAWS", 2000)
+        patch.setattr("dpsynth.synthesis.study_forecast.DRAWS", 2000)
         return releases_of(SCHEMA, options, np.random.default_rng(0), also=beside(STUDIES))
 
 

@@ -5,7 +5,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.statistics import pair_scores
 from dpsynth.privacy import noise
-from dpsynth.privacy.noise import SCORE_STEP, choose
+from dpsynth.privacy.exponential_mechanism import SCORE_STEP, choose
 
 
 def test_law_of_the_exponential_mechanism():
@@ -55,7 +55,7 @@ def test_no_candidate_is_excluded(height, monkeypatch):
     """A chance that is cut off: a candidate that scores far below the best is then never chosen."""
     lead = height * 2.0 / 0.25  # an exponent of exactly the height
     geometric = lambda size, rng: np.full(size, height)  # noqa: E731
-    monkeypatch.setattr("dpsynth.privacy.noise.geometric", geometric)
+    monkeypatch.setattr("dpsynth.privacy.exponential_mechanism.geometric", geometric)
     rng = np.random.default_rng(2)
     assert {choose([0.0, lead], 0.25, rng) for _ in range(40)} == {0, 1}
     assert {choose([0.0, lead + 4], 0.25, rng) for _ in range(40)} == {0, 1}

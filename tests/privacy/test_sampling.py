@@ -6,7 +6,7 @@ from scipy import stats
 
 from dpsynth.errors import InputError
 from dpsynth.privacy import noise as sampling
-from dpsynth.privacy.noise import poisson_batches
+from dpsynth.privacy.sampling import poisson_batches
 
 
 def membership(batches, n):

@@ -27,7 +27,7 @@ from dpsynth.synthesis.options import FitOptions
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.studies import Studies
-from dpsynth.synthesis.studies import expected_widening
+from dpsynth.synthesis.study_forecast import expected_widening
 from dpsynth.table.schema import Column, Schema
 
 N = 600

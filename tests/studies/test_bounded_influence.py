@@ -14,7 +14,7 @@ from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies import calibration as bounded_influence
 from dpsynth.studies.calibration import levelled
 from dpsynth.studies.estimation import StudyDesign
-from dpsynth.studies.private import StudyReleases
+from dpsynth.studies.fitted_study import StudyReleases
 from dpsynth.studies.statistics import ScorePoint
 from dpsynth.studies.study import Estimates, Study
 from dpsynth.table.schema import Column, Schema, TableSchema

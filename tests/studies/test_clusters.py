@@ -19,7 +19,7 @@ from dpsynth.privacy.noise import STEP
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies.calibration import Clusters
 from dpsynth.studies.estimation import Logistic, StudyDesign
-from dpsynth.studies.private import FittedStudy, StudyReleases
+from dpsynth.studies.fitted_study import FittedStudy, StudyReleases
 from dpsynth.studies.statistics import ScorePoint, symmetric
 from dpsynth.studies.study import Study
 from dpsynth.table.coded import CodedTable

@@ -13,7 +13,7 @@ from dpsynth.errors import PrivacyError
 from dpsynth.files.codec import from_plain, to_plain
 from dpsynth.privacy import Ledger
 from dpsynth.privacy.records import FrameRecords
-from dpsynth.studies.private import StudyReleases
+from dpsynth.studies.fitted_study import StudyReleases
 from dpsynth.studies.statistics import INTERVALS, LifeTable, LifeTableRelease
 from dpsynth.studies.study import Estimates, Study
 from dpsynth.table.coded import CodedTable

@@ -15,7 +15,7 @@ from dpsynth.privacy import Ledger
 from dpsynth.privacy.noise import STEP
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.studies.estimation import StudyDesign
-from dpsynth.studies.private import (
+from dpsynth.studies.fitted_study import (
     SPLIT,
     SURVIVAL_SPLIT,
     FittedStudy,

@@ -20,7 +20,7 @@ from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.privacy.release import GaussianRelease
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.many_tables import draw_part, part_files, redraw
-from dpsynth.synthesis.studies import study_draws
+from dpsynth.synthesis.study_forecast import study_draws
 from dpsynth.table.parquet import ParquetTable
 
 FRAME = visits(300, seed=4)
@@ -52,7 +52,7 @@ def test_regressions_of_rows_and_of_levels(model, tmp_path):
 
 def test_rows_without_rules_stand_for_those_that_cannot_obey_them(model, monkeypatch):
     """Catches a fit that fails when its budget is spent, since synthetic rows break a rule."""
-    monkeypatch.setattr("dpsynth.synthesis.studies.DRAWS", 50)
+    monkeypatch.setattr("dpsynth.synthesis.study_forecast.DRAWS", 50)
     fitted, rule = model.model_, {"constraints": ("weight > 199.9",)}
     schema = fitted.trajectories.schema.model_copy(update=rule)
     strict = replace(fitted, trajectories=replace(fitted.trajectories, schema=schema))

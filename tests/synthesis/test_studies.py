@@ -12,7 +12,7 @@ from dpsynth import Column, Schema
 from dpsynth.errors import InputError, PrivacyError, RejectionError
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.model import GeneratorModel
-from dpsynth.synthesis.studies import expected_widening
+from dpsynth.synthesis.study_forecast import expected_widening
 
 SCHEMA = Schema(
     columns=(

@@ -10,14 +10,8 @@ from dpsynth.errors import InputError, PrivacyError
 from dpsynth.privacy.release import NOISE_SHAPES
 from dpsynth.table.encoder import Layout
 from dpsynth.wgan.networks import flatten, glorot
-from dpsynth.wgan.theorems import (
-    Domain,
-    LayerBounds,
-    allocate,
-    gradient_bounds,
-    penalty_radii,
-    spectral_norm_bound,
-)
+from dpsynth.wgan.norms import spectral_norm_bound
+from dpsynth.wgan.theorems import Domain, LayerBounds, allocate, gradient_bounds, penalty_radii
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -10,18 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
+from dpsynth.wgan.norms import bjorck, norm_bound_nearby, project, spectral_norm_bound
 from dpsynth.wgan.theorems import (
     Domain,
     LayerBounds,
-    bjorck,
     gradient_bounds,
     gradient_box,
     layer_radii,
-    norm_bound_nearby,
     penalty_radii,
-    project,
     published_penalty_radii,
-    spectral_norm_bound,
 )
 
 shapes = st.sampled_from([(1, 1), (1, 7), (7, 1), (2, 2), (5, 33), (64, 16), (40, 40)])

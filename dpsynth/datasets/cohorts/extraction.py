@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from dpsynth.datasets.cohorts.studies import RESOURCES, CohortStudy, sql
+from dpsynth.datasets.cohorts.definitions import RESOURCES, CohortStudy, sql
 from dpsynth.datasets.cohorts.tables import COLUMNS, database, find_tables, make_views
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import replaced, require_free_file

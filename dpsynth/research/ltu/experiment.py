@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import Spread, fit_gaussians, label_logit
+from dpsynth.attacks.bayes import Spread, fit_gaussians, label_logit
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.evaluation.estimates import share

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.attacks.attempt import COIN, Attempt, lowest_fpr, membership_probability, tpr_at_fpr
+from dpsynth.attacks.attempt import COIN, Attempt
+from dpsynth.attacks.bayes import lowest_fpr, membership_probability, tpr_at_fpr
 from dpsynth.checks import in_range, whole
 from dpsynth.evaluation.distances import chance_tpr
 from dpsynth.evaluation.estimates import Estimate, share

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import Gaussians, fit_gaussians, label_logit
+from dpsynth.attacks.bayes import Gaussians, fit_gaussians, label_logit
 from dpsynth.research.ltu.trainers import Sides, Train, class_probabilities, parameters
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import label_logit
+from dpsynth.attacks.bayes import label_logit
 from dpsynth.checks import one_of, whole
 from dpsynth.errors import InputError
 from dpsynth.research.ltu import retraining, scores

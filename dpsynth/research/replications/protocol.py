@@ -91,7 +91,7 @@ class Protocol(OptionGroup):
     dataset : str, optional
         A data set with a card. This or ``cohort`` is required.
     cohort : str, optional
-        A study of :data:`dpsynth.datasets.cohorts.studies.STUDIES`, whose table is made from MIMIC-III's
+        A study of :data:`dpsynth.datasets.cohorts.definitions.STUDIES`, whose table is made from MIMIC-III's
         files.
     columns : tuple of Column
         Derived columns that the regressions need beside the table's own: an interaction, a group.

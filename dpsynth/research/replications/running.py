@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 
 from dpsynth import datasets
+from dpsynth.datasets.cohorts.definitions import find_study
 from dpsynth.datasets.cohorts.extraction import extract
-from dpsynth.datasets.cohorts.studies import find_study
 from dpsynth.datasets.table import Table, training_schema
 from dpsynth.errors import DataError, InputError
 from dpsynth.files.storage import (

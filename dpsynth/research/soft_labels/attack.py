@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import (
-    COIN,
-    Attempt,
+from dpsynth.attacks.attempt import COIN, Attempt
+from dpsynth.attacks.bayes import (
     Spread,
     fit_gaussians,
     label_logit,

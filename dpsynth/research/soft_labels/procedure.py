@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.attempt import SMALLEST_STD, centred_logits
+from dpsynth.attacks.bayes import SMALLEST_STD, centred_logits
 from dpsynth.checks import whole
 from dpsynth.errors import InputError
 from dpsynth.files.storage import carry_out

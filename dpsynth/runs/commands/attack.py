@@ -64,7 +64,7 @@ def attack_table(
     """
     import numpy as np
 
-    from dpsynth.attacks.attempt import Proved
+    from dpsynth.attacks.risk import Proved
     from dpsynth.attacks.suite import attack_tables, attempts, check_request, in_words, verdict
     from dpsynth.checks import about_patients, inside
     from dpsynth.files.storage import dump_json

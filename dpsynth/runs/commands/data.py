@@ -185,8 +185,8 @@ def mimic3(
 
     The table is private. So is what is printed: rows, share with the outcome, and what each step left.
     """
+    from dpsynth.datasets.cohorts.definitions import find_study
     from dpsynth.datasets.cohorts.extraction import extract, require_free_target, save_cohort, schema_path
-    from dpsynth.datasets.cohorts.studies import find_study
 
     chosen = find_study(study)
     require_free_target(out, force=force)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pandas as pd
 
 from dpsynth.errors import ConfigError, InputError, PrivacyError
-from dpsynth.studies.private import FittedStudy, StudyReleases
+from dpsynth.studies.fitted_study import FittedStudy, StudyReleases
 from dpsynth.studies.study import Study, read_studies
 from dpsynth.synthesis.fit import check_also, planned_parts
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.part import Part, Reading, Redrawing, Statistic
-from dpsynth.synthesis.studies import (
+from dpsynth.synthesis.study_forecast import (
     MOST_WIDENING,
     cautions,
     check_studies,

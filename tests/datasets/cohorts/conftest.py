@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dpsynth.datasets.cohorts.definitions import STUDIES
 from dpsynth.datasets.cohorts.extraction import Cohort, extract
-from dpsynth.datasets.cohorts.studies import STUDIES
 
 pytest.importorskip("duckdb", reason="cohorts need duckdb: pip install 'dpsynth-health[cohorts]'")
 

@@ -13,7 +13,7 @@ from modes import open_to_others, usual_umask
 from simulated_mimic3 import simulate
 
 from dpsynth.cli import main
-from dpsynth.datasets.cohorts.studies import STUDIES
+from dpsynth.datasets.cohorts.definitions import STUDIES
 from dpsynth.table.files import read_table
 from dpsynth.table.schema import Schema
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpsynth.datasets.cohorts.studies import RESOURCES
+from dpsynth.datasets.cohorts.definitions import RESOURCES
 
 DAY, HOUR = pd.Timedelta("1D"), pd.Timedelta("1h")
 

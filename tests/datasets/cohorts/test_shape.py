@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from simulated_mimic3 import THESIS, append, hours, simulate
 
+from dpsynth.datasets.cohorts.definitions import RESOURCES, STUDIES
 from dpsynth.datasets.cohorts.extraction import Cohort, extract, needed_tables
-from dpsynth.datasets.cohorts.studies import RESOURCES, STUDIES
 
 NAMES = tuple(STUDIES)
 #: the study with the most columns, and slow tests of the others

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from simulated_mimic3 import append, hours, simulate
 
+from dpsynth.datasets.cohorts.definitions import RESOURCES, STUDIES
 from dpsynth.datasets.cohorts.extraction import extract
-from dpsynth.datasets.cohorts.studies import RESOURCES, STUDIES
 
 PATIENTS = 24
 #: the study with the most columns, and slow tests of the others

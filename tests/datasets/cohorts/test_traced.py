@@ -168,7 +168,7 @@ def test_item_numbers_have_the_dictionarys_labels(demo):
     """A mistyped item number: each stands in D_ITEMS or D_LABITEMS with our label and table."""
     items = pd.read_csv(demo / "D_ITEMS.csv").set_index("itemid")
     labs = pd.read_csv(demo / "D_LABITEMS.csv").set_index("itemid")
-    from dpsynth.datasets.cohorts.studies import RESOURCES
+    from dpsynth.datasets.cohorts.definitions import RESOURCES
 
     with (RESOURCES / "definitions" / "items.csv").open() as source:
         own = pd.read_csv(source)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dpsynth import datasets
-from dpsynth.datasets.cohorts.studies import STUDIES
+from dpsynth.datasets.cohorts.definitions import STUDIES
 from dpsynth.datasets.table import Table
 from dpsynth.errors import ConfigError
 from dpsynth.research.replications.protocol import Protocol, find_protocol, protocol_names

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth.attacks.attempt import Bools, Floats, Risk, mean_rate, rate_of
+from dpsynth.attacks.attempt import Floats
 from dpsynth.attacks.linkability import columns_of
+from dpsynth.attacks.risk import Bools, Risk, mean_rate, rate_of
 from dpsynth.attacks.singling_out import codes
 from dpsynth.checks import few
 from dpsynth.errors import InputError

@@ -12,8 +12,8 @@ import pandas as pd
 from dpsynth.checks import together
 from dpsynth.errors import RejectionError
 from dpsynth.studies.estimation import INTERVALS, RESIDUAL_BOUND
+from dpsynth.studies.fitted_study import SPLIT, SURVIVAL_SPLIT
 from dpsynth.studies.model import may_have_long_tail, model_terms, shorter_tails
-from dpsynth.studies.private import SPLIT, SURVIVAL_SPLIT
 from dpsynth.studies.study import Study
 from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.table.schema import TableSchema
