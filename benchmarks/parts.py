@@ -34,7 +34,7 @@ from dpsynth.evaluation.models import CLASSIFIERS, known_outcomes, learn_and_pre
 from dpsynth.evaluation.scores import scorer
 from dpsynth.files.storage import ROUNDS, carry_out, read_json, write_text
 from dpsynth.marginals.reweighting import reweighted, weighted
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.synthesis import default_rules

@@ -27,7 +27,7 @@ from benchmarks.patients.tables import halves
 from dpsynth import DPMarginals, PatientSchema
 from dpsynth.evaluation.development import patient_features
 from dpsynth.patients.histories import Histories
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.release import Plan
 from dpsynth.research.patient_critic import CriticFit

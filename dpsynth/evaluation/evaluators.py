@@ -21,8 +21,9 @@ from dpsynth.evaluation.prediction import compare_subgroups, utility
 from dpsynth.evaluation.resemblance import outside_bounds, rare_categories, similarity, undeclared_digits
 from dpsynth.evaluation.results import Detail, Evaluation, Findings, Measure
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.table_one import summarise_tables
 from dpsynth.evaluation.tables import Progress, Tables
-from dpsynth.evaluation.tails import columns_believed, summarise_tables
+from dpsynth.evaluation.tails import columns_believed
 from dpsynth.progress import shown_progress, stage_bar
 from dpsynth.studies.study import Estimates, Study
 from dpsynth.table.schema import TableSchema

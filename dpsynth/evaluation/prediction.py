@@ -43,17 +43,8 @@ from dpsynth.evaluation.scores import (
     scorer,
 )
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import (
-    LEARNED,
-    TESTED,
-    Grouping,
-    Progress,
-    Tables,
-    on_part,
-    random_rows,
-    silent,
-    within,
-)
+from dpsynth.evaluation.subgroups import Grouping
+from dpsynth.evaluation.tables import LEARNED, TESTED, Progress, Tables, on_part, random_rows, silent, within
 from dpsynth.table.draft import find_leaks
 from dpsynth.table.schema import Column
 

@@ -14,7 +14,8 @@ from pydantic import BeforeValidator, Field, InstanceOf
 
 from dpsynth.errors import InputError
 from dpsynth.evaluation.models import Model, check_outcome
-from dpsynth.evaluation.tables import Grouping, Most, groupings
+from dpsynth.evaluation.subgroups import Grouping, groupings
+from dpsynth.evaluation.tables import Most
 from dpsynth.files.codec import OptionGroup, listed
 from dpsynth.studies.model import EffectsModel
 from dpsynth.table.expressions import Expression, parse_rule

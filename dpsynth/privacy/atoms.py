@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsynth.privacy.conversions import amplified, tv_of_mu
-from dpsynth.privacy.gaussian import gaussian_deltas
+from dpsynth.privacy.gaussian_loss import gaussian_deltas
 
 if TYPE_CHECKING:
     from dp_accounting.pld.pld_pmf import PLDPmf

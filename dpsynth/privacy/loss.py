@@ -31,7 +31,7 @@ from dpsynth.privacy.atoms import (
 )
 from dpsynth.privacy.conversions import amplified, largest_tv
 from dpsynth.privacy.events import check_event, kind_of
-from dpsynth.privacy.gaussian import GaussianLoss
+from dpsynth.privacy.gaussian_loss import GaussianLoss
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # Normal form of a list of events: joint Gaussian noise, and counts of the mechanisms that are left.
 #
 # Composition does not depend on order. So a tree of events is a bag of atoms, each with a count. Unsampled
-# Gaussians merge into one (:mod:`dpsynth.privacy.gaussian`).
+# Gaussians merge into one (:mod:`dpsynth.privacy.gaussian_loss`).
 #
 # Events hold numbers under add/remove one record. Under replace-one, one record is removed and another
 # added. Events then mean the following.

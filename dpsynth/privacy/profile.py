@@ -20,7 +20,7 @@ from dpsynth.checks import in_range, inside, one_of, positive, whole
 from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import posterior_belief
 from dpsynth.privacy.events import training_event
-from dpsynth.privacy.gaussian import GaussianLoss
+from dpsynth.privacy.gaussian_loss import GaussianLoss
 from dpsynth.privacy.guarantee import round_up
 from dpsynth.privacy.loss import (
     ADD_REMOVE,

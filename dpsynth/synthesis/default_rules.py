@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpsynth.marginals.statistics import NeighbourHistogramRelease, group_count
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.table.schema import Schema
 from dpsynth.wgan.settings import MatchingSettings, TrainingSettings
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.errors import InputError
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.ledger_file import Cost
 from dpsynth.privacy.records import Records

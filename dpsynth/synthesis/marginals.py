@@ -15,7 +15,7 @@ from dpsynth.marginals.network import BayesianNetwork, with_rules
 from dpsynth.marginals.reweighting import reweighted, weighted
 from dpsynth.marginals.statistics import Kind
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.model import GeneratorModel, Sampler
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.options import FitOptions, Shares
 from dpsynth.synthesis.parts.base_model import BaseModel
 from dpsynth.synthesis.parts.columns import Columns
@@ -24,6 +24,7 @@ from dpsynth.synthesis.parts.pairwise import Pairwise
 from dpsynth.synthesis.parts.part import Part, Parts, Reading
 from dpsynth.synthesis.parts.rows import Rows
 from dpsynth.synthesis.row_rules import rules_of_model
+from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, matched_draws
 from dpsynth.synthesis.synthesizer import Synthesizer
 from dpsynth.table.encoder import Encoder

@@ -7,13 +7,11 @@ post-processing and costs nothing more.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dpsynth.errors import InputError, RunError
 from dpsynth.files.codec import numbers, record
@@ -21,6 +19,7 @@ from dpsynth.marginals.network import BayesianNetwork
 from dpsynth.studies.fitted_study import FittedStudy
 from dpsynth.synthesis.row_rules import rules_of_model
 from dpsynth.synthesis.rows import Trajectories, draw_rows
+from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import (
     Acceptance,
     Codes,
@@ -47,23 +46,6 @@ _MASS = re.compile(
     rf"encoder/marginals/(probabilities/\d+|missing_law)|{_NETWORK}/(factors/\d+/2|cells/\d+|missing_law)"
     rf"|{_NETWORK}/weighting/(weights|columns/\d+|missing)"
 )
-
-
-class Sampler(ABC):
-    """Where a generator's records come from, in codes. Everything else about samples is common code."""
-
-    @property
-    def network(self) -> BayesianNetwork | None:
-        """The Bayesian network that the records are drawn from, if they are."""
-        return None
-
-    @abstractmethod
-    def draw(self, encoder: Encoder, n: int, rng: np.random.Generator) -> tuple[list[Codes], list[Places]]:
-        """Fine cells of n records and places within them, one array of each a column, shape (n,)."""
-
-    def bins(self) -> Mapping[int, NDArray[np.int64]]:
-        """Bin of each fine cell, by column, within which records may exchange values to obey a rule."""
-        return {}
 
 
 @record

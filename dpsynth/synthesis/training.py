@@ -20,7 +20,8 @@ from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import CriticRelease, Plan
 from dpsynth.privacy.stages import Stage
 from dpsynth.synthesis import default_rules
-from dpsynth.synthesis.model import GeneratorModel, Sampler, independent_points
+from dpsynth.synthesis.model import GeneratorModel, independent_points
+from dpsynth.synthesis.sampler import Sampler
 from dpsynth.synthesis.sampling import Codes, Places, calibrated_records
 from dpsynth.table.encoder import Encoder
 from dpsynth.wgan.networks import ArrayOps, MatchedPoints, coordinate_scale, generator_pass

@@ -15,7 +15,8 @@ from dpsynth.evaluation.models import Model
 from dpsynth.evaluation.prediction import calibration_in_the_large, compare_subgroups
 from dpsynth.evaluation.results import Detail, Subgroups
 from dpsynth.evaluation.settings import Settings
-from dpsynth.evaluation.tables import Grouping, Tables, groupings
+from dpsynth.evaluation.subgroups import Grouping, groupings
+from dpsynth.evaluation.tables import Tables
 from dpsynth.table.schema import Column, Schema
 
 SCHEMA = Schema(

@@ -12,8 +12,8 @@ import pytest
 
 from dpsynth.evaluation.results import Differences, Evaluation, TableOne
 from dpsynth.evaluation.settings import Settings
+from dpsynth.evaluation.table_one import smd, summarise_tables, summary
 from dpsynth.evaluation.tables import Tables
-from dpsynth.evaluation.tails import smd, summarise_tables, summary
 from dpsynth.table.schema import Column, Schema
 
 VALUES = json.loads(Path(__file__).with_name("table_one_values.json").read_text(encoding="utf-8"))

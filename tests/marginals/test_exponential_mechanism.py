@@ -4,7 +4,7 @@ import pytest
 from dpsynth.errors import ConfigError
 from dpsynth.marginals.binning import Binning
 from dpsynth.marginals.statistics import pair_scores
-from dpsynth.privacy import noise
+from dpsynth.privacy import exponential_mechanism
 from dpsynth.privacy.exponential_mechanism import SCORE_STEP, choose
 
 
@@ -25,9 +25,9 @@ def test_law_of_the_exponential_mechanism():
 
 def test_every_one_of_many_candidates_can_be_chosen():
     """A choice among the first 4,096: of 8,200 equal ones, as many as are drawn at once lie beyond."""
-    rng, count = np.random.default_rng(2), 2 * noise._CANDIDATES + 8
+    rng, count = np.random.default_rng(2), 2 * exponential_mechanism._CANDIDATES + 8
     chosen = [choose(np.zeros(count), 1.0, rng) for _ in range(20)]
-    assert min(chosen) < noise._CANDIDATES < max(chosen) < count
+    assert min(chosen) < exponential_mechanism._CANDIDATES < max(chosen) < count
 
 
 def test_privacy_loss_is_at_most_epsilon():

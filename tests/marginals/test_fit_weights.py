@@ -224,7 +224,7 @@ def test_no_draw_is_chosen_twice(size: int, monkeypatch: pytest.MonkeyPatch) -> 
         chosen.append(systematic_sample(*args))
         return chosen[-1]
 
-    monkeypatch.setattr(network, "choose", remember)
+    monkeypatch.setattr(network, "systematic_sample", remember)
     bare = replace(by, missing_law=None, panel=())  # so that nothing else chooses
     assert len(bare.sample(size, RNG(0))) == size
     assert sum(map(len, chosen)) == size and all(len(np.unique(rows)) == len(rows) for rows in chosen)

@@ -13,7 +13,7 @@ from dpsynth.privacy.events import (
     laplace_event,
     training_event,
 )
-from dpsynth.privacy.gaussian import GaussianLoss
+from dpsynth.privacy.gaussian_loss import GaussianLoss
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
-from dpsynth.privacy.gaussian import GaussianLoss, analytic_sigma
+from dpsynth.privacy.gaussian_loss import GaussianLoss, analytic_sigma
 
 
 @given(st.floats(0.0, 20.0), st.floats(0.01, 10.0))

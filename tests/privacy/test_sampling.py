@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth.errors import InputError
-from dpsynth.privacy import noise as sampling
+from dpsynth.privacy import sampling
 from dpsynth.privacy.sampling import poisson_batches
 
 

@@ -19,7 +19,7 @@ from dpsynth.privacy import Ledger, Profile
 from dpsynth.privacy.calibration import AdvantageTarget, BeliefTarget, EpsilonTarget, TvTarget
 from dpsynth.privacy.conversions import posterior_belief
 from dpsynth.privacy.events import approx_tv_event, gaussian_event, laplace_event, training_event
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.profile import measures_of
 from dpsynth.privacy.records import FrameRecords
 from dpsynth.privacy.stages import Contents

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
 from dpsynth.privacy import Profile
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.release import Plan
 from dpsynth.synthesis.options import Shares
 from dpsynth.synthesis.parts.base_model import BaseModel

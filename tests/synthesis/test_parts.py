@@ -20,9 +20,10 @@ from dpsynth.privacy import Profile
 from dpsynth.privacy.records import Records
 from dpsynth.privacy.release import Array, GaussianRelease, Ints
 from dpsynth.synthesis.many_tables import redraw
-from dpsynth.synthesis.model import GeneratorModel, Sampler
+from dpsynth.synthesis.model import GeneratorModel
 from dpsynth.synthesis.parts.columns import Columns
 from dpsynth.synthesis.parts.part import Part, Reading, Statistic
+from dpsynth.synthesis.sampler import Sampler
 from dpsynth.table import Column, Schema
 
 SCHEMA = Schema(

@@ -15,7 +15,7 @@ import dpsynth
 from dpsynth.errors import DataError, InputError, PrivacyError, RejectionError
 from dpsynth.files.codec import apart
 from dpsynth.marginals.statistics import EdgesRelease
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.records import PartitionedRecords
 from dpsynth.privacy.release import GaussianRelease
 from dpsynth.studies.study import Study

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from dpsynth.checks import in_range, whole
 from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import amplified, largest_tv
-from dpsynth.privacy.gaussian import GaussianLoss
+from dpsynth.privacy.gaussian_loss import GaussianLoss
 from dpsynth.research.papers.trade_off import Pair, strongest
 
 #: A tv computed in another way may exceed the largest by rounding.

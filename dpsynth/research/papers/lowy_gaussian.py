@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.errors import InputError, of_records
-from dpsynth.privacy.gaussian import GaussianLoss, gaussian_deltas
+from dpsynth.privacy.gaussian_loss import GaussianLoss, gaussian_deltas
 from dpsynth.research.papers.lowy import halves_of_parents, row_blocks
 
 #: Relative tolerance of the inverses that are not calibrations.

@@ -6,10 +6,10 @@ every release, and keeps a Bayesian belief in D (Lemma 1). Epsilon bounds the be
 rho_a). Any number of Gaussian releases is one with ``mu**2 = steps / noise_multiplier**2``, so the advantage
 ``2 Phi(mu / 2) - 1`` is exact under composition. Sections 2.1 and 4.3 bound both from the Renyi divergence of
 the releases, which is looser than the exact curve of
-:class:`~dpsynth.privacy.gaussian.GaussianLoss`.
+:class:`~dpsynth.privacy.gaussian_loss.GaussianLoss`.
 
 The noise of formula (2.1) is that of Dwork and Roth 2014, Theorem A.1. It is too much for small epsilon and
-too little for large ones (beyond 8.8 at delta = 1e-6). :mod:`dpsynth.privacy.gaussian` has the least
+too little for large ones (beyond 8.8 at delta = 1e-6). :mod:`dpsynth.privacy.gaussian_loss` has the least
 noise. Arguments out of range or NaN raise InputError by name.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from dpsynth.checks import in_range, inside, whole
 from dpsynth.privacy.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 
 
 class OutOfRangeWarning(UserWarning):
@@ -33,7 +33,7 @@ def classical_sigma(epsilon: float, delta: float) -> float:
 
     ``epsilon`` may be infinite, ``delta`` lies in [0, 1). At 0 of either no finite noise suffices. Proved for
     epsilon below 1: OutOfRangeWarning for others, where
-    :func:`~dpsynth.privacy.gaussian.analytic_sigma` is right.
+    :func:`~dpsynth.privacy.gaussian_loss.analytic_sigma` is right.
     """
     epsilon = in_range("epsilon", epsilon, 0.0, math.inf)
     delta = in_range("delta", delta, 0.0, 1.0, high_open=True)

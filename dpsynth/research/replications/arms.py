@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpsynth.privacy.events import gaussian_event
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.profile import Profile
 from dpsynth.research.replications.protocol import Protocol

@@ -22,7 +22,7 @@ from dpsynth.errors import ConfigError, InputError, PrivacyError
 from dpsynth.files.codec import record
 from dpsynth.privacy.calibration import EpsilonTarget, PromiseTarget, Target, calibrate
 from dpsynth.privacy.conversions import tv_of_mu
-from dpsynth.privacy.gaussian import analytic_sigma
+from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.ledger import Ledger
 from dpsynth.privacy.loss import DELTA_FLOOR
 from dpsynth.privacy.records import Records

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from dpsynth.errors import InputError
-from dpsynth.privacy.gaussian import GaussianLoss
+from dpsynth.privacy.gaussian_loss import GaussianLoss
 from dpsynth.research.papers import lowy
 from dpsynth.research.papers.lowy import (
     MOST_CELLS,

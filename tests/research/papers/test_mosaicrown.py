@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import InputError
 from dpsynth.privacy.conversions import epsilon_of_belief, posterior_belief, tv_of_mu
-from dpsynth.privacy.gaussian import GaussianLoss, analytic_sigma
+from dpsynth.privacy.gaussian_loss import GaussianLoss, analytic_sigma
 from dpsynth.research.papers.mosaicrown import (
     OutOfRangeWarning,
     advantage,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpsynth.privacy.gaussian import GaussianLoss
+from dpsynth.privacy.gaussian_loss import GaussianLoss
 from dpsynth.research.papers.trade_off import fnr
 
 FPR = np.linspace(0.0, 1.0, 201)

@@ -93,20 +93,20 @@ def test_what_is_complete_stays(
     small: Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException
 ) -> None:
     """A failure or Ctrl-C that takes the complete trials with it, or leaves half a file."""
-    out, carry_out = tmp_path / "study", running.carry_out
+    out, carry_out = tmp_path / "study", running.run_trial
 
     def failing(protocol, arm, task, table) -> Trial:
         if arm.name != "real":
             raise raised
         return carry_out(protocol, arm, task, table)
 
-    monkeypatch.setattr(running, "carry_out", failing)
+    monkeypatch.setattr(running, "run_trial", failing)
     with pytest.raises(RunError if isinstance(raised, RuntimeError) else KeyboardInterrupt) as caught:
         run_study(small, out)
     if isinstance(raised, RuntimeError):
         assert str(caught.value) == "epsilon-3.split-0.restart-0 failed (RuntimeError: no memory)"
     assert list(trials(out)) == ["real.split-0.restart-0.json"]
-    monkeypatch.setattr(running, "carry_out", carry_out)
+    monkeypatch.setattr(running, "run_trial", carry_out)
     if isinstance(raised, RuntimeError):
         assert run_study(small, out).kept == 1
 
