@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -73,6 +74,14 @@ def test_the_reference_shows_every_room():
     modules = {"dpsynth.errors", *(f"{papers.__name__}.{name}" for name in papers.__all__)}
     shown = re.findall(r"^::: (\S+)$", page, flags=re.MULTILINE)
     assert sorted(shown) == sorted({*rooms(), *modules})
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_every_public_name_is_there(room):
+    """Catches a name that moved while its package still looks for it in the old place."""
+    package = importlib.import_module(room)
+    for name in package.__all__:
+        assert hasattr(package, name) or importlib.util.find_spec(f"{room}.{name}"), name
 
 
 def test_one_name_has_one_meaning():

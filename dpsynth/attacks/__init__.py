@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Attempt": "dpsynth.attacks.attempt",
-    "Errors": "dpsynth.attacks.attempt",
+    "Errors": "dpsynth.attacks.lower_bounds",
     "Game": "dpsynth.attacks.trials",
-    "Proved": "dpsynth.attacks.attempt",
-    "Risk": "dpsynth.attacks.attempt",
+    "Proved": "dpsynth.attacks.risk",
+    "Risk": "dpsynth.attacks.risk",
     "Tables": "dpsynth.evaluation.tables",
     "attack_tables": "dpsynth.attacks.suite",
     "audit_table": "dpsynth.attacks.shadow",
-    "by_epsilon": "dpsynth.attacks.attempt",
-    "epsilon_lower": "dpsynth.attacks.attempt",
-    "errors_at": "dpsynth.attacks.attempt",
+    "by_epsilon": "dpsynth.attacks.lower_bounds",
+    "epsilon_lower": "dpsynth.attacks.lower_bounds",
+    "errors_at": "dpsynth.attacks.lower_bounds",
     "in_words": "dpsynth.attacks.suite",
     "log_odds": "dpsynth.attacks.trials",
-    "right_guesses": "dpsynth.attacks.attempt",
+    "right_guesses": "dpsynth.attacks.lower_bounds",
     "shadow_attack": "dpsynth.attacks.shadow",
-    "split": "dpsynth.attacks.attempt",
+    "split": "dpsynth.attacks.lower_bounds",
 }
 
 __all__ = [

@@ -91,7 +91,7 @@ __all__ = [
 _HOMES = {
     "PartitionedRecords": "dpsynth.privacy.records",
     "Plan": "dpsynth.privacy.release",
-    "poisson_batches": "dpsynth.privacy.noise",
+    "poisson_batches": "dpsynth.privacy.sampling",
     "secure_generator": "dpsynth.privacy.noise",
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Column": "dpsynth.table.column",
-    "Conformed": "dpsynth.table.values",
+    "Conformed": "dpsynth.table.conform",
     "CsvFormat": "dpsynth.table.csv",
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
