@@ -196,7 +196,7 @@ class Ledger:
     def _meanings(self) -> list[tuple[str, str, str]]:
         if not self.entries or self.delta is None or not self.guarantee().private:
             return []
-        told = meanings(measures_of(self.profile(), self.delta))
+        told = meanings(measures_of(self.profile(), self.delta), self.guarantee().who)
         return [each for each in told if each[0] in _PRINTED]
 
     @property

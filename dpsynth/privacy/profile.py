@@ -318,7 +318,7 @@ def _up(value: float) -> float:
 
 
 # ------------------------------------------------------------------------------------------------
-# All privacy measures of a profile: as one record of numbers, and in words for one patient.
+# All privacy measures of a profile: as one record of numbers, and in words for one record.
 
 #: numbers by name, as :func:`measures_of` lists them
 Measures = dict[str, Any]
@@ -390,18 +390,20 @@ def measures_of(profile: Profile, delta: float, *, prior: float = 0.5, fpr: floa
     }
 
 
-def meanings(cost: Measures) -> list[tuple[str, str, str]]:
+def meanings(cost: Measures, who: str = "record") -> list[tuple[str, str, str]]:
     """Name, value and meaning of each number of :func:`measures_of`, rounded up: never in the bound's favour.
+
+    ``who`` is what neighbouring tables differ in, such as `Guarantee.who`: a row may be less than a patient.
 
     Examples
     --------
     >>> for name, value, meaning in meanings(from_parameters(2.0, 1.0, 4, 1e-5))[:2]:
     ...     print(f"{name}: {value}. {meaning}")
-    epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this patient as ...
-    total variation: 0.382925. Being in the table makes nothing that can happen to this patient more ...
+    epsilon: 4.37718 at delta 1e-05. Any event is at most 79.62 times as probable with this record as ...
+    total variation: 0.382925. Being in the table makes nothing that can happen to this record more ...
     """
     replaced = cost["adjacency"] != "add/remove"
-    change = "this patient's record rather than another's" if replaced else "this patient as without"
+    change = f"this {who} rather than another" if replaced else f"this {who} as without"
     delta, prior, fpr = cost["delta"], cost["prior"], cost["fpr"]
     return [
         (
@@ -412,28 +414,28 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
         (
             "total variation",
             round_up(cost["tv"], 6),
-            points_more_probable(cost["tv"], "this patient", "the table"),
+            points_more_probable(cost["tv"], f"this {who}", "the table"),
         ),
         (
             "attack advantage",
             round_up(cost["advantage"], 6),
-            "A test of whether this patient is in the table finds members at most "
+            f"A test of whether this {who} is in the table finds members at most "
             f"{percent(cost['advantage'])} times in 100 more often than it suspects non-members."
             if percent(cost["advantage"]) != "100"
-            else "A test of whether this patient is in the table may find every member and suspect nobody "
+            else f"A test of whether this {who} is in the table may find every member and suspect nobody "
             "else.",
         ),
         (
             "attack accuracy",
             f"{round_up(cost['attack_accuracy_bound'], 6)} at prior probability {prior:g}",
-            f"A guess of whether this patient is in the table "
+            f"A guess of whether this {who} is in the table "
             f"{right_at_most(cost['attack_accuracy_bound'])}. Without the output it is right "
             f"{percent(max(prior, 1 - prior))} times in 100.",
         ),
         (
             "TPR at FPR",
             f"{round_up(cost['tpr_at_fpr'], 6)} at FPR {fpr:g}",
-            f"A test that suspects {percent(fpr)} in 100 non-members wrongly finds this patient, a member, "
+            f"A test that suspects {percent(fpr)} in 100 non-members wrongly finds this {who}, a member, "
             f"with a probability of at most {round_up(cost['tpr_at_fpr'])}.",
         ),
         (
@@ -444,13 +446,13 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
         (
             "precision at FPR",
             f"{round_up(cost['ppv_at_fpr'], 6)} at FPR {fpr:g}, prior probability {prior:g}",
-            f"If {percent(prior)} in 100 of those tested are members, a patient whom such a test names is "
+            f"If {percent(prior)} in 100 of those tested are members, a {who} that such a test names is "
             f"one with a probability of at most {round_up(cost['ppv_at_fpr'])}.",
         ),
         (
             "posterior belief",
             f"{round_up(cost['belief_bound'], 6)} from prior probability {prior:g}",
-            "An attacker who knows all other records sees one output. The probability that this patient is "
+            f"An attacker who knows all other records sees one output. The probability that this {who} is "
             f"in the table is then at most {round_up(cost['belief_bound'])} to them, but for rare outputs.",
         ),
         (
@@ -462,11 +464,11 @@ def meanings(cost: Measures) -> list[tuple[str, str, str]]:
         (
             "Gaussian mu",
             round_up(cost["mu"], 6),
-            "A test of whether this patient is in the table is at least as hard as the following one. Given "
+            f"A test of whether this {who} is in the table is at least as hard as the following one. Given "
             "one value from a normal distribution with standard deviation 1, decide whether its mean is 0 or "
             f"{round_up(cost['mu'])}. This leaves out tests with an error rate below 1e-6."
             if math.isfinite(cost["mu"])
-            else "Gaussian noise never gives away as much. With a small probability this patient may be "
+            else f"Gaussian noise never gives away as much. With a small probability this {who} may be "
             "identified with certainty.",
         ),
     ]

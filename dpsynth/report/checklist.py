@@ -381,6 +381,24 @@ def risks_section(report: RunReport) -> Section:
     return Section("risks", "Three risks", tuple(blocks))
 
 
+_OF_PATIENTS = {
+    "who": "patient",
+    "theirs": "theirs",
+    "held": "a patient's record",
+    "own": "their own record",
+    "without": "without their record",
+    "replaced": "with another record in place of theirs",
+}
+_OF_ROWS = {
+    "who": "row",
+    "theirs": "it",
+    "held": "a row",
+    "own": "it",
+    "without": "without the row",
+    "replaced": "with another row in its place",
+}
+
+
 def _bounds(report: RunReport, words: Sequence[str]) -> list[str]:
     """The bounds that the guarantee gives on each risk, in these words."""
     guarantee, profile = report.guarantee, report.profile
@@ -389,14 +407,15 @@ def _bounds(report: RunReport, words: Sequence[str]) -> list[str]:
     if not guarantee.private:
         return ["It is void: nothing is promised."] * len(words)
     added = guarantee.adjacency == ADD_REMOVE
-    other = "without their record" if added else "with another record in place of theirs"
-    numbers = {
+    words_of = _OF_PATIENTS if guarantee.who == "patient" else _OF_ROWS
+    numbers = words_of | {
         "points": percent(guarantee.tv),
         "right": percent(profile.attack_accuracy()),
         "members": percent(float(profile.tpr(0.01))),
-        "otherwise": f"{other} in training",
+        "otherwise": f"{words_of['without' if added else 'replaced']} in training",
     }
-    but = " The exceptions of the guarantee are not covered." if guarantee.excluded else ""
+    but = "" if guarantee.who == "patient" else " This is about one row, and a person may have several."
+    but += " The exceptions of the guarantee are not covered." if guarantee.excluded else ""
     return [text.format(**numbers) + but for text in words]
 
 

@@ -11,6 +11,7 @@ from dpsynth.evaluation.estimates import Estimate
 from dpsynth.evaluation.results import Detail, Evaluation, Measure, SubgroupRow, Subgroups, SubgroupScores
 from dpsynth.evaluation.tables import sampled
 from dpsynth.files.text import dump_yaml
+from dpsynth.privacy.guarantee import Guarantee
 from dpsynth.privacy.profile import Profile, meanings
 from dpsynth.privacy.profile import measures_of as ledger_measures
 from dpsynth.privacy.release import CountRelease
@@ -414,7 +415,7 @@ def ledger_section(report: RunReport) -> Section | None:
     blocks += [Heading("Who is covered"), paragraph(*who)] if who else []
     blocks += [Heading("Cost"), *_ledger(summary)]
     if guarantee.private:
-        blocks += [Heading("Limits for an attacker"), _meanings(profile, guarantee.delta)]
+        blocks += [Heading("Limits for an attacker"), _meanings(profile, guarantee)]
         blocks += [paragraph(*_loose(report))] if _loose(report) else []
         drawn = plot_curves(profile, guarantee.delta)
         blocks += [Plots(drawn)] if drawn else []
@@ -462,9 +463,11 @@ def _ledger(summary: Summary) -> list[Block]:
     ]
 
 
-def _meanings(profile: Profile, delta: float) -> TableBlock:
+def _meanings(profile: Profile, guarantee: Guarantee) -> TableBlock:
     rows = tuple(
         (Cell(name), Cell(value), Cell(meaning))
-        for name, value, meaning in meanings(ledger_measures(profile, delta))
+        for name, value, meaning in meanings(ledger_measures(profile, guarantee.delta), guarantee.who)
     )
-    return TableBlock("Measures of the guarantee, for one patient", ("measure", "bound", "meaning"), rows)
+    return TableBlock(
+        f"Measures of the guarantee, for one {guarantee.who}", ("measure", "bound", "meaning"), rows
+    )

@@ -25,7 +25,7 @@ from dpsynth.privacy.events import (
     laplace_event,
     training_event,
 )
-from dpsynth.privacy.guarantee import round_up
+from dpsynth.privacy.guarantee import is_of_patients, round_up
 from dpsynth.privacy.loss import ADD_REMOVE
 from dpsynth.privacy.profile import Measures, Profile, from_parameters, meanings, measures_of, staircase_tv
 from dpsynth.runs.commands import console
@@ -182,13 +182,14 @@ def _closed_forms(cost: Measures, tv: float) -> dict[str, Any]:
 
 
 def to_text(cost: Cost) -> str:
-    """A readable list of a cost, with a sentence on what each number means for one patient."""
+    """A readable list of a cost, with a sentence on what each number means for one record."""
     lines = [cost["guarantee"], ""] if "guarantee" in cost else []
     lines += [*cost["caveats"], ""] if cost.get("caveats") else []
     if "event" in cost:
         lines.append(f"event                  {cost['event']}")
     lines.append(f"neighbouring datasets  {cost['adjacency']}")
-    for name, value, meaning in meanings(cost):
+    who = "record" if "unit" not in cost else "patient" if is_of_patients(cost["unit"]) else "row"
+    for name, value, meaning in meanings(cost, who):
         lines += [f"{name:<22} {value}", f"    {meaning}"]
     if "closed_forms" in cost:
         lines.append(

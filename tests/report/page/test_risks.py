@@ -113,6 +113,19 @@ def test_three_risks_are_named_with_what_the_guarantee_says() -> None:
     assert all("Not tried" in facts for facts in found.values())
 
 
+@pytest.mark.parametrize(("row", "who"), [("one stay", "row"), ("one patient", "patient")])
+def test_the_risks_are_of_what_the_guarantee_covers(row: str, who: str) -> None:
+    """Catches a promise to a patient where each row of a patient is covered by itself."""
+    ledger = Ledger()
+    ledger.about(row)
+    ledger.begin_stage(1e-5)
+    ledger.post("counts", gaussian_event(2.0), sensitivity="1")
+    said = " ".join(facts["The guarantee"] for facts in facts_of(RunReport(ledger, 1e-5)).values())
+    assert f"singles a {who} out" in said and ("a person may have several" in said) == (who == "row")
+    assert ("patient" in said) == (who == "patient")
+    assert f"for one {who}" in render(RunReport(ledger, 1e-5), "internal")
+
+
 def test_measures_stand_with_the_risk_that_they_speak_to() -> None:
     """Catches a measured number without its interval or mark, under another risk, or without a value."""
     found = facts_of(run())

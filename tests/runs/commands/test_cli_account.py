@@ -84,13 +84,31 @@ def test_text_explains_each_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["account", "--noise-multiplier", "2", "--steps", "4"]) == 0
     text = capsys.readouterr().out
     assert "epsilon                4.37718 at delta 1e-05" in text
-    assert "at most 79.62 times as probable with this patient as without" in text
+    assert "at most 79.62 times as probable with this record as without" in text
     assert "right at most 69.2 times in 100. Without the output it is right 50 times in 100" in text
     assert "whether its mean is 0 or 1." in text
     replaced = ["account", "--noise-multiplier", "2", "--steps", "4", "--adjacency", "replace-one"]
     assert main(replaced) == 0
     text = capsys.readouterr().out
-    assert "this patient's record rather than another's" in text and "replace-one" in text
+    assert "this record rather than another" in text and "replace-one" in text
+
+
+@pytest.mark.parametrize(
+    ("row", "who"), [("one stay", "row"), ("one patient: the first stay", "patient"), (None, "row")]
+)
+def test_what_is_covered_is_called_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str | None, who: str
+) -> None:
+    """Would catch a bound for one row of a patient that reads as one for the patient."""
+    ledger = Ledger()
+    ledger.about(row)
+    ledger.begin_stage(1e-5)
+    ledger.post("counts", gaussian_event(2.0), sensitivity="1")
+    ledger.save(tmp_path / "ledger.json")
+    assert main(["account", "--ledger", str(tmp_path / "ledger.json")]) == 0
+    for text in (capsys.readouterr().out, str(ledger)):
+        assert f"probable with this {who} as without" in text
+        assert "this patient" not in text or who == "patient"
 
 
 @pytest.mark.parametrize(
