@@ -280,8 +280,8 @@ class Ledger:
         """Refuse a mark that would never reach the file: its statistic was posted before."""
         if self._posted_alone and self._reservation is None:
             raise PrivacyError(
-                f"{what} comes after a statistic that was posted into {self.file} by itself, and would not "
-                "be written there: say it before the statistic, or post within `reserved`"
+                f"{what} comes after a statistic that was posted into {self.file} by itself. It would not be "
+                "written there. Say it before the statistic, or post within `reserved`"
             )
 
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
