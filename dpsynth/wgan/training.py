@@ -233,8 +233,8 @@ class TrainingRun:
         matrices = (np.asarray(w, np.float64) for w, _ in unflatten(critic, output_bias=False))
         if not all(np.linalg.norm(w, 2) <= 1.0 for w in matrices):
             raise RunError(
-                "the WGAN critic leaves the set for which the noise is proved. Perhaps its checkpoint was damaged. "
-                "Fit again, and report this if it is said again"
+                "the WGAN critic leaves the set for which the noise is proved. Perhaps its checkpoint was "
+                "damaged. Fit again, and report this if it is said again"
             )
 
     def _drawn(self, rng: np.random.Generator) -> Chunk:
