@@ -555,7 +555,7 @@ def test_what_a_killed_run_had_paid_for_is_named_and_can_be_kept(
     """Would catch a model that was paid for and lies unseen in a hidden folder after kill -9."""
     config(evaluate={"seed": 0}).to_yaml("run.yaml")
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED.format("evaluation.Finished.write")], capture_output=True
+        [sys.executable, "-c", KILLED.format("evaluation.FinishedRun.write")], capture_output=True
     )
     assert killed.returncode == -signal.SIGKILL and not (folder / "out").exists()
     assert main(["run", "run.yaml", "--out", "out"]) == 2
