@@ -103,8 +103,9 @@ class PerRow(Step):
 
         each = tf.vectorized_map(gradient, inputs[0])
         norms = sum(tf.reduce_sum(g * g, axis=list(range(1, len(g.shape)))) for g in each)
-        kept = rows[1] * tf.minimum(1.0, self.settings.clip_norm / tf.sqrt(norms + 1e-12))
-        return [tf.tensordot(kept, g, axes=1) for g in each]
+        shortened = tf.minimum(1.0, self.settings.clip_norm / tf.sqrt(norms + 1e-12))
+        kept = rows[1] * tf.cast(shortened, tf.float64)
+        return [tf.tensordot(kept, tf.cast(g, tf.float64), axes=1) for g in each]
 
 
 class Arm(NamedTuple):
