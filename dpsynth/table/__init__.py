@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
+    from dpsynth.patients.histories import patient_table
+    from dpsynth.patients.inference import infer_patient_schema
     from dpsynth.table.column import Column
     from dpsynth.table.conform import Conformed
     from dpsynth.table.csv_format import CsvFormat
