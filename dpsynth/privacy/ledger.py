@@ -68,6 +68,7 @@ class _Reservation:
     cost: Cost
     folder: str
     unread: tuple[str, Contents] | None  # its end if nothing is read, None once something may have been
+    marks: Contents  # what was marked before it began, and goes with the next entry if this one has none
     taken: bool = False  # whether a fit uses it
 
 
@@ -104,8 +105,8 @@ class Ledger:
         self._reservation: _Reservation | None = None
         self._begun: Stage | None = None  # a stage in which nothing stands yet
         self._closed = True  # whether the last stage is complete: nothing more is posted into it
-        self._finished: set[tuple[str, ...]] = set()  # keys of entries whose statistic this object computed
-        self._posted_alone = False  # whether a statistic was posted into the file outside of `reserved`
+        self._computed: set[tuple[str, ...]] = set()  # first keys of entries that are or were computed here
+        self._ended = False  # whether a run that this object carried out in the file has ended
         self.published: dict[str, str] = {}
         self._lock = threading.RLock()  # of two threads that post, none loses the other's entry
         self._process = os.getpid()
@@ -114,15 +115,17 @@ class Ledger:
         return {name: value for name, value in vars(self).items() if name not in ("_lock", "_reservation")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock(), _reservation=None)
+        empty = {"_computed": set(), "_ended": False}  # of objects that an older version pickled
+        vars(self).update(empty | state, _lock=threading.RLock(), _reservation=None)
         self._leave_run()
 
     def _leave_run(self) -> None:
         """Make of a copy, maybe in another process, a ledger that carries out no run of the file itself."""
         self._process, self._reservation = os.getpid(), None
         if self.file is not None:
-            begun = self._begun
+            begun, marks = self._begun, Contents().marked(self._own)
             self._set_both(self._contents)
+            self._set_own(self._own.marked(marks))
             self._begun = None if begun is None else begun.renewed()
 
     @contextlib.contextmanager
@@ -278,10 +281,10 @@ class Ledger:
 
     def _check_mark(self, what: str) -> None:
         """Refuse a mark that would never reach the file: its statistic was posted before."""
-        if self._posted_alone and self._reservation is None:
+        if self._ended and self._reservation is None:
             raise PrivacyError(
-                f"{what} comes after a statistic that was posted into {self.file} by itself. It would not be "
-                "written there. Say it before the statistic, or post within `reserved`"
+                f"{what} comes after a run that is complete in {self.file}. It would not be written there. "
+                "Say it before the run or within `reserved`, or open the file once more for another run"
             )
 
     def begin_stage(self, delta: float, *, epsilon: float | None = None, tv: float | None = None) -> None:
@@ -354,11 +357,9 @@ class Ledger:
                 adjacency=release.adjacency,
                 detail=release.detail,
             )
-            posted = self.entries[-1]
-        with records.opened():
-            released = release(records, rng)
-        self._finished.add(posted.keys)
-        return released
+            key = self.entries[-1].keys[:1]
+            self._computed.add(key)
+        return self._compute(release, records, rng, key)
 
     def resume(
         self, release: Release[Records, Released], records: Records, rng: np.random.Generator
@@ -367,7 +368,8 @@ class Ledger:
 
         Its entry gets one more random key, by which the ledger's file knows a copy of the interrupted run.
         Raises PrivacyError if the release does not go on from an unfinished state (``resumed``), if it was
-        not posted as a whole, or if this ledger has seen its end: a second one would be another release.
+        not posted as a whole, or if this ledger computes or has computed it: a second one would be another
+        release. Copies of a ledger without a file know nothing of one another.
         """
         with self._changing():
             if not getattr(release, "resumed", False):
@@ -378,14 +380,30 @@ class Ledger:
             posted = [n for n, e in enumerate(entries) if e.name in names and e.event == release.event]
             if not posted:
                 raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
-            if entries[posted[-1]].keys in self._finished:
-                raise PrivacyError(f"{release.name!r} cannot go on: it is finished")
-            entries[posted[-1]] = entries[posted[-1]].with_key()
+            left = [n for n in posted if entries[n].keys[:1] not in self._computed]
+            if not left:
+                raise PrivacyError(f"{release.name!r} cannot go on: it is finished, or goes on already")
+            entries[left[-1]] = entries[left[-1]].with_key()
             self._write_own(replace(self._own, entries=tuple(entries)))
-        with records.opened():
-            released = release(records, rng)
-        self._finished.add(entries[posted[-1]].keys)
-        return released
+            key = entries[left[-1]].keys[:1]
+            self._computed.add(key)
+        return self._compute(release, records, rng, key)
+
+    def _compute(
+        self,
+        release: Release[Records, Released],
+        records: Records,
+        rng: np.random.Generator,
+        key: tuple[str, ...],
+    ) -> Released:
+        """Run what is posted. If it fails, what is left of it may go on."""
+        try:
+            with records.opened():
+                return release(records, rng)
+        except BaseException:
+            with self._changing():
+                self._computed.discard(key)
+            raise
 
     def post(
         self, name: str, event: DpEvent, *, sensitivity: str, adjacency: str = ADD_REMOVE, detail: str = ""
@@ -413,13 +431,12 @@ class Ledger:
             if self.file is None or (run is not None and run.thread == threading.get_ident()):
                 self._post(entry, stage)
                 return
-            epsilon, delta, _ = replace(self._own, entries=(), stages=()).adding(entry, stage).cost(1)
+            epsilon, delta, _ = replace(self._own, entries=(), stages=()).posting(entry, stage).cost(1)
             with self.reserved(Cost(epsilon, delta, self.unit), name):
                 self._post(entry, stage)
-            self._posted_alone = True
 
     def _post(self, entry: Entry, stage: Stage) -> None:
-        self._write_own(self._own.adding(entry, stage))
+        self._write_own(self._own.posting(entry, stage))
         self._begun, self._closed = None, False
 
     def counts(self, other: Ledger) -> bool:
@@ -546,12 +563,12 @@ class Ledger:
                 self._use_reservation(self._reservation, cost)
                 return None
             if resumed is None:
-                number, unread = file.begin(cost, folder), (UNUSED, Contents())
+                number, unread, marks = file.begin(cost, folder), (UNUSED, Contents()), self._own
             else:
                 number, own, unread = file.go_on(resumed._contents, cost, folder)
-                own = own.marked(self._own)
+                marks, own = self._own, own.marked(self._own)
                 self._set_both(file.history().contents(without=number), own)
-            self._reservation = _Reservation(number, threading.get_ident(), cost, folder, unread)
+            self._reservation = _Reservation(number, threading.get_ident(), cost, folder, unread, marks)
             return self._reservation
 
     def _use_reservation(self, outer: _Reservation, cost: Cost) -> None:
@@ -597,6 +614,10 @@ class Ledger:
                     earlier = self.file.write(ended.number, own, state)
             finally:  # also after an interrupt
                 self._set_both(earlier.then(posted))
+                if ended.unread is None:
+                    self._ended = True
+                else:  # nothing is read
+                    self._set_own(self._own.marked(Contents().marked(ended.marks)))
 
     def _write(self, path: str | os.PathLike[str], record: dict[str, Any], *, shared: bool) -> None:
         write_text(path, json.dumps(sealed(record), indent=2, allow_nan=False) + "\n", shared=shared)

@@ -98,6 +98,12 @@ class Stage:
         cls, delta: float | None = None, *, epsilon: float | None = None, tv: float | None = None
     ) -> Stage:
         """A new stage, see :meth:`Ledger.begin_stage`."""
+        if epsilon is not None and delta is None:
+            raise InputError("epsilon bounds the cost of a stage at its delta: give both")
+        if tv is not None and epsilon is None:
+            raise InputError(
+                "tv bounds a stage's total variation together with epsilon: give both, or epsilon alone"
+            )
         return cls(secrets.token_hex(8), delta, epsilon, tv).checked()
 
     def renewed(self) -> Stage:
@@ -111,10 +117,6 @@ class Stage:
             ("epsilon", self.epsilon, math.inf, True),
             ("tv", self.tv, 1.0, False),
         )
-        if self.tv is not None and self.epsilon is None:
-            raise InputError(
-                "tv bounds a stage's total variation together with epsilon: give both, or epsilon alone"
-            )
         return Stage(
             text("key", self.key),
             *(
@@ -206,26 +208,30 @@ class Contents:
                 f"{self.adjacency}"
             )
         stages = self.stages if stage in self.stages else (*self.stages, stage)
-        both = replace(self, stages=stages, entries=(*self.entries, replace(entry, stage=len(stages))))
-        both._check_promise(len(stages), entry.name)
-        return both
+        return replace(self, stages=stages, entries=(*self.entries, replace(entry, stage=len(stages))))
 
-    def _check_promise(self, number: int, name: str) -> None:
-        """Refuse entries that cost more than was fixed about their stage.
+    def posting(self, entry: Entry, stage: Stage) -> Contents:
+        """Add an entry that is not computed yet, or raise PrivacyError if its stage would break its promise.
 
         Had an earlier output chosen other noise, nothing would bound what the stage costs then.
         """
-        stage = self.stages[number - 1]
-        if stage.epsilon is None or stage.delta is None:
-            return
-        profile = self._alone(number)
+        both = self.adding(entry, stage)
+        if stage.epsilon is None or stage.delta is None or not both._breaks(number := len(both.stages)):
+            return both
         tv = largest_tv(stage.epsilon, stage.delta) if stage.tv is None else stage.tv
-        if profile.epsilon(stage.delta) > stage.epsilon * (1 + ROUNDING) or profile.tv() > tv + ROUNDING:
-            raise PrivacyError(
-                f"{name!r} would make stage {number} of the ledger cost more than the epsilon "
-                f"{stage.epsilon:.6g} and total variation {tv:.6g} that were fixed for it. Nothing was read: "
-                "promise more, or add more noise"
-            )
+        raise PrivacyError(
+            f"{entry.name!r} would make stage {number} of the ledger cost more than the epsilon "
+            f"{stage.epsilon:.6g} and total variation {tv:.6g} that were fixed for it. Nothing was read: "
+            "promise more, or add more noise"
+        )
+
+    def _breaks(self, number: int) -> bool:
+        """Whether the entries of a stage cost more than was fixed about it."""
+        stage, profile = self.stages[number - 1], self._alone(number)
+        if stage.epsilon is None or stage.delta is None:
+            return False
+        beyond = stage.tv is not None and profile.tv() > stage.tv + ROUNDING
+        return beyond or profile.epsilon(stage.delta) > stage.epsilon * (1 + ROUNDING)
 
     def marked(self, other: Contents) -> Contents:
         """These contents with the exclusions, the sources of noise and the seed of others, not yet posted."""
@@ -259,7 +265,8 @@ class Contents:
                 "begin_stage(delta) to give it one"
             )
         epsilon = max(stage.epsilon or 0.0, profile.epsilon(stage.delta))
-        if stage.epsilon is not None and stage.tv is None:  # the entries show one of the possible costs
+        # The entries show one of the possible costs. A stage of an older ledger may have broken its promise.
+        if stage.epsilon is not None and (stage.tv is None or self._breaks(number)):
             return epsilon, stage.delta, largest_tv(epsilon, stage.delta)
         return epsilon, stage.delta, max(stage.tv or 0.0, profile.tv())
 

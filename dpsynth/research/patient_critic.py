@@ -93,10 +93,11 @@ class Points:
         return np.bincount(self.patient, minlength=self.patients)
 
     def gradient(self, critic: Weights, weights: Floats) -> list[Any]:
-        """Sum over patients of their weight times the mean gradient of their windows, a flat list."""
+        """Sum over patients of their weight times the mean gradient of their windows, flat, in float64."""
         shares = (weights / self.counts)[self.patient]
-        _, inputs, deltas = critic_pass(critic, self.points, _ACTIVATION)
-        return weighted_gradient(inputs, deltas, tf.constant(shares, tf.float32), critic)
+        _, *both = critic_pass(critic, self.points, _ACTIVATION)
+        inputs, deltas = ([tf.cast(a, tf.float64) for a in arrays] for arrays in both)
+        return weighted_gradient(inputs, deltas, tf.constant(shares, tf.float64), critic)
 
     def scores(self, critic: Weights) -> Floats:
         """Mean score of each patient's windows, shape (patients,)."""
@@ -158,11 +159,11 @@ def noisy_sum(
     total = real.gradient(critic, taken)
     found = []
     for array, centre, std in zip(total, centres, stds, strict=True):
-        found.append(array + np.float32(plan.expected_batch - taken.sum()) * centre)
+        found.append(array + (plan.expected_batch - taken.sum()) * tf.cast(centre, tf.float64))
         if plan.noise_multiplier is not None:
             noise = standard_normals(rng, tuple(array.shape))
-            found[-1] += np.float32(plan.noise_multiplier) * std * noise
-    return found
+            found[-1] += tf.cast(np.float32(plan.noise_multiplier) * std * noise, tf.float64)
+    return [tf.cast(array, tf.float32) for array in found]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +203,8 @@ class CriticFit:
             noisy = noisy_sum(real, critic, scales, plan, rng)
             powers = np.exp(self.scale * (scores := synthetic.scores(critic)) - self.scale * scores.max())
             drawn = synthetic.gradient(critic, powers / powers.sum())
-            gradient = [own - array / plan.expected_batch for own, array in zip(drawn, noisy, strict=True)]
+            pairs = zip(drawn, noisy, strict=True)
+            gradient = [tf.cast(own, tf.float32) - array / plan.expected_batch for own, array in pairs]
             rate = np.float32(self.rate * min(1.0, 2.0 * (1.0 - step / plan.steps)))
             values, moments = adam(values, gradient, moments, rate, _BETAS)
             values = projected(values)

@@ -563,8 +563,12 @@ class Step:
         return flatten([(project(w, bjorck_steps=self.settings.bjorck_steps), b) for w, b in weights])
 
     def _penalty_gradient(self, weights: Weights, points: Any, coefficients: Any) -> list[Any]:
-        """Gradient of ``lambda * sum_i coefficients_i (||grad_x D(x_i)|| - 1)^2`` (line 12), flat."""
-        flat = flatten(weights)
+        """Gradient of ``lambda * sum_i coefficients_i (||grad_x D(x_i)|| - 1)^2`` (line 12), flat.
+
+        In the type of the coefficients.
+        """
+        points = tf.cast(points, coefficients.dtype)
+        flat = [tf.cast(array, coefficients.dtype) for array in flatten(weights)]
         with tf.GradientTape() as tape:
             tape.watch(flat)
             watched = unflatten(flat, output_bias=False)
@@ -589,7 +593,7 @@ class Step:
         partner = generator_pass(generator, chunk["pair_latent"][step, j], self.layout, TensorOps)  # line 10
         mix = chunk["mix"][step, j][:, None]
         points = mix * real + (1.0 - mix) * (partner - self._center)  # line 11
-        return self._penalty_gradient(weights, points, sampled)
+        return self._penalty_gradient(weights, points, tf.cast(sampled, tf.float64))
 
     def updated_generator(self, state: State, chunk: dict[str, Any], step: Any) -> State:
         """State after a step of the generator against the released critic (lines 18 and 19)."""

@@ -96,6 +96,7 @@ class BoundedSumQuery(sum_query_base()):  # type: ignore[misc]
         noisy = []
         for total, center, std in zip(tf.nest.flatten(sample_state), *self._scales(), strict=True):
             normal = tf.cast(self._generator.normal(tf.shape(total), dtype=tf.float64), total.dtype)
-            noisy.append(total + self._plan.expected_batch * center + self._noise_multiplier * std * normal)
+            # Noise first: a float32 sum with the centres of a whole batch rounds by more than a record moves.
+            noisy.append(total + self._noise_multiplier * std * normal + self._plan.expected_batch * center)
         result = tf.nest.pack_sequence_as(sample_state, noisy)
         return result, global_state, gaussian_event(self._noise_multiplier)

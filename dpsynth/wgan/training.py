@@ -231,7 +231,7 @@ class TrainingRun:
     def _check_projected(self, critic: list[Any]) -> None:
         """Refuse a critic to go on from whose matrices the bounds do not cover."""
         matrices = (np.asarray(w, np.float64) for w, _ in unflatten(critic, output_bias=False))
-        if not all(np.linalg.norm(w, 2) <= 1.0 for w in matrices):
+        if not all(np.isfinite(w).all() and np.linalg.norm(w, 2) <= 1.0 for w in matrices):
             raise RunError(
                 "the WGAN critic leaves the set for which the noise is proved. Perhaps its checkpoint was "
                 "damaged. Fit again, and report this if it is said again"

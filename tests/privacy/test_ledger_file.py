@@ -188,30 +188,60 @@ def post(ledger: Ledger, name: str = "counts") -> None:
     ledger.post(name, gaussian_event(200.0), sensitivity="1")
 
 
+def say_of(ledger: Ledger, mark: str) -> None:
+    if mark == "seeded":
+        ledger.seeded = True
+    else:
+        getattr(ledger, mark)("bounds read off the data")
+
+
+def marks_in(file: LedgerFile) -> bool:
+    contents = Ledger.open(file.path)
+    return contents.seeded or bool(contents.excluded) or bool(contents.generators)
+
+
+def reserve(ledger: Ledger, act) -> None:
+    with ledger.reserved(Cost(0.5, 1e-6), "a run"):
+        act(ledger)
+
+
 @pytest.mark.parametrize("mark", ["exclude", "seeded", "drawn_by"])
 def test_what_a_guarantee_does_not_cover_reaches_the_file(file, mark):
     """Catches a mark that stands in memory alone, so that the file reads as private."""
 
     def say(ledger):
-        if mark == "seeded":
-            ledger.seeded = True
-        else:
-            getattr(ledger, mark)("bounds read off the data")
+        say_of(ledger, mark)
+        return ledger
+
+    def marked():
+        return say(Ledger.open(file.path))
 
     def written():
-        contents = Ledger.open(file.path)
-        return contents.seeded or bool(contents.excluded) or bool(contents.generators)
+        return marks_in(file)
 
-    ledger = Ledger.open(file.path)
+    for run in (post, lambda ledger: reserve(ledger, post)):
+        run(ledger := Ledger.open(file.path))
+        with pytest.raises(PrivacyError, match=f"{mark} comes after a run that is complete"):
+            say(ledger)
+    assert not written()
+    ledger = pickle.loads(pickle.dumps(marked()))
+    with pytest.raises(DataError), ledger.reserved(Cost(0.1, 1e-6), "no such column"):
+        raise DataError("no such column")
     post(ledger)
-    with pytest.raises(PrivacyError, match=f"{mark} comes after a statistic that was posted"):
-        say(ledger)
+    assert written()
+
+
+@pytest.mark.parametrize("mark", ["exclude", "seeded", "drawn_by"])
+def test_a_mark_is_kept_when_a_run_goes_on(file, mark):
     left = interrupted(file)
     resumed = Ledger.open(file.path)
-    say(resumed)
+    say_of(resumed, mark)
+    for _ in range(2):
+        with contextlib.suppress(DataError), resumed.reserved(Cost(2.0, 1e-6), "resumed", resumed=left):
+            raise DataError("another table")
     with resumed.reserved(Cost(2.0, 1e-6), "resumed", resumed=left):
         resumed.resume(Steps(), FrameRecords(pd.DataFrame({"a": [1]})), np.random.default_rng(0))
-    assert written()
+    assert marks_in(file)
 
 
 def test_a_run_that_fails_has_paid_if_it_released_something(file):

@@ -22,7 +22,7 @@ from dpsynth.privacy.events import approx_tv_event, gaussian_event, laplace_even
 from dpsynth.privacy.gaussian_loss import analytic_sigma
 from dpsynth.privacy.profile import measures_of
 from dpsynth.privacy.records import FrameRecords
-from dpsynth.privacy.stages import Contents
+from dpsynth.privacy.stages import Contents, Stage
 from dpsynth.runs.commands.account import calibrated, of_ledger
 
 MECHANISMS = {
@@ -213,6 +213,19 @@ def test_entries_that_break_the_promise_of_their_stage_are_refused(promise):
         ledger.post("counts", gaussian_event(1.0), sensitivity="1")
     assert len(ledger.entries) == 1
     ledger.post("counts", gaussian_event(100.0), sensitivity="1")
+
+
+def test_a_ledger_that_broke_a_promise_is_read_and_counts_the_worse():
+    """Catches a data set locked by a file of an older version, or a broken promise that is believed."""
+    record = staged((1e-6, 0.5, 20.0), (1e-6, 5.0, 1.0)).to_dict()
+    record["stages"][1] |= {"epsilon": 0.1, "tv": 0.05}
+    record |= {"epsilon": None, "tv": None}
+    ledger = Ledger.from_dict(record)
+    alone = Profile([gaussian_event(1.0)])
+    assert ledger.epsilon(2e-6) == pytest.approx(0.5 + alone.epsilon(1e-6))
+    assert ledger.profile().tv() > 0.9 > alone.tv()  # another branch may be as far as its epsilon allows
+    with pytest.raises(InputError, match="epsilon bounds the cost of a stage at its delta"):
+        Stage.begin(epsilon=0.1)
 
 
 @pytest.mark.parametrize("first", [0, 1])

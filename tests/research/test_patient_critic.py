@@ -23,6 +23,7 @@ from dpsynth.research.patient_critic import (
     projected,
     windows,
 )
+from dpsynth.table.encoder import Layout
 from dpsynth.wgan.algorithm import ProvedScales
 from dpsynth.wgan.networks import flatten, glorot, unflatten
 
@@ -147,3 +148,24 @@ def test_weights_find_what_the_windows_of_synthetic_patients_lack():
     fresh = critic.log_weights(histories_of(visits(300, seed=7), VISITS))
     assert fresh.mean() > critic.log_weights(fit.synthetic).mean() + 0.2
     assert ledger.epsilon(1e-5) > 1.0
+
+
+@pytest.mark.parametrize("shape", ["proportional", "optimal"])
+def test_the_rounding_of_many_patients_stays_within_the_noise(shape):
+    """Catches a float32 sum, which one of 2,000 patients moves by many times what is proved."""
+    n, layout = 2000, Layout(6)
+    centred = tf.constant(np.random.default_rng(0).random((n, 6)).astype(np.float32) - np.float32(0.5))
+    start = flatten(glorot(np.random.default_rng(1), (6, 32, 1), output_bias=False))
+    critic = unflatten(projected([tf.constant(a + 3.0 * (a.ndim == 1)) for a in start]), output_bias=False)
+    scales = ProvedScales(layout, SETTINGS, shape)
+    plan = Plan(sampling_prob=1.0, expected_batch=n, steps=1, noise_multiplier=None, noise_shape=shape)
+    centres, stds = (flat for flat in scales(critic))
+    everyone = Points(centred, np.arange(n), n)
+    total = everyone.gradient(critic, np.ones(n))
+    for patient in range(0, n, 500):
+        others = everyone.gradient(critic, (np.arange(n) != patient).astype(float))
+        moved = zip(total, others, centres, stds, strict=True)
+        apart = [(a - b - c.numpy().astype(float)) / s.numpy() for a, b, c, s in moved]
+        assert np.sqrt(sum(float(np.sum(np.square(part))) for part in apart)) <= 1.0
+    noisy = noisy_sum(everyone, critic, scales, plan, np.random.default_rng(0))
+    assert all(array.dtype == tf.float32 for array in noisy)
