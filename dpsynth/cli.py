@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["account", "--noise-multiplier", "2", "--steps", "4", "--delta", "1e-5"])
     neighbouring datasets  add/remove
     epsilon                4.37718 at delta 1e-05
-        Any event is at most 79.62 times as probable with this patient as without, plus at most 1e-05.
+        Any event is at most 79.62 times as probable with this record as without, plus at most 1e-05.
     ...
     0
     """

@@ -319,7 +319,7 @@ class DataSource(BaseModel):
 
         Examples
         --------
-        >>> Origin(citation="", repository="a/b", commit="c0ffee", path="data/x y.csv").address
+        >>> DataSource(citation="", repository="a/b", commit="c0ffee", path="data/x y.csv").address
         'https://raw.githubusercontent.com/a/b/c0ffee/data/x%20y.csv'
         """
         if self.repository is None:

@@ -50,7 +50,7 @@ def association_blocks(columns: int, rng: np.random.Generator) -> tuple[Block, .
 
     Examples
     --------
-    >>> [len(block) for block in blocks(330, np.random.default_rng(0))]
+    >>> [len(block) for block in association_blocks(330, np.random.default_rng(0))]
     [83, 83, 82, 82]
     """
     if columns <= ALL_PAIRS:

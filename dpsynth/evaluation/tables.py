@@ -399,7 +399,7 @@ def sampled(evaluation: Evaluation) -> tuple[str, ...]:
     Examples
     --------
     >>> from dpsynth.evaluation.results import Detail
-    >>> part = Detail("parts", "parts", True, {"rows": [vars(Part("training models", 500, 9000))]})
+    >>> part = Detail("parts", "parts", True, {"rows": [vars(Subsample("training models", 500, 9000))]})
     >>> sampled(Evaluation((), details=(part,)))
     ('Training models used a random 500 of 9,000 records.',)
     """

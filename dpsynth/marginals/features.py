@@ -277,10 +277,10 @@ def bin_numbers(binning: Binning, ordered: bool, apart: int, *, halves: bool = F
     Examples
     --------
     >>> binning = Binning(np.arange(3), np.array([0.25, 0.5, 0.25]))
-    >>> [round(float(rank), 2) for rank in numbers(binning, ordered=True, apart=0)[:, 0]]
+    >>> [round(float(rank), 2) for rank in bin_numbers(binning, ordered=True, apart=0)[:, 0]]
     [-1.41, 0.0, 1.41]
     >>> binning = Binning(np.arange(4), np.array([0.1, 0.4, 0.2, 0.3]))
-    >>> numbers(binning, ordered=True, apart=0, halves=True)[:, 0].tolist()
+    >>> bin_numbers(binning, ordered=True, apart=0, halves=True)[:, 0].tolist()
     [-1.0, -1.0, 1.0, 1.0]
     """
     p = np.maximum(binning.probabilities, 1e-9)

@@ -348,7 +348,7 @@ def attempt_in_words(attempt: Attempt) -> str:
     Examples
     --------
     >>> from dpsynth.evaluation.estimates import Estimate
-    >>> in_words(Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.4))
+    >>> attempt_in_words(Attempt("guess", "tv", Estimate(0.3, 0.25, 0.35), proved=0.4))
     'guess: 0.300 (0.250 to 0.350) of at most 0.400'
     """
     bound = "" if attempt.proved is None else f" of at most {decimals(attempt.proved)}"

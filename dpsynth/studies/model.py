@@ -47,7 +47,7 @@ _NOTHING = "1"
 class Regressor:
     """A column as it enters a regression: as it is, or as a logarithm.
 
-    >>> str(Entry("age")), str(Entry("a+b", "log")), str(Entry("nodes", "log1p"))
+    >>> str(Regressor("age")), str(Regressor("a+b", "log")), str(Regressor("nodes", "log1p"))
     ('age', 'log(`a+b`)', 'log1p(nodes)')
     """
 
@@ -70,7 +70,7 @@ class ModelText:
 
     >>> text = ModelText.read("cox: (days, death) ~ age + log(creatinine) where sex == 'F'")
     >>> text.outcome.column, text.predictors[1], text.where
-    ('death', Entry(column='creatinine', log='log'), "sex == 'F'")
+    ('death', Regressor(column='creatinine', log='log'), "sex == 'F'")
     >>> str(text)
     "cox: (days, death) ~ age + log(creatinine) where sex == 'F'"
     """

@@ -197,7 +197,7 @@ def calibrated_records(
     >>> rng = np.random.default_rng(0)
     >>> release = MarginalsRelease(schema=schema, n=40, noise_multiplier=None)
     >>> released = estimate_marginals(release, Ledger().run(release, FrameRecords(frame), rng))
-    >>> codes, _ = calibrate(np.full((8, 2), 0.5), Encoder(schema, released), rng)
+    >>> codes, _ = calibrated_records(np.full((8, 2), 0.5), Encoder(schema, released), rng)
     >>> np.bincount(codes[0])
     array([6, 2])
     """

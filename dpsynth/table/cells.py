@@ -178,7 +178,7 @@ def distinct_raw_cells(values: pd.Series) -> tuple[Codes, Iterable[Any]]:
     Examples
     --------
     >>> cells = ["a", True, 1, "a", Decimal("1.0"), None, Decimal("1.00"), "a\\0"]
-    >>> told_apart(pd.Series(cells, dtype=object))[0].tolist()
+    >>> distinct_raw_cells(pd.Series(cells, dtype=object))[0].tolist()
     [0, 1, 2, 0, 3, -1, 4, 5]
     """
     if isinstance(values.dtype, pd.CategoricalDtype):

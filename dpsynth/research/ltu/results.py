@@ -311,7 +311,7 @@ def share_with_interval(estimate: Estimate) -> str:
 
     Examples
     --------
-    >>> percent(Estimate(0.75, 0.7, 0.8))
+    >>> share_with_interval(Estimate(0.75, 0.7, 0.8))
     '75.0 % (70.0 to 80.0)'
     """
     return f"{100 * estimate.value:.1f} % ({100 * estimate.lower:.1f} to {100 * estimate.upper:.1f})"

@@ -43,7 +43,8 @@ class Sheet:
 
         Examples
         --------
-        >>> print(Sheet("a", "A", ("x", "y"), ((Entry("b|c"), Entry("1.0", {"value": 1.0})),)).to_markdown())
+        >>> row = (SheetCell("b|c"), SheetCell("1.0", {"value": 1.0}))
+        >>> print(Sheet("a", "A", ("x", "y"), (row,)).to_markdown())
         ### A
         <BLANKLINE>
         | x | y |
@@ -66,7 +67,7 @@ class Sheet:
 
         Examples
         --------
-        >>> Sheet("a", "A", ("x", "=y"), ((Entry("@b"), Entry("-1 (x)", {"value": -1.0})),)).to_csv()
+        >>> Sheet("a", "A", ("x", "=y"), ((SheetCell("@b"), SheetCell("-1 (x)", {"value": -1.0})),)).to_csv()
         "row,column,text,value,release\\n'@b,'=y,-1 (x),-1.0,confidential\\n"
         """
         names = list(dict.fromkeys(name for row in self.rows for entry in row for name in entry.numbers))
@@ -101,8 +102,8 @@ def lone_number(value: float | None, shown: Callable[[float], str]) -> SheetCell
 
     Examples
     --------
-    >>> plain(0.723, decimals), plain(None, decimals).text
-    (Entry(text='0.723', numbers={'value': 0.723}), 'n/a')
+    >>> lone_number(0.723, three_decimals), lone_number(None, three_decimals).text
+    (SheetCell(text='0.723', numbers={'value': 0.723}), 'n/a')
     """
     return SheetCell(NOT_KNOWN) if value is None else SheetCell(shown(value), {"value": value})
 
@@ -114,9 +115,9 @@ def over_seeds(found: OverSeeds | None, shown: Callable[[float], str], seeds: in
 
     Examples
     --------
-    >>> over_seeds(OverSeeds.of([0.7, 0.9, 0.8]), decimals, 3).text
+    >>> over_seeds(OverSeeds.of([0.7, 0.9, 0.8]), three_decimals, 3).text
     '0.800 (0.700 to 0.900)'
-    >>> over_seeds(OverSeeds.of([0.7, None]), decimals, 2).text
+    >>> over_seeds(OverSeeds.of([0.7, None]), three_decimals, 2).text
     '0.700 [1 of 2 seeds]'
     """
     if found is None:
@@ -164,7 +165,7 @@ def counted(count: int, of: int) -> SheetCell:
     Examples
     --------
     >>> counted(3, 5), counted(0, 0).text
-    (Entry(text='3 of 5', numbers={'count': 3, 'of': 5}), 'n/a')
+    (SheetCell(text='3 of 5', numbers={'count': 3, 'of': 5}), 'n/a')
     """
     return SheetCell(f"{count} of {of}", {"count": count, "of": of}) if of else SheetCell(NOT_KNOWN)
 
@@ -185,7 +186,7 @@ def rates_over_seeds(found: OverSeeds | None, seeds: int) -> SheetCell:
     Examples
     --------
     >>> rates_over_seeds(OverSeeds.of([0.0625]), 1)
-    Entry(text='6.25', numbers={'median': 6.25, 'lowest': 6.25, 'highest': 6.25, 'seeds': 1})
+    SheetCell(text='6.25', numbers={'median': 6.25, 'lowest': 6.25, 'highest': 6.25, 'seeds': 1})
     """
     if found is not None:
         found = OverSeeds(100 * found.median, 100 * found.lowest, 100 * found.highest, found.seeds)
