@@ -209,7 +209,8 @@ class Activation:
         if self.kind == "maxmin":
             a, b = s[:, 0::2], s[:, 1::2]
             return tf.concat([tf.maximum(a, b), tf.minimum(a, b)], axis=1), a > b
-        mask = tf.where(s > 0, tf.ones_like(s), tf.fill(tf.shape(s), np.float32(self.below)))
+        below = tf.cast(np.float32(self.below), s.dtype)
+        mask = tf.where(s > 0, tf.ones_like(s), tf.fill(tf.shape(s), below))
         return s * mask, mask
 
     def backward(self, upstream: Any, mask: Any) -> Any:

@@ -20,6 +20,10 @@ CASES = {
     "boxes": (dict(activation="leaky_relu", critic_constraint="none"), "proportional"),
     "maxmin": (dict(), "layerwise"),
     "penalty at records": (dict(critic_constraint="none", penalty="data", penalty_weight=0.5), "spherical"),
+    "penalty at records, leaky": (
+        dict(activation="leaky_relu", critic_constraint="none", penalty="data", penalty_weight=0.5),
+        "spherical",
+    ),
     "penalty at public points": (dict(critic_constraint="none", penalty="public"), "optimal"),
     "clipping": (dict(clip_norm=0.3, critic_constraint="none"), "spherical"),
 }
