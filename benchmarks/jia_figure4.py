@@ -30,9 +30,9 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.interpolate import PchipInterpolator
 from scipy.special import logsumexp
 
+from dpsynth.attacks.tv_bounds import sampled_gaussian_kl
 from dpsynth.privacy import Profile
 from dpsynth.privacy.events import training_event
-from dpsynth.privacy.profile import sampled_gaussian_kl
 
 ACCURACIES = (0.8, 0.7, 0.6, 0.55)
 PRINTED = {"DP": ("1.4", "2.0", "3.7", "7"), "TVD": ("0.7", "0.8", "1.4", "2.4")}

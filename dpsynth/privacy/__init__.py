@@ -1,19 +1,23 @@
 """What reads private records and what that costs: events, their privacy loss, noise, records and the ledger.
 
-====================  =====================================================================================
-`events`              what a mechanism is, as a frozen record (`epsilon_delta` has those of our own)
-`conversions`         formulas between epsilon, delta, total variation, mu and belief
-`atoms`, `gaussian`   the privacy loss of one mechanism
-`loss`                events read under an adjacency, and the composed loss: on a grid, or from epsilon,
-                      delta and total variation alone, with its trade-off curves
-`profile`             every measure of that loss, in one class and in words for one patient
-`calibration`         the least noise that meets a target
-`noise`               random numbers that a guarantee rests on: exact noise, Poisson samples, private choices
-`records`             private records, locked to all but the ledger; the axes on which they are counted
-`release`             a noisy statistic: what is read, its sensitivity, noise and event in one object
-`ledger`              runs releases on one table; `stages` is what it has posted, `guarantee` what it proves
-`ledger_file`         what all runs of a data set may cost, and have cost, in a file that they share
-====================  =====================================================================================
+In the order in which to read them:
+
+- `conversions`: formulas between epsilon, delta, total variation, mu and belief
+- `events`: what a mechanism is, as a frozen record (`epsilon_delta` has those of our own)
+- `gaussian_loss`: the privacy loss of unsampled Gaussian noise, exact
+- `atoms`: the privacy loss of one mechanism of any kind
+- `loss`: events read under an adjacency, and the composed loss: on a grid, or from epsilon, delta and total
+  variation alone, with its trade-off curves
+- `profile`: every measure of that loss, in one class and in words for one patient
+- `calibration`: the least noise that meets a target
+- `guarantee`: what a ledger proves, as a sentence
+- `stages`: what a ledger has posted, and what it costs
+- `ledger_file`: what all runs of a data set may cost, and have cost, in a file that they share
+- `records`: private records, locked to all but the ledger; the axes on which they are counted
+- `noise`, `sampling`, `exponential_mechanism`: random numbers that a guarantee rests on: exact noise,
+  Poisson samples, private choices
+- `release`: a noisy statistic: what is read, its sensitivity, noise and event in one object
+- `ledger`: posts releases and runs them: nothing else opens the records
 
 Nothing loads TensorFlow, and dp_accounting is loaded when the first event is made.
 """

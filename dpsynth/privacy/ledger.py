@@ -72,6 +72,14 @@ class _Reservation:
     taken: bool = False  # whether a fit uses it
 
 
+# A ledger's state. `_own` is what this object has posted, `_earlier` what other runs have posted in its
+# file, `_contents` both, in that order. Each is a `Contents`, replaced as a whole. A change goes through
+# `_set_own` (in memory) or `_write_own` (first to the file, where a run is reserved). `_begun` is a stage
+# without an entry yet. `_closed` says that the last stage takes no more entries. `_reservation` is the
+# run of the file that this object carries out, on one thread of one process: a copy of the object carries
+# out none (`_leave_run`).
+
+
 class Ledger:
     """Named noisy statistics of one private table, and their composed cost.
 
@@ -99,12 +107,11 @@ class Ledger:
 
     def __init__(self) -> None:
         self.file: LedgerFile | None = None
-        self._earlier = Contents()  # of other runs in the file
-        self._own = Contents()
-        self._contents = self._own  # both
+        self._earlier, self._own = Contents(), Contents()
+        self._contents = self._own
         self._reservation: _Reservation | None = None
-        self._begun: Stage | None = None  # a stage in which nothing stands yet
-        self._closed = True  # whether the last stage is complete: nothing more is posted into it
+        self._begun: Stage | None = None
+        self._closed = True
         self._computed: set[tuple[str, ...]] = set()  # first keys of entries that are or were computed here
         self._ended = False  # whether a run that this object carried out in the file has ended
         self.published: dict[str, str] = {}
@@ -164,24 +171,24 @@ class Ledger:
 
     def __str__(self) -> str:
         """The guarantee, and each noisy statistic with its cost."""
-        said, header, rows = self._shown()
-        return "\n".join([*said, text_table(header, rows), *(": ".join(told) for told in self._meanings())])
+        sentences, header, rows = self._shown()
+        return "\n".join([*sentences, text_table(header, rows), *map(": ".join, self._meanings())])
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        said, header, rows = self._shown()
+        sentences, header, rows = self._shown()
         meanings = self._meanings()
         table = html_table(("measure", "bound", "meaning"), meanings) if meanings else ""
-        return html_lines(said) + html_table(header, rows) + table
+        return html_lines(sentences) + html_table(header, rows) + table
 
     def _shown(self) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
         """Sentences, and the entries as a table, without epsilons if the ledger names no delta."""
         if not self.entries:
             return ["An empty ledger: no private record has been read."], ("noisy statistic",), []
         if self.delta is None:
-            said = "This ledger names no delta. The method summary(delta) gives its cost."
+            sentence = "This ledger names no delta. The method summary(delta) gives its cost."
             rows: list[tuple[str, ...]] = [(e.name, e.sensitivity, e.detail) for e in self.entries]
-            return [said], ("noisy statistic", "sensitivity", "detail"), rows
+            return [sentence], ("noisy statistic", "sensitivity", "detail"), rows
         summary = self.summary()
         header = ("noisy statistic", "epsilon alone", "epsilon so far", "mechanism", "detail")
         costs: list[tuple[str, ...]] = [
@@ -199,8 +206,8 @@ class Ledger:
     def _meanings(self) -> list[tuple[str, str, str]]:
         if not self.entries or self.delta is None or not self.guarantee().private:
             return []
-        told = meanings(measures_of(self.profile(), self.delta), self.guarantee().who)
-        return [each for each in told if each[0] in _PRINTED]
+        explained = meanings(measures_of(self.profile(), self.delta), self.guarantee().who)
+        return [row for row in explained if row[0] in _PRINTED]
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -380,12 +387,13 @@ class Ledger:
             posted = [n for n, e in enumerate(entries) if e.name in names and e.event == release.event]
             if not posted:
                 raise PrivacyError(f"{release.name!r} cannot go on: this ledger does not hold it")
-            left = [n for n in posted if entries[n].keys[:1] not in self._computed]
-            if not left:
+            unfinished = [n for n in posted if entries[n].keys[:1] not in self._computed]
+            if not unfinished:
                 raise PrivacyError(f"{release.name!r} cannot go on: it is finished, or goes on already")
-            entries[left[-1]] = entries[left[-1]].with_key()
+            last = unfinished[-1]
+            entries[last] = entries[last].with_key()
             self._write_own(replace(self._own, entries=tuple(entries)))
-            key = entries[left[-1]].keys[:1]
+            key = entries[last].keys[:1]
             self._computed.add(key)
         return self._compute(release, records, rng, key)
 
@@ -396,7 +404,7 @@ class Ledger:
         rng: np.random.Generator,
         key: tuple[str, ...],
     ) -> Released:
-        """Run what is posted. If it fails, what is left of it may go on."""
+        """Run what is posted. If it fails, it may be resumed."""
         try:
             with records.opened():
                 return release(records, rng)
@@ -503,8 +511,8 @@ class Ledger:
         Only its owner can read it if it names fields of a schema that were read off the records. Its
         sensitivities follow from them: they say how many columns have many values.
         """
-        told = {PUBLISHED: self.published} if self.published else {}
-        self._write(path, {**self.to_dict(), **told}, shared=not about_schema(self.excluded))
+        published = {PUBLISHED: self.published} if self.published else {}
+        self._write(path, {**self.to_dict(), **published}, shared=not about_schema(self.excluded))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -633,8 +641,10 @@ class Ledger:
 
     def _begin_stage(self, stage: Stage) -> None:
         with self._changing():
-            told = [replace(old, delta=stage.delta) if old.delta is None else old for old in self._own.stages]
-            self._set_own(replace(self._own, stages=tuple(told)))
+            stages = [
+                replace(old, delta=stage.delta) if old.delta is None else old for old in self._own.stages
+            ]
+            self._set_own(replace(self._own, stages=tuple(stages)))
             self._begun = stage
 
     def _stage_now(self) -> Stage:

@@ -216,7 +216,8 @@ class Contents:
         Had an earlier output chosen other noise, nothing would bound what the stage costs then.
         """
         both = self.adding(entry, stage)
-        if stage.epsilon is None or stage.delta is None or not both._breaks(number := len(both.stages)):
+        number = len(both.stages)
+        if stage.epsilon is None or stage.delta is None or not _breaks(stage, both._alone(number)):
             return both
         tv = largest_tv(stage.epsilon, stage.delta) if stage.tv is None else stage.tv
         raise PrivacyError(
@@ -224,14 +225,6 @@ class Contents:
             f"{stage.epsilon:.6g} and total variation {tv:.6g} that were fixed for it. Nothing was read: "
             "promise more, or add more noise"
         )
-
-    def _breaks(self, number: int) -> bool:
-        """Whether the entries of a stage cost more than was fixed about it."""
-        stage, profile = self.stages[number - 1], self._alone(number)
-        if stage.epsilon is None or stage.delta is None:
-            return False
-        beyond = stage.tv is not None and profile.tv() > stage.tv + ROUNDING
-        return beyond or profile.epsilon(stage.delta) > stage.epsilon * (1 + ROUNDING)
 
     def marked(self, other: Contents) -> Contents:
         """These contents with the exclusions, the sources of noise and the seed of others, not yet posted."""
@@ -266,7 +259,7 @@ class Contents:
             )
         epsilon = max(stage.epsilon or 0.0, profile.epsilon(stage.delta))
         # The entries show one of the possible costs. A stage of an older ledger may have broken its promise.
-        if stage.epsilon is not None and (stage.tv is None or self._breaks(number)):
+        if stage.epsilon is not None and (stage.tv is None or _breaks(stage, profile)):
             return epsilon, stage.delta, largest_tv(epsilon, stage.delta)
         return epsilon, stage.delta, max(stage.tv or 0.0, profile.tv())
 
@@ -325,6 +318,14 @@ class Contents:
     def _alone(self, number: int) -> Profile:
         """The entries of one stage on one privacy-loss distribution."""
         return Profile([entry.event for entry in self.of_stage(number)], adjacency=self.adjacency)
+
+
+def _breaks(stage: Stage, profile: Profile) -> bool:
+    """Whether the entries of a stage, composed, cost more than was fixed about it."""
+    if stage.epsilon is None or stage.delta is None:
+        return False
+    beyond = stage.tv is not None and profile.tv() > stage.tv + ROUNDING
+    return beyond or profile.epsilon(stage.delta) > stage.epsilon * (1 + ROUNDING)
 
 
 # ------------------------------------------------------------------------------------------------

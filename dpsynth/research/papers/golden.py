@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.privacy import profile
+from dpsynth.attacks.membership_bounds import tv_accuracy
+from dpsynth.attacks.tv_bounds import pinsker, sampled_gaussian_kl, staircase_tv
 from dpsynth.privacy.conversions import epsilon_of_belief, largest_tv
-from dpsynth.privacy.profile import from_parameters, staircase_tv
+from dpsynth.privacy.profile import from_parameters
 from dpsynth.research.papers.ghazi_issa import compose, erasure_probability
 from dpsynth.research.papers.jia import gaussian_tv, laplace_tv, optimal_composition
 from dpsynth.research.papers.lowy import exponential_pmp
@@ -97,18 +98,18 @@ def jia_values() -> Iterator[tuple[str, str, float]]:
     """Jia 2023: examples and experiments of the paper, and runs computed independently."""
     laplace, gaussian = laplace_tv(1.0), gaussian_tv(math.sqrt(2))
     yield "Laplace(1, 1): total variation", "0.39347", laplace
-    yield "Laplace(1, 1): attack accuracy", "0.69673", profile.tv_accuracy(laplace)
+    yield "Laplace(1, 1): attack accuracy", "0.69673", tv_accuracy(laplace)
     yield "Gaussian, variance 2: total variation", "0.27633", gaussian
-    yield "Gaussian, variance 2: attack accuracy", "0.63816", profile.tv_accuracy(gaussian)
+    yield "Gaussian, variance 2: attack accuracy", "0.63816", tv_accuracy(gaussian)
     yield "Gaussian, std 1: total variation", "0.38292", gaussian_tv(1.0)
     golden = (("0.14304", "0.11350", "1.1354"), ("0.20471", "0.16102", "1.8282"), ("0.15077", "0.11814", ""))
-    for run, (pinsker, exact, epsilon) in zip(_RUNS, golden, strict=True):
+    for run, (printed, exact, epsilon) in zip(_RUNS, golden, strict=True):
         name = f"z {run[0]:g}, q {run[1]:.4g}, T {run[2]}"
-        kl = profile.sampled_gaussian_kl(*run[:2])
+        kl = sampled_gaussian_kl(*run[:2])
         if epsilon == "1.1354":
             yield f"{name}: KL per step, smaller", "1.15227e-5", min(kl)
             yield f"{name}: KL per step, larger", "1.16091e-5", max(kl)
-        yield f"{name}: Pinsker (larger KL)", pinsker, profile.pinsker(run[2] * max(kl))
+        yield f"{name}: Pinsker (larger KL)", printed, pinsker(run[2] * max(kl))
         cost = from_parameters(*run, 1e-5)
         yield f"{name}: exact total variation", exact, float(cost["tv"])
         if epsilon:

@@ -17,10 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.checks import in_range, positive, whole
-from dpsynth.errors import InputError
-from dpsynth.privacy.conversions import largest_tv, tv_of_mu
-from dpsynth.privacy.profile import (
+from dpsynth.attacks.membership_bounds import (
     Rate,
     checked_guarantee,
     checked_prior,
@@ -30,6 +27,9 @@ from dpsynth.privacy.profile import (
     times_exp,
     tpr_bound,
 )
+from dpsynth.checks import in_range, positive, whole
+from dpsynth.errors import InputError
+from dpsynth.privacy.conversions import largest_tv, tv_of_mu
 from dpsynth.research.papers.ghazi_issa import compose
 from dpsynth.research.papers.trade_off import Pair
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from dpsynth.attacks.tv_bounds import staircase_tv
 from dpsynth.cli import main
-from dpsynth.privacy.profile import staircase_tv
 from dpsynth.research.papers.ghazi_issa import compose
 
 

@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from dpsynth.attacks.membership_bounds import dp_accuracy
 from dpsynth.errors import InputError
-from dpsynth.privacy.profile import dp_accuracy
 from dpsynth.research.ltu import retraining
 from dpsynth.research.ltu.experiment import attack_trainer
 from dpsynth.research.ltu.rounds import Design

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
+from dpsynth.attacks.membership_bounds import dp_accuracy
 from dpsynth.errors import InputError
-from dpsynth.privacy.profile import dp_accuracy
 from dpsynth.research.ltu import scores
 from dpsynth.research.ltu.results import privacy
 from dpsynth.research.ltu.scores import best_threshold

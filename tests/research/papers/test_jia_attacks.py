@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from dpsynth.errors import InputError
-from dpsynth.privacy.events import gaussian_event
-from dpsynth.privacy.profile import (
-    Profile,
+from dpsynth.attacks.membership_bounds import (
     dp_accuracy,
     dp_advantage,
     tv_accuracy,
     tv_advantage,
     tv_sharper_interval,
 )
+from dpsynth.errors import InputError
+from dpsynth.privacy.events import gaussian_event
+from dpsynth.privacy.profile import Profile
 from dpsynth.research.papers.jia import (
     dp_fnr,
     dp_ppv,

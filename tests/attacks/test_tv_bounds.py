@@ -6,16 +6,16 @@ from distributions import distance, pairs_of_distributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.errors import InputError
-from dpsynth.privacy.events import training_event
-from dpsynth.privacy.profile import (
-    Profile,
+from dpsynth.attacks.tv_bounds import (
     bretagnolle_huber,
     kl_tv,
     pinsker,
     sampled_gaussian_kl,
     sampled_gaussian_tv,
 )
+from dpsynth.errors import InputError
+from dpsynth.privacy.events import training_event
+from dpsynth.privacy.profile import Profile
 
 tvs = st.floats(0.0, 1.0)
 

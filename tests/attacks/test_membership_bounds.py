@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.attacks.membership_bounds import dp_accuracy, tv_accuracy, tv_advantage, tv_sharper_interval
 from dpsynth.errors import InputError
-from dpsynth.privacy.profile import dp_accuracy, tv_accuracy, tv_advantage, tv_sharper_interval
 
 epsilons = st.floats(0.0, 12.0)
 deltas = st.floats(0.0, 1.0, exclude_max=True)
