@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from dpsynth.lazy import first_used
 
 if TYPE_CHECKING:
-    from dpsynth.patients.histories import patient_table
-    from dpsynth.patients.inference import infer_patient_schema
     from dpsynth.table.column import Column
     from dpsynth.table.conform import Conformed
     from dpsynth.table.csv_format import CsvFormat
@@ -23,12 +21,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Column": "dpsynth.table.column",
     "Conformed": "dpsynth.table.conform",
-    "CsvFormat": "dpsynth.table.csv",
+    "CsvFormat": "dpsynth.table.csv_format",
     "ParquetTable": "dpsynth.table.parquet",
     "Schema": "dpsynth.table.schema",
-    "infer_patient_schema": "dpsynth.patients.inference",
     "infer_schema": "dpsynth.table.inference",
-    "patient_table": "dpsynth.patients.histories",
     "read_table": "dpsynth.table.files",
     "require_reviewed": "dpsynth.table.schema",
     "write_table": "dpsynth.table.files",
@@ -40,9 +36,7 @@ __all__ = [
     "CsvFormat",
     "ParquetTable",
     "Schema",
-    "infer_patient_schema",
     "infer_schema",
-    "patient_table",
     "read_table",
     "require_reviewed",
     "write_table",

@@ -388,7 +388,7 @@ def _persons(frame: pd.DataFrame) -> list[Remark]:
             "question",
             f"the table has {found.rows:,} rows of {found.distinct:,} different values of {found.name}. If "
             "these are persons, only one row of a person is protected, not the person. Describe several rows "
-            "(--unit, dpsynth.table.infer_patient_schema), or make one row a person first",
+            "(--unit, dpsynth.patients.infer_patient_schema), or make one row a person first",
         )
         for found in identity.repeated_persons(frame)
     ]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from table_strategies import random_frame, schemas
 
 from dpsynth.errors import DataError, InputError, PrivacyError
+from dpsynth.patients import infer_patient_schema
 from dpsynth.table import (
     Column,
     Schema,
-    infer_patient_schema,
     infer_schema,
     read_table,
     require_reviewed,
@@ -189,7 +189,7 @@ def test_named_identifiers_and_repeated_persons() -> None:
     assert made.lines()[0] == (
         "question: the table has 400 rows of 160 different values of patient_nbr. If these are persons, only "
         "one row of a person is protected, not the person. Describe several rows (--unit, "
-        "dpsynth.table.infer_patient_schema), or make one row a person first"
+        "dpsynth.patients.infer_patient_schema), or make one row a person first"
     )
     assert made.lines()[1].startswith("left out: patient_nbr, encounterID, Name, row_index, encounter: ")
     assert made.schema["admission_type_id"].categories == tuple(range(8))

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from dpsynth import DPMarginals, PatientSchema, datasets
 from dpsynth.cli import main
-from dpsynth.table import Column, Schema, infer_patient_schema, infer_schema
+from dpsynth.patients import infer_patient_schema
+from dpsynth.table import Column, Schema, infer_schema
 from dpsynth.table.suggestions import suggested
 
 
