@@ -9,8 +9,6 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 import dpsynth
 
 ROOT = Path(dpsynth.__file__).parents[1]
@@ -18,17 +16,15 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 THEMES = re.findall(r"^\| (.+?) \| `(dpsynth/\S+)` \|$", GUIDE, flags=re.MULTILINE)
 
 
-def test_there_are_twenty_themes():
-    """A table that the pattern does not read."""
-    assert len(THEMES) >= 20
-
-
-@pytest.mark.parametrize(("theme", "file"), THEMES, ids=lambda text: text.split(" (")[0])
-def test_a_theme_is_where_the_guide_says(theme, file):
-    """A module that was moved or renamed, or that no longer speaks of its theme."""
-    text = (ROOT / file).read_text(encoding="utf-8").lower()
-    words = re.findall(r"theorem \d\.\d\.\d|[a-zö–-]{4,}", theme.lower())
-    assert any(word.replace("–", " and ").split(" and ")[0] in text for word in words), words
+def test_a_theme_is_where_the_guide_says():
+    """A module that was moved or renamed, or no longer speaks of its theme; a table that nobody reads."""
+    lost = []
+    for theme, file in THEMES:
+        text = (ROOT / file).read_text(encoding="utf-8").lower() if (ROOT / file).exists() else ""
+        words = re.findall(r"theorem \d\.\d\.\d|[a-zö–-]{4,}", theme.lower())
+        if not any(word.replace("–", " and ").split(" and ")[0] in text for word in words):
+            lost.append((theme, file))
+    assert not lost and len(THEMES) >= 20
 
 
 #: Still to be marked; tables that anybody can download; rows of a matrix.
@@ -76,12 +72,12 @@ def test_the_reference_shows_every_room():
     assert sorted(shown) == sorted({*rooms(), *modules})
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_every_public_name_is_there(room):
+def test_every_public_name_is_there():
     """Catches a name that moved while its package still looks for it in the old place."""
-    package = importlib.import_module(room)
-    for name in package.__all__:
-        assert hasattr(package, name) or importlib.util.find_spec(f"{room}.{name}"), name
+    for room in rooms():
+        package = importlib.import_module(room)
+        for name in package.__all__:
+            assert hasattr(package, name) or importlib.util.find_spec(f"{room}.{name}"), (room, name)
 
 
 def test_one_name_has_one_meaning():
