@@ -1,4 +1,4 @@
-"""What MkDocs runs while it builds the site: the page of commands, and checks that fail a strict build."""
+"""What MkDocs builds the site with: pages of commands and results, and checks that fail a strict build."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ _ACCESSIBLE = {
     '<div class="highlight-ipynb hl-python">': '<div class="highlight-ipynb hl-python" tabindex="0">',
     "<th></th>": "<td></td>",  # the corner of a table of pandas
 }
+#: what the benchmarks gave, a page of the site too
+RESULTS = Path(__file__).parent / "benchmarks" / "results" / "README.md"
 log = logging.getLogger("mkdocs.hooks.dpsynth")
 # A script, style sheet, font or picture of another server.
 OUTSIDE = re.compile(
@@ -41,22 +43,26 @@ def on_startup(command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> 
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Write the page of commands from the commands themselves."""
+    """Write the page of commands from the commands themselves, and add that of results."""
     words = ("-m", "typer", "dpsynth.cli", "utils", "docs", "--name", "dpsynth", "--title", "Commands")
     made = subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True)
     text = re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n", "", made.stdout)  # cut short, and all follow anyway
     files.append(File.generated(config, "reference/commands.md", content=text))
+    files.append(File.generated(config, "explanation/results.md", content=RESULTS.read_text("utf-8")))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Name the files of the repository that a page links to and the site does not hold."""
+    """Name the files of the repository that a page links to and the site does not hold; results it holds."""
     docs = Path(config.docs_dir)
 
     def named(link: re.Match[str]) -> str:
         target = (docs / page.file.src_uri).parent.joinpath(link[2].split("#")[0]).resolve()
         if target.is_relative_to(docs) or not target.exists():
             return link[0]
+        if target == RESULTS:
+            start = (docs / page.file.src_uri).parent
+            return f"[{link[1]}]({os.path.relpath(docs / 'explanation' / 'results.md', start)})"
         return f"{link[1]} (`{target.relative_to(docs.parent)}` in the repository)"
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\((\.\./[^)\s]*)\)", named, markdown)

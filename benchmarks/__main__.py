@@ -1,6 +1,6 @@
 """Benchmarks that are more than one script: ``python -m benchmarks NAME ...``.
 
-    python -m benchmarks ground --help
+    python -m benchmarks peers --help
 
 NAME is a folder beside this file; its ``command.py`` reads the arguments that follow.
 """

@@ -2,7 +2,7 @@
 
     python benchmarks/audit.py --out FOLDER [--trials 100000] [--fits 700] [--black-box 20] [--jobs 2]
 
-writes benchmarks/results/audit.md. Finished parts stay in the folder; the same command goes on.
+writes FOLDER/audit.md. Finished parts stay in the folder; the same command goes on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "mutants"))
 
 DEMO = ROOT / "configs" / "breast_cancer.yaml"
-RESULT = ROOT / "benchmarks" / "results" / "audit.md"
 DELTA = 1e-5
 #: made-up records planted in each fit of the black box
 CANARIES = 10
@@ -282,7 +281,7 @@ def main() -> None:
             f"generator with {boxed['canaries']} canaries: ε at least {boxed['epsilon_lower']:.2f} of "
             f"{boxed['epsilon']:.2f}, in {boxed['seconds'] / 60:.0f} minutes.",
         ]
-    RESULT.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (args.out / "audit.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ samples. Larger tables are left out once it has not ended.
 
 ``--limit`` is in seconds of processor time for a process, and ``--memory`` in GB of its address space. A cell
 that has reached one is kept with what it finished, until its file is removed. The same command carries out
-what is missing in FOLDER, and writes benchmarks/results/growth.md from all that FOLDER holds.
+what is missing in FOLDER, and writes FOLDER/growth.md from all that FOLDER holds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from dpsynth.synthesis.default_rules import MOST_NUMBERS, numbers_per_column
 from dpsynth.synthesis.generators import options_of, unfitted
 from dpsynth.table import Column, Schema
 
-RESULTS = Path(__file__).parent / "results" / "growth.md"
 FITS = Path(__file__).parent / "peers" / "fits"
 EPSILON = 3.0
 ARMS: dict[str, dict[str, object]] = {
@@ -222,7 +221,7 @@ def main() -> None:
                 _carried(given.out, peer, f"{name}-{n}x{d}", (n, d, given.limit, name, given.peers))
     text = page(_kept(given.out))
     print(text)
-    RESULTS.write_text(text, encoding="utf-8")
+    (given.out / "growth.md").write_text(text, encoding="utf-8")
 
 
 def _carried(out: Path, work: Callable[[Any], dict[str, object]], label: str, task: Any) -> None:

@@ -53,7 +53,6 @@ from dpsynth.synthesis.marginals import Statistics
 from dpsynth.table import Column, Schema
 from dpsynth.table.schema import TableSchema
 
-RESULTS = Path(__file__).parent / "results" / "sensitivities.md"
 EPSILON, DELTA = 10.0, 1e-5
 #: What may be found above what is posted: exact sums, and sums in float32 of a critic's step.
 EXACT, SINGLE = 1e-9, 5e-4
@@ -1264,6 +1263,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=[*WORLDS, "critics"], help="print these, write no page")
+    parser.add_argument("--out", type=Path, help="Markdown file of all of them")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     begun = time.process_time()
@@ -1293,7 +1293,9 @@ def main() -> int:
     if not given.only:
         if missing := unread(found):
             sys.exit(f"no fit posts {', '.join(sorted(missing))}")
-        RESULTS.write_text(page(found, kinds, bounds, checked, time.process_time() - begun), encoding="utf-8")
+        text = page(found, kinds, bounds, checked, time.process_time() - begun)
+        if given.out is not None:
+            given.out.write_text(text, encoding="utf-8")
     return int(bool(too_far) or not awake(checked))
 
 

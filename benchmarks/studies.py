@@ -7,7 +7,7 @@ A table is the population; n records are drawn of it with replacement. Each resa
 one synthetic table of n records of a model without studies (*naive*); *declared* are the estimates of a model
 of the same whole epsilon, delta = n^-1.5, with the study declared. Both models sample the base model alone.
 One line of JSON a resample is appended to ``<cache>/trials.jsonl``: what is there is
-not done again. The tables go to ``benchmarks/results/studies.md`` (``--out``).
+not done again. The tables go to ``<cache>/studies.md``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from study_cases import CASES
 from study_measures import Cell, by_term, cells, excluded, mean_error, over_terms, shown, summary, with_error
 from study_trials import METHODS, expected, run, truth
 
-HERE = Path(__file__).resolve().parent
 #: widths beyond these, by epsilon, are listed by term
 WIDE = {1.0: 2.0, 3.0: 1.3}
 PACKAGES = ("numpy", "pandas", "scipy", "statsmodels", "dp-accounting")
@@ -251,7 +250,6 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cache", type=Path, required=True, help="folder of the results file")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "studies.md")
     parser.add_argument("--below", type=float, default=0.93, help="terms covered less often are listed")
     parser.add_argument("--machine", default=f"{os.cpu_count()} shared cores")
     parser.add_argument("--report-only", action="store_true")
@@ -265,7 +263,7 @@ def main() -> None:
         line for line in read_lines(path) if line["case"] in args.cases and line["epsilon"] in args.epsilon
     ]
     text = report(lines, args.repetitions, args.machine, args.below)
-    args.out.write_text(text, encoding="utf-8")
+    (args.cache / "studies.md").write_text(text, encoding="utf-8")
     print(text)
     if args.terms:
         found = [cell for cell in cells(lines, args.repetitions) if len(cell.told.values)]

@@ -11,8 +11,13 @@ ROOT = Path(__file__).resolve().parent.parent
 GENERATED = ("api.md", "commands.md")
 PAGES = sorted(
     page
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("index.md"), *(ROOT / "docs").glob("*/*.md")]
-    if page.name not in GENERATED and page.parent.name not in ("attacks", "replications")
+    for page in [
+        *ROOT.glob("*.md"),
+        ROOT / "benchmarks" / "results" / "README.md",
+        *(ROOT / "docs").glob("index.md"),
+        *(ROOT / "docs").glob("*/*.md"),
+    ]
+    if page.name not in GENERATED and page.parent.name != "attacks"
 )
 
 

@@ -1,4 +1,4 @@
-"""What a table of the proving ground is: a public schema, a population to draw from, a structure score."""
+"""What a table of known structure is: a public schema, a population to draw from, a structure score."""
 
 from __future__ import annotations
 

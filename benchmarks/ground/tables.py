@@ -1,15 +1,13 @@
-"""Training, test and reference records of a structure or of a registry table."""
+"""Training, test and reference records of a structure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
-import dpsynth
 from benchmarks.ground.structures import STRUCTURES
 from dpsynth.table import Schema
 
@@ -30,8 +28,7 @@ class Ground:
     test : pandas.DataFrame
         Real records that had no part in anything; every measure is against them.
     real : pandas.DataFrame of shape (n, columns)
-        Real records in the place of a synthetic table, independent of the test table. Of a structure it is a
-        fresh draw; of a registry table it is the training table, since there are no others.
+        Real records in the place of a synthetic table: a fresh draw.
     score : callable, optional
         Structure score of a frame, see :class:`~benchmarks.ground.known.Structure`.
     """
@@ -52,14 +49,3 @@ def of_structure(name: str, n: int, seed: int) -> Ground:
         for stream, size in enumerate((n, n, TEST_RECORDS))
     )
     return Ground(name, structure.schema_of(n), train, test, real, structure.score)
-
-
-def of_registry(name: str, split_seed: int = 0) -> Ground:
-    """A registry table: one half trains, stratified by outcome, the other tests."""
-    train, test = dpsynth.datasets.train_test(_loaded(name), test_fraction=0.5, seed=split_seed)
-    return Ground(name, train.schema, train.frame, test.frame, train.frame)
-
-
-@lru_cache(maxsize=2)
-def _loaded(name: str) -> dpsynth.datasets.Table:
-    return dpsynth.datasets.load(name)

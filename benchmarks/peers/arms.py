@@ -16,28 +16,7 @@ OURS: dict[str, dict[str, Any]] = {
     "ours: tree alone": {"statistics": {"base_model": "tree", "pairwise_statistics": False}},
     "ours: GAN alone": {"generator": "matching"},
     "ours: GAN alone, alternating": {"generator": "wgan-gp"},
-    "ours: GAN alone, clipping": {
-        "generator": "wgan-gp",
-        "noise_shape": "spherical",
-        "training": {
-            "activation": "leaky_relu",
-            "critic_hidden": [16, 16],
-            "critic_constraint": "none",
-            "penalty": "public",
-            "penalty_weight": 1.0,
-            "clip_norm": 1.0,
-            "critic_learning_rate": 3e-3,
-        },
-    },
-    "ours: GAN alone, clipping, spectral": {
-        "generator": "wgan-gp",
-        "noise_shape": "spherical",
-        "training": {"clip_norm": 1.0},
-    },
 }
-
-#: an outcome by votes: part of epsilon of the fit without it, classifiers that vote, records they vote on
-VOTES: dict[str, Any] = {"fit": 0.5, "teachers": 100, "queries": 100}
 
 
 @dataclass(frozen=True)
@@ -58,9 +37,6 @@ ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
         *(Arm(name, "ours", "fit_ours.py", options) for name, options in OURS.items()),
-        Arm("ours: generator solves statistics", "ours", "fit_generator.py"),
-        Arm("ours: outcome by majority", "ours", "fit_votes.py", {**VOTES, "majority": True}),
-        Arm("ours: outcome by mean answers", "ours", "fit_votes.py", {**VOTES, "majority": False}),
         _peer("dpmm MST", "dpmm", "mst"),
         _peer("dpmm AIM", "dpmm", "aim"),
         _peer("google MST", "google", "mst"),

@@ -1,7 +1,7 @@
-"""Ours beside its peers: utility, speed, accounting, evaluation.
+"""Ours beside its peers: utility and accounting.
 
     python -m benchmarks peers --suite utility --out DIR [--data flchain support2] [--epsilon 3] [--seeds 5]
-    python -m benchmarks peers --suite utility --out DIR --data xor rings  # tables of the proving ground
+    python -m benchmarks peers --suite utility --out DIR --data xor rings  # known structure
 
 Each peer runs in a virtual environment of its own, made under --environments from its file of pins.
 The same command on the same folder goes on where it was.
@@ -22,7 +22,6 @@ from pathlib import Path
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.peers.arms import ARMS
 from benchmarks.peers.environments import Environments
-from benchmarks.peers.tables import SWAPPED
 
 DATA = (
     "flchain",
@@ -32,7 +31,7 @@ DATA = (
     "mimic3_heart_failure",
     "diabetes130_any",
 )
-SUITES = ("utility", "speed", "accounting", "evaluation")
+SUITES = ("utility", "accounting")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -45,9 +44,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.suite == "utility":
         _utility(args, environments)
     else:
-        from importlib import import_module
+        from benchmarks.peers import accounting
 
-        import_module(f"benchmarks.peers.{args.suite}").suite(args.out, environments, head())
+        accounting.suite(args.out, environments, head())
 
 
 def head() -> list[str]:
@@ -83,7 +82,7 @@ def _utility(args: argparse.Namespace, environments: Environments) -> None:
         "one seed. CPU s are seconds of processor time of the fit and the draw, compiling included, imports "
         "not, over all threads (`fits.csv` has seconds by the clock); MiB is the process's peak memory.",
         "",
-        "A table of the proving ground has 20,000 training records and 20,000 fresh ones to be measured by. "
+        "A table of known structure has 20,000 training records and 20,000 fresh ones to be measured by. "
         "Its auc is the better of logistic regression and boosting, and its nn is against fresh records.",
         "",
         "Cells of numbers: ours by public histogram cells; dpmm its own priv-tree (a tenth of ε); google "
@@ -113,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     of_utility.add_argument(
         "--data",
         nargs="+",
-        choices=[*DATA, *(name + SWAPPED for name in DATA), *STRUCTURES],
+        choices=[*DATA, *STRUCTURES],
         default=list(DATA),
         metavar="NAME",
     )

@@ -1,7 +1,7 @@
 """What is measured of a synthetic table, the same for every arm.
 
-`dpsynth.evaluate` measures a table of records against both halves. `benchmarks.ground.headroom.measure`
-measures a table of the proving ground against fresh records, in a tenth of the time.
+`dpsynth.evaluate` measures a table of records against both halves. `benchmarks.ground.measure.measure`
+measures a table of known structure against fresh records, in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from benchmarks.ground.headroom import measure
 from benchmarks.ground.known import is_yes
+from benchmarks.ground.measure import measure
 from benchmarks.ground.structures import STRUCTURES
 from benchmarks.peers.tables import ground
 from dpsynth.datasets import Table
@@ -26,7 +26,7 @@ MEASURES: dict[str, tuple[str, str]] = {
     "discriminator": ("0.5", "AUC of gradient boosting that tells synthetic from held-out real records"),
     "signs": ("higher", "share of the real regression's significant terms (p < 0.05) that keep their sign"),
     "positive": ("real", "share of positive outcomes"),
-    "structure": ("real", "of a table of the proving ground, how much of its known structure there is"),
+    "structure": ("real", "of a table of known structure, how much of its known structure there is"),
 }
 _NAMES = {
     "auc": "auc_mean",
@@ -73,7 +73,7 @@ def real(train: Table, test: Table) -> dict[str, float | None]:
 
 
 def against_fresh_records(frame: pd.DataFrame, name: str) -> dict[str, float | None]:
-    """Measure a table, or real records in its place, by the records of the proving ground."""
+    """Measure a table, or real records in its place, by fresh records of its population."""
     known = ground(name)
     found = measure(frame, known)
     values: dict[str, float | None] = dict.fromkeys(MEASURES)

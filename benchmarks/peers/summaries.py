@@ -1,4 +1,4 @@
-"""Medians and intervals of what a suite found, as CSV, Markdown and a plot."""
+"""Medians and intervals of what a suite found, as CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def as_markdown(summary: pd.DataFrame) -> list[str]:
 
 
 def write(folder: Path, rows: pd.DataFrame, title: str, notes: list[str]) -> pd.DataFrame:
-    """Write ``fits.csv``, ``medians.csv``, ``README.md`` and a plot for each table; return the medians."""
+    """Write ``fits.csv``, ``medians.csv`` and ``README.md``; return the medians."""
     summary = medians(rows)
     dropped = [name for name in ("measures", "options", "n") if name in rows]
     write_text(folder / "fits.csv", rows.drop(columns=dropped).to_csv(index=False, float_format="%.5g"))
@@ -61,40 +61,7 @@ def write(folder: Path, rows: pd.DataFrame, title: str, notes: list[str]) -> pd.
     explained = [f"- {name} (best: {best}): {what}." for name, (best, what) in MEASURES.items()]
     lines = [f"# {title}", "", *notes, "", *explained, *as_markdown(summary)]
     write_text(folder / "README.md", "\n".join(lines) + "\n")
-    draw(summary, folder)
     return summary
-
-
-def draw(summary: pd.DataFrame, folder: Path) -> None:
-    """One SVG a table: each measure by epsilon, a line an arm, whiskers from the smallest to the largest."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "peers"
-    names = [name for name in MEASURES if name not in ("positive", "structure")]
-    for table, part in summary.groupby("table", sort=False):
-        figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
-        for name, axis in zip(names, axes.flat, strict=True):
-            arms = part[part["epsilon"] > 0].groupby("arm", sort=False)
-            for number, (arm, line) in enumerate(arms):
-                known = line[line[name].notna()]
-                place = known["epsilon"] * 1.03**number  # side by side
-                gaps = [known[name] - known[f"{name}_low"], known[f"{name}_high"] - known[name]]
-                style = "-" if str(arm).startswith("ours") else "--"
-                axis.errorbar(place, known[name], yerr=gaps, label=arm, marker="o", ms=3, ls=style, lw=1)
-            ideal = part.loc[part["epsilon"] == 0, name].dropna()
-            if len(ideal):
-                axis.axhline(ideal.iloc[0], color="black", lw=0.8, ls=":")
-            axis.set(title=f"{name} (best: {MEASURES[name][0]})", xlabel="ε", xscale="log")
-            axis.set_xticks([1, 3, 10], ["1", "3", "10"])
-            axis.minorticks_off()
-        handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
-        figure.suptitle(f"{table}: medians over seeds; dotted: real records")
-        figure.savefig(folder / f"{table}.svg", metadata={"Date": None})
-        plt.close(figure)
 
 
 def _first(failures: pd.Series) -> str:

@@ -19,9 +19,7 @@ from dpsynth.table.schema import Column, Schema
 
 #: half of the records train, half test, by a split that every arm shares
 TEST_FRACTION, SPLIT_SEED = 0.5, 0
-#: of a table whose halves are exchanged
-SWAPPED = "_swapped"
-#: training records of a table of the proving ground
+#: training records of a table of known structure
 GROUND_RECORDS = 20_000
 #: of Diabetes-130: the columns that the comparison keeps, outcome last
 DIABETES_COLUMNS = (
@@ -62,20 +60,16 @@ def diabetes130_any() -> Table:
 
 @cache
 def ground(name: str) -> Ground:
-    """A table of the proving ground, the same draws for every arm and seed."""
+    """A table of known structure, the same draws for every arm and seed."""
     return of_structure(name, GROUND_RECORDS, SPLIT_SEED)
 
 
 @cache
 def split(name: str) -> tuple[Table, Table]:
-    """Training and test half of a table of the registry, of this module or of the proving ground.
+    """Training and test half of a table of the registry, of this module, or of known structure.
 
-    They have no constraints: rules between columns are left out, since no peer can be told them. Of
-    ``NAME_swapped`` the halves are exchanged: records train that so far only judged.
+    They have no constraints: rules between columns are left out, since no peer can be told them.
     """
-    if name.endswith(SWAPPED):
-        train, test = split(name.removesuffix(SWAPPED))
-        return replace(test, name=name), replace(train, name=name)
     if name in STRUCTURES:
         known = ground(name)
         return Table(known.train, known.schema, name), Table(known.test, known.schema, name)

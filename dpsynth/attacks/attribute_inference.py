@@ -9,7 +9,7 @@ guess from the held-out records, which stand for the population.
 
 A mean over everybody hides the few people whom a table discloses. The *worst-off* are the 5 % of people whose
 known columns lie closest to a synthetic record. The same share of held-out records is chosen alike.
-benchmarks/results/synthetic_attacks.md gives the differences from anonymeter, with reasons.
+benchmarks/results/README.md gives the differences from anonymeter.
 """
 
 from __future__ import annotations

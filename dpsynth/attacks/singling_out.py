@@ -10,7 +10,7 @@ n people with a probability of 37 % (Cohen and Nissim 2020). Only the excess ove
 something about the table. Training and held-out records are compared in equal numbers k. If c of n records
 fit a description, it fits exactly one of a random k of them with the hypergeometric probability. One record
 can satisfy many descriptions. The interval of the excess therefore comes from exchanges of training and
-held-out records (:mod:`dpsynth.evaluation.distances`). benchmarks/results/synthetic_attacks.md gives
+held-out records (:mod:`dpsynth.evaluation.distances`). benchmarks/results/README.md gives
 the differences from anonymeter.
 """
 

@@ -17,9 +17,9 @@ STEPS = 1000
 CRITICS = 32
 #: So many at most: their gradients are summed and matched together in memory.
 MOST_CRITICS = 128
-#: Noise of a pairwise statistic from which on it improves nothing measurably (benchmarks/results/parts.md).
+#: Noise of a pairwise statistic from which on it improves nothing measurably.
 _MOST_PAIR_NOISE = 0.2
-#: Groups below which the nearest-neighbour histogram says too little (benchmarks/results/parts.md).
+#: Groups below which the nearest-neighbour histogram says too little.
 _FEWEST_GROUPS = 35
 #: Numbers of all columns together whose products can be fitted in seconds.
 MOST_NUMBERS = 300

@@ -1,7 +1,4 @@
-"""Schemas, tables and options at random: no fit may fail on them, and every model can be sampled.
-
-``benchmarks/search.py`` goes through a thousand larger ones.
-"""
+"""Schemas, tables and options at random: no fit may fail on them, and every model can be sampled."""
 
 import pytest
 import whole_way

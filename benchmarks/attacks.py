@@ -1,6 +1,6 @@
 """The attacks on synthetic tables beside anonymeter's, on two tables and three generators; and false alarms.
 
-    python benchmarks/anonymeter_check.py FOLDER [--out benchmarks/results/synthetic_attacks.md] [--null 100]
+    python benchmarks/attacks.py FOLDER [--null 100] [--run RUN] [--shadow 40]
 
 anonymeter is installed into an environment of its own in FOLDER, which may be there from before, and reads
 the tables from files: nothing of it is imported here. Each table is cut at random into training, held-out and
@@ -257,7 +257,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/synthetic_attacks.md"))
     parser.add_argument("--null", type=int, default=100)
     parser.add_argument("--run", type=Path, action="append", default=[])
     parser.add_argument("--shadow", type=int, default=40)
@@ -269,7 +268,7 @@ def main() -> None:
         "",
         f"{datetime.now(UTC).date()}; Python {platform.python_version()}, {versions}; anonymeter {VERSION} "
         "in an environment of its own; two shared cores. "
-        "`python benchmarks/anonymeter_check.py FOLDER --run RUN`.",
+        "`python benchmarks/attacks.py FOLDER --run RUN`.",
         "",
         "Rates and risks in per cent; the risk is (training - held out) / (1 - held out) with its 95 % "
         "interval. Univariate singling out on flchain: anonymeter divides by the 500 descriptions it was "
@@ -278,7 +277,7 @@ def main() -> None:
         *(null(options.null) if options.null else []),
         *(shadows(options.run, options.folder, options.shadow) if options.run else []),
     ]
-    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (options.folder / "attacks.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

@@ -1,17 +1,9 @@
-"""How far from real records a synthetic table is, and how much of that a refinement can win.
+"""Figures of a synthetic table of known structure, against fresh records of the same population.
 
-`measure` takes a frame and gives figures. `split` takes the figures of three arms and says what is lost to
-noise (the same base model without noise is better by so much) and what to the model (real records are better
-than the base model without noise by so much). A refinement of the base model, such as a critic, wins at most
-both together, and only what is lost to the model could not be had by better noise. All figures compare with
-test records of the same population, so that real records have chance values and not perfect ones.
+Real records have chance values and not perfect ones.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -33,39 +25,6 @@ _MEASURING = 0x6E
 _MOST_CATEGORIES = 255
 
 
-@dataclass(frozen=True)
-class Measure:
-    """What a figure is worth.
-
-    Parameters
-    ----------
-    best : float or None
-        Its value for real records, from which it may depart to either side; None: the higher the better.
-    notable : float
-        The least difference that is worth a word.
-    """
-
-    best: float | None
-    notable: float
-
-    def loss(self, value: float) -> float:
-        """How far a figure is from the best; lower is better."""
-        return -value if self.best is None else abs(value - self.best)
-
-
-#: by name, in the order of the report
-MEASURES: dict[str, Measure] = {
-    "structure": Measure(None, 0.05),
-    "AUC (logistic)": Measure(None, 0.01),
-    "AUC (boosting)": Measure(None, 0.01),
-    "discriminator": Measure(0.5, 0.02),
-    "correlation error": Measure(0.0, 0.004),
-    "TVD": Measure(0.0, 0.005),
-    "NN accuracy": Measure(0.5, 0.02),
-    "outcome error": Measure(0.0, 0.01),
-}
-
-
 def measure(frame: pd.DataFrame, ground: Ground, *, seed: int = 0, parts: int = APART) -> dict[str, float]:
     """Figures of a synthetic table against the test records of its ground.
 
@@ -84,7 +43,7 @@ def measure(frame: pd.DataFrame, ground: Ground, *, seed: int = 0, parts: int = 
     Returns
     -------
     dict of str to float
-        By name of :data:`MEASURES`: ``structure`` where the ground has a score; ``AUC (...)`` (trained on the
+        By name: ``structure`` where the ground has a score; ``AUC (...)`` (trained on the
         frame, tested on test records) and ``outcome error`` (total variation distance of the outcome; of a
         binary one the error of its positive rate) where the schema has an outcome; ``discriminator`` (AUC of
         boosting by cross-fitting), ``correlation error``, ``TVD`` (mean of columns), ``NN accuracy``.
@@ -180,83 +139,3 @@ def _coordinate(column: Column, values: pd.Series) -> pd.Series | pd.Categorical
     if len(column.categories) < _MOST_CATEGORIES:
         return pd.Categorical(values.astype(object), categories=list(column.categories))
     return pd.Series(category_codes(column, values), index=values.index, dtype=float)
-
-
-@dataclass(frozen=True)
-class Headroom:
-    """What is between a base model with noise and real records, in one measure; differences of median losses.
-
-    Attributes
-    ----------
-    measure : str
-    total : float
-        By how much real records are better than the base model with noise; ``noise + model``.
-    noise : float
-        By how much the base model without noise is better than the base model with noise.
-    model : float
-        By how much real records are better than the base model without noise.
-    sure : bool
-        Whether real records are better with every seed.
-    """
-
-    measure: str
-    total: float
-    noise: float
-    model: float
-    sure: bool
-
-    @property
-    def notable(self) -> bool:
-        """Whether there is anything to win."""
-        return self.sure and self.total >= MEASURES[self.measure].notable
-
-
-Figures = Sequence[Mapping[str, float]]
-
-
-def split(real: Figures, noise_free: Figures, base_model: Figures) -> list[Headroom]:
-    """The headroom of each measure that the arms have.
-
-    Parameters
-    ----------
-    real, noise_free, base_model : sequence of dict
-        What :func:`measure` gave, one entry a seed, the same seeds in the same order.
-    """
-    if not len(real) == len(noise_free) == len(base_model) or not real:
-        raise ValueError(f"arms have {len(real)}, {len(noise_free)} and {len(base_model)} seeds")
-    found = []
-    for name, what in MEASURES.items():
-        if name not in real[0]:
-            continue
-        losses = [[what.loss(figures[name]) for figures in arm] for arm in (real, noise_free, base_model)]
-        best, free, noisy = (median(arm) for arm in losses)
-        sure = all(p > r for r, p in zip(losses[0], losses[2], strict=True))
-        found.append(Headroom(name, noisy - best, noisy - free, free - best, sure))
-    return found
-
-
-def sentence(headrooms: Sequence[Headroom]) -> str:
-    """Where a refinement of the base model can win at all, in plain words."""
-    room = [entry for entry in headrooms if entry.notable]
-    if not room:
-        return (
-            "A refinement can win nothing that is worth a word: the base model is as good as fresh records."
-        )
-    said = []
-    for entry in room:
-        least = MEASURES[entry.measure].notable
-        if entry.model < least:
-            why = "lost to noise"
-        elif entry.noise < least:
-            why = "lost to the model"
-        else:
-            why = f"{_short(entry.model)} lost to the model, {_short(entry.noise)} to noise"
-        said.append(f"{_short(entry.total)} in {entry.measure} ({why})")
-    rest = [entry.measure for entry in headrooms if not entry.notable]
-    end = f" Nothing in {', '.join(rest)}." if rest else ""
-    return f"A refinement can win at most {'; '.join(said)}.{end}"
-
-
-def _short(value: float) -> str:
-    """A number without the zero before its point."""
-    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3f}"
