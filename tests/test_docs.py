@@ -82,7 +82,7 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
         pytest.skip("needs a data set: set DPSYNTH_DATA_DIR")
     if "tensorflow_privacy" in text and find_spec("tensorflow_privacy") is None:
         pytest.skip("tensorflow_privacy is not installed")
-    if "import mbi" in text and find_spec("mbi") is None:
+    if "import DPAIM" in text and find_spec("mbi") is None:
         pytest.skip("mbi (private-pgm) is not installed")
     monkeypatch.chdir(tmp_path)
     if "--tables mimic-iii-1.4" in text:
@@ -90,6 +90,9 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
         if not demo.is_dir() or find_spec("duckdb") is None:
             pytest.skip("needs MIMIC-III's demo in DPSYNTH_DATA_DIR, and duckdb")
         Path("mimic-iii-1.4").symlink_to(demo.resolve())
+    for module in re.findall(r"\]\((\w+\.py)\)", text):  # files that a reader saves beside the script
+        Path(module).write_text((page.parent / module).read_text("utf-8"), encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
     scope: dict[str, object] = {"__name__": "__main__"}
     printed = ""
     for language, file, part, follows in blocks(text):
