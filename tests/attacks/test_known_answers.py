@@ -66,7 +66,7 @@ def test_a_copied_column_is_given_away_whatever_its_kind(caught):
 @pytest.mark.parametrize("sizes", [(60, 60, 60), (300, 200, 80)])
 def test_fresh_records_raise_no_alarm(sizes):
     """Intervals that treat descriptions, columns or tied records as independent, and cry wolf."""
-    tables, alarms = 50, Counter()
+    tables, alarms = 30, Counter()
     for seed in range(tables):
         found = attack_tables(fresh(sizes, seed), rng=np.random.default_rng(seed), effort=SMALL)
         columns = [risk for risk in found if risk.risk == "inference" and not risk.attack.startswith("mean")]
@@ -75,8 +75,8 @@ def test_fresh_records_raise_no_alarm(sizes):
         alarms["the verdict"] += "Memorisation" in verdict(found)
         for risk in set(found) - set(columns):
             alarms[f"{risk.risk}, {risk.attack}"] += risk.found
-    # at a true rate of 5 % more than 6 of 50 happen once in 80 times; attacks are meant to stay below
-    assert max(alarms.values()) <= 6, alarms
+    # at a true rate of 5 % more than 5 of 30 happen once in 300 times; attacks are meant to stay below
+    assert max(alarms.values()) <= 5, alarms
     assert sum(alarms.values()) <= 0.05 * tables * len(alarms), alarms
 
 
@@ -192,7 +192,7 @@ def test_attempts_show_columns_only_where_there_is_no_mean():
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schemas(), st.lists(st.integers(2, 12), min_size=3, max_size=3), st.integers(0, 99))
 def test_tables_of_any_kind_and_size_can_be_attacked(schema, sizes, seed):
     """A crash, or a rate outside [0, 1], on few rows, constant columns or missing values."""

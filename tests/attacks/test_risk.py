@@ -14,7 +14,7 @@ from dpsynth.privacy.events import gaussian_event
 from dpsynth.privacy.profile import Profile
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60), st.data())
 def test_the_share_of_what_was_left_is_judged_as_the_difference_is(n, h, data):
     """A ratio whose interval excludes 0 where that of the difference does not, or the reverse."""
