@@ -308,11 +308,10 @@ class Contents:
         for number, stage in enumerate(self.stages, 1):
             if fixed and number == 1:
                 continue
-            epsilon, delta, tv = self.cost(number)
-            promised = 1.0 if stage.tv is None else stage.tv  # the entries' own may be one of several
-            if stage.epsilon is None or epsilon > stage.epsilon * (1 + ROUNDING) or tv > promised + ROUNDING:
+            if stage.epsilon is None or _breaks(stage, self._alone(number)):
                 return []
-            events.append(approx_tv_event(epsilon, promised, delta))
+            epsilon, delta, tv = self.cost(number)  # as promised, or the largest tv of that epsilon and delta
+            events.append(approx_tv_event(epsilon, tv, delta))
         return events
 
     def _alone(self, number: int) -> Profile:
