@@ -1,4 +1,4 @@
-"""Tests of `dpsynth/research/`, which may be deleted. CI runs them; `pytest` without options does not."""
+"""Tests of `dpsynth/research/`, which may be deleted: CI runs them, `pytest` without options does not."""
 
 from __future__ import annotations
 
