@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from plain_words import complaints
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 #: Written from docstrings and help texts, whose examples run elsewhere.
 GENERATED = ("api.md", "commands.md")
 #: All others fit a model, which takes seconds.
-QUICK = ("datasets.md", "schema-fields.md")
+QUICK = ("datasets.md",)
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -117,6 +118,18 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsy
             assert "Traceback" not in err
     for image in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert (page.parent / image).is_file(), image
+
+
+EVERY = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", EVERY, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_work_in_a_checkout(page):
+    """Catches a link to a file that is gone, or that only the built site has."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not target.startswith(("http", "#")):
+            assert (page.parent / target.split("#")[0]).exists(), target
 
 
 GUIDES = sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.md")])

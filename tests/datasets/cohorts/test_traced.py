@@ -120,7 +120,7 @@ def test_patients_traced_by_hand(cohorts, study, stay, traced):
 
 
 def test_counts_of_the_demo(cohorts):
-    """A step that keeps or drops others than it says; docs/how-to/mimic-cohorts.md prints these counts."""
+    """A step that keeps or drops others than it says; docs/how-to/mimic-cohorts.md prints the last counts."""
     counts = {name: [(s.stays, s.patients) for s in c.steps] for name, c in cohorts.items()}
     start = [(136, 100), (135, 99)]
     assert counts == {
