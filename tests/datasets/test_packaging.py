@@ -6,8 +6,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from dpsynth.datasets import card, names
 from dpsynth.datasets.table import cards_folder
 
@@ -61,9 +59,9 @@ def test_cards_are_those_of_the_checkout() -> None:
         assert (cards_folder() / path.name).read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", names())
-def test_cards_name_no_machine(name: str) -> None:
+def test_cards_name_no_machine() -> None:
     """A path of somebody's machine in a card helps nobody else."""
-    found = card(name)
-    assert "/" not in found.file
-    assert not re.search(r'"(/|~/|[A-Z]:)', found.model_dump_json())
+    for name in names():
+        found = card(name)
+        assert "/" not in found.file
+        assert not re.search(r'"(/|~/|[A-Z]:)', found.model_dump_json())

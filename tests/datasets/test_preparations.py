@@ -105,10 +105,10 @@ def test_the_first_encounter_decides() -> None:
     assert made["readmitted"].tolist() == ["yes", "no"]
 
 
-@pytest.mark.parametrize("end", ["11", "13", "14", "19", "20", "21"])
-def test_who_cannot_come_back_is_left_out(end: str) -> None:
+def test_who_cannot_come_back_is_left_out() -> None:
     """Deaths and hospices among those at risk of a readmission."""
-    assert len(table([encounter(1, 1), encounter(2, 2, discharge_disposition_id=end)])) == 1
+    for end in ["11", "13", "14", "19", "20", "21"]:
+        assert len(table([encounter(1, 1), encounter(2, 2, discharge_disposition_id=end)])) == 1
 
 
 def test_words_of_the_file() -> None:

@@ -99,28 +99,28 @@ def test_sweeps_start_from_factors_of_every_number():
     np.testing.assert_allclose(np.bincount(lacks.sum(axis=1), weights=q), [0.5, 1e-6, 0.2, 1e-6], rtol=1e-6)
 
 
-@pytest.mark.parametrize("width", [2, 8, 28])
-@pytest.mark.parametrize("wrong", [1.0, 1.2])
-def test_two_panels_keep_their_own_shares(width, wrong):
+def test_two_panels_keep_their_own_shares():
     """Factors of columns that are missing together, moved one by one: each asks for the whole gap, and
     the fit swings between the panels, or ends beyond what numbers hold."""
-    often, seldom, apart = 0.15, 0.08, 0.01
-    factors = []
-    for start, share in ((1, often * wrong), (1 + width, seldom * wrong)):
-        factors.append(((0,), start, np.tile([1 - share, share], (2, 1))))
-        follow = np.tile([[1 - apart, apart], [apart, 1 - apart]], (2, 1, 1))
-        factors += [((0, j - 1), j, follow) for j in range(start + 1, start + width)]
-    law = np.zeros(2 * width + 1)
-    law[width] = often + seldom - 2 * often * seldom
-    law[[0, 2 * width]] = (1 - often) * (1 - seldom), often * seldom
-    shares = np.repeat([often, seldom], width)
-    panel = dict.fromkeys(range(1, 2 * width + 1), 1)
-    tree = CountedTree(0, np.array([0.6, 0.4]), factors, panel, law, shares)
-    have = [part.shares() for part in tree.parts]
-    np.testing.assert_allclose([sum(of[j] for of in have) for j in panel], shares, atol=1e-4)
-    lacks = tree.draw(20_000, np.random.default_rng(0))[:, 1:] == 1
-    assert np.unique(lacks.sum(axis=1)).tolist() == [0, width, 2 * width]
-    np.testing.assert_allclose(lacks.mean(axis=0), shares, atol=0.009)  # 3.5 standard deviations
+    for width in [2, 8, 28]:
+        for wrong in [1.0, 1.2]:
+            often, seldom, apart = 0.15, 0.08, 0.01
+            factors = []
+            for start, share in ((1, often * wrong), (1 + width, seldom * wrong)):
+                factors.append(((0,), start, np.tile([1 - share, share], (2, 1))))
+                follow = np.tile([[1 - apart, apart], [apart, 1 - apart]], (2, 1, 1))
+                factors += [((0, j - 1), j, follow) for j in range(start + 1, start + width)]
+            law = np.zeros(2 * width + 1)
+            law[width] = often + seldom - 2 * often * seldom
+            law[[0, 2 * width]] = (1 - often) * (1 - seldom), often * seldom
+            shares = np.repeat([often, seldom], width)
+            panel = dict.fromkeys(range(1, 2 * width + 1), 1)
+            tree = CountedTree(0, np.array([0.6, 0.4]), factors, panel, law, shares)
+            have = [part.shares() for part in tree.parts]
+            np.testing.assert_allclose([sum(of[j] for of in have) for j in panel], shares, atol=1e-4)
+            lacks = tree.draw(20_000, np.random.default_rng(0))[:, 1:] == 1
+            assert np.unique(lacks.sum(axis=1)).tolist() == [0, width, 2 * width]
+            np.testing.assert_allclose(lacks.mean(axis=0), shares, atol=0.009)  # 3.5 standard deviations
 
 
 @pytest.mark.parametrize("law", ["none", "at most one", "any"])

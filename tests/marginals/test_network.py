@@ -203,13 +203,13 @@ def test_bins_follow_from_what_is_released():
     assert labels[0] == labels[1]
 
 
-@pytest.mark.parametrize("kind", ["tree", "tan"])
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_tiny_tables_under_noise(kind, n):
+def test_tiny_tables_under_noise():
     """NaN tables or a crash where noise exceeds all counts."""
-    base_model, _ = fitted(kind, frame=table(n, np.random.default_rng(9)), noise=5.0)
-    bins = base_model.sample(20, np.random.default_rng(0))
-    assert np.all(bins >= 0) and np.all(bins < [b.size for b in base_model.binnings])
+    for kind in ["tree", "tan"]:
+        for n in [0, 1, 2]:
+            base_model, _ = fitted(kind, frame=table(n, np.random.default_rng(9)), noise=5.0)
+            bins = base_model.sample(20, np.random.default_rng(0))
+            assert np.all(bins >= 0) and np.all(bins < [b.size for b in base_model.binnings])
 
 
 def test_small_schemas():

@@ -64,33 +64,35 @@ def test_published_values(row):
     assert 0.72 < ours / published < 1.0 and told.m == 10
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_against_the_posterior_drawn(seed):
+def test_against_the_posterior_drawn():
     """Catches a variance without (1 + 1/m), a divisor m, a wrong tail, mixed up coefficients, no level."""
-    rng = np.random.default_rng(seed)
-    m, p = int(rng.integers(3, 30)), 4
-    q = rng.normal(size=(m, p)) * [0.8, 1, 1.5, 5]
-    u = rng.uniform(0.1, 1.0, (m, p))
-    told = combine(q, u, level=0.8)
-    for k in range(p):
-        lower, upper, p_value, spread, kept = naive(q[:, k], u[:, k], 0.8, rng)
-        if kept < 20_000:
-            continue  # too few draws to compare with
-        width = upper - lower
-        assert told.lower[k] == pytest.approx(lower, abs=0.02 * width)
-        assert told.upper[k] == pytest.approx(upper, abs=0.02 * width)
-        assert told.p_value[k] == pytest.approx(p_value, abs=0.015)
-        assert told.std_error[k] == pytest.approx(spread, rel=0.03)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        m, p = int(rng.integers(3, 30)), 4
+        q = rng.normal(size=(m, p)) * [0.8, 1, 1.5, 5]
+        u = rng.uniform(0.1, 1.0, (m, p))
+        told = combine(q, u, level=0.8)
+        for k in range(p):
+            lower, upper, p_value, spread, kept = naive(q[:, k], u[:, k], 0.8, rng)
+            if kept < 20_000:
+                continue  # too few draws to compare with
+            width = upper - lower
+            assert told.lower[k] == pytest.approx(lower, abs=0.02 * width)
+            assert told.upper[k] == pytest.approx(upper, abs=0.02 * width)
+            assert told.p_value[k] == pytest.approx(p_value, abs=0.015)
+            assert told.std_error[k] == pytest.approx(spread, rel=0.03)
 
 
-@pytest.mark.parametrize("m", [2, 3, 5, 20])
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_exact_tables_give_a_t_distribution(m, level):
+def test_exact_tables_give_a_t_distribution():
     """Catches a quadrature that misses the tail: without variances of their own it is Student's t."""
-    told = combine(numbers(1.0, 4.0, m), np.zeros(m), level=level)
-    half = stats.t(m - 1).ppf((1 + level) / 2) * math.sqrt((1 + 1 / m) * 4.0)
-    assert told.upper[0] - 1.0 == pytest.approx(half, rel=1e-4)
-    assert told.p_value[0] == pytest.approx(2 * stats.t(m - 1).sf(1 / math.sqrt((1 + 1 / m) * 4.0)), rel=1e-4)
+    for m in [2, 3, 5, 20]:
+        for level in [0.5, 0.95, 0.999]:
+            told = combine(numbers(1.0, 4.0, m), np.zeros(m), level=level)
+            half = stats.t(m - 1).ppf((1 + level) / 2) * math.sqrt((1 + 1 / m) * 4.0)
+            assert told.upper[0] - 1.0 == pytest.approx(half, rel=1e-4)
+            assert told.p_value[0] == pytest.approx(
+                2 * stats.t(m - 1).sf(1 / math.sqrt((1 + 1 / m) * 4.0)), rel=1e-4
+            )
 
 
 def test_tables_that_differ_less_than_their_records_explain():
@@ -174,9 +176,9 @@ def test_no_astronomic_interval_where_the_variance_is_hardly_positive(between):
     assert 1.5 < told.upper[0] < 4.0
 
 
-@pytest.mark.parametrize(
-    ("estimates", "variances", "more", "message"),
-    [
+def test_what_is_refused():
+    """Catches faults that would come out as NaN or as a plausible interval."""
+    for estimates, variances, more, message in [
         ([1.0], [1.0], {}, "estimates are of 1 table, and combining takes at least 2"),
         ([], [], {}, "of 0 table"),
         ([1.0, 2.0], [1.0], {}, r"variances must have the shape \(2, 1\) or \(2, 1, 1\).* not \(1, 1\)"),
@@ -215,12 +217,9 @@ def test_no_astronomic_interval_where_the_variance_is_hardly_positive(between):
             {},
             "variances of table 1 are of the terms b",
         ),
-    ],
-)
-def test_what_is_refused(estimates, variances, more, message):
-    """Catches faults that would come out as NaN or as a plausible interval."""
-    with pytest.raises(InputError, match=message):
-        combine(estimates, variances, **more)
+    ]:
+        with pytest.raises(InputError, match=message):
+            combine(estimates, variances, **more)
 
 
 def coverage(m, n_synthetic, repetitions, rng, rule=combine):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from dpsynth.studies.study import Estimates, interval_texts
 
 
-@pytest.mark.parametrize(
-    ("values", "texts"),
-    [
+def test_examples():
+    """'0.998 to 1.01', an exponent beside plain numbers, minus zero, or an end that is written as zero."""
+    for values, texts in [
         ((1.0040, 0.9979, 1.0101), ("1.004", "0.998", "1.010")),
         ((1.00031, 1.00012, 1.0005), ("1.00031", "1.00012", "1.00050")),
         ((1e-4, 8e-5, 1.25e-4), ("0.000100", "0.000080", "0.000125")),
@@ -28,11 +27,8 @@ from dpsynth.studies.study import Estimates, interval_texts
         ((0.0, 0.0, 0.0), ("0",) * 3),
         ((1.0, 0.0, 1e304), ("1", "0", "∞")),
         ((3.0, 1e-60, 1e60), ("3", "0", "∞")),
-    ],
-)
-def test_examples(values, texts):
-    """'0.998 to 1.01', an exponent beside plain numbers, minus zero, or an end that is written as zero."""
-    assert interval_texts(*values) == texts
+    ]:
+        assert interval_texts(*values) == texts
 
 
 def test_any_interval_is_told_to_a_tenth_of_its_shorter_side():

@@ -29,9 +29,9 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "outcome", "duration", "predictors"),
-    [
+def test_parse() -> None:
+    """A name with signs that is cut, the duration and the event exchanged, or a kind that is not found."""
+    for text, kind, outcome, duration, predictors in [
         ("logistic: death ~ age + sex", "logistic", "death", None, ("age", "sex")),
         (" logistic:death~age+sample.yr ", "logistic", "death", None, ("age", "sample.yr")),
         ("linear: age ~ .", "linear", "age", None, None),
@@ -43,17 +43,14 @@ SCHEMA = Schema(
         ("death ~ log + age", "logistic", "death", None, ("log", "age")),
         ("death ~ 1", "logistic", "death", None, ()),
         ("age ~ 1 where sex == 'F'", "linear", "age", None, ()),
-    ],
-)
-def test_parse(text, kind, outcome, duration, predictors) -> None:
-    """A name with signs that is cut, the duration and the event exchanged, or a kind that is not found."""
-    model = EffectsModel.parse(text, SCHEMA)
-    assert (model.kind, model.outcome, model.duration, model.predictors) == (
-        kind,
-        outcome,
-        duration,
-        predictors,
-    )
+    ]:
+        model = EffectsModel.parse(text, SCHEMA)
+        assert (model.kind, model.outcome, model.duration, model.predictors) == (
+            kind,
+            outcome,
+            duration,
+            predictors,
+        )
 
 
 @pytest.mark.parametrize(
@@ -75,9 +72,9 @@ def test_formula_is_read_back(text) -> None:
     assert again.where == model.where and (model.where is None) == (" where race" not in text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_text_that_is_no_model() -> None:
+    """A slip that is read as another model, or an error that does not say where it is."""
+    for text, message in [
         ("logistic: death", "'kind: outcome ~ predictors', got 'logistic: death'"),
         ("poisson: death ~ age", "one of logistic, linear, cox, got 'poisson'"),
         ("logistic: death ~ dose", "'dose' is not a column"),
@@ -134,18 +131,15 @@ def test_formula_is_read_back(text) -> None:
         ("death ~ sex where sex == 'F'", "it leaves 'F' of the predictor 'sex' alone. Name predictors"),
         ("death ~ race where race != 'a'", "it leaves 'b', 'c' of the predictor 'race' alone"),
         ("death ~ age where age == 40", "it leaves 40 of the predictor 'age' alone"),
-    ],
-)
-def test_text_that_is_no_model(text, message) -> None:
-    """A slip that is read as another model, or an error that does not say where it is."""
-    with pytest.raises(InputError) as caught:
-        EffectsModel.parse(text, SCHEMA)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    ]:
+        with pytest.raises(InputError) as caught:
+            EffectsModel.parse(text, SCHEMA)
+        assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
+def test_arguments_that_are_no_model() -> None:
+    """An argument out of range that would fail later, far from its name."""
+    for fields, message in [
         ({"kind": "probit", "outcome": "death"}, "one of logistic, linear, cox, got 'probit'"),
         ({"kind": "cox", "outcome": "death"}, "must name the column of the duration"),
         ({"kind": "linear", "outcome": "age", "duration": "days"}, "duration is for cox models only"),
@@ -156,12 +150,9 @@ def test_text_that_is_no_model(text, message) -> None:
             {"kind": "linear", "outcome": "age", "logs": {"log": "log"}, "units": {"log": 1.0}},
             "greater than 1, got",
         ),
-    ],
-)
-def test_arguments_that_are_no_model(fields, message) -> None:
-    """An argument out of range that would fail later, far from its name."""
-    with pytest.raises(InputError, match=message):
-        EffectsModel(**fields)
+    ]:
+        with pytest.raises(InputError, match=message):
+            EffectsModel(**fields)
 
 
 @pytest.mark.parametrize("units", [{"sex": 2.0}, {"death": 1.0}, {"days": 10.0}])

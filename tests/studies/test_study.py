@@ -112,9 +112,9 @@ def test_a_study_inside_another_record() -> None:
         Study.of(model="death")
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_what_is_no_study() -> None:
+    """A slip that is read as another study, or an error that does not say where it is."""
+    for given, message in [
         (3, "a study must be a text, a mapping of keys or a Study, got 3"),
         (None, "a study must be a text, a mapping of keys or a Study, got None"),
         ({1: "death ~ age"}, "a study must be a text, a mapping of keys"),
@@ -147,21 +147,18 @@ def test_a_study_inside_another_record() -> None:
         ({"model": "death ~ age", "intervals": [0, 5]}, "must be greater than 0 and increase, got 0, 5"),
         ({"model": "death ~ age", "intervals": [9, 5]}, "must be greater than 0 and increase, got 9, 5"),
         ({"model": "death ~ age", "intervals": [5, 5]}, "must be greater than 0 and increase, got 5, 5"),
-    ],
-)
-def test_what_is_no_study(given, message) -> None:
-    """A slip that is read as another study, or an error that does not say where it is."""
-    with pytest.raises(InputError) as caught:
-        Study.read(given)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    ]:
+        with pytest.raises(InputError) as caught:
+            Study.read(given)
+        assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 COX = "cox: (days, death) ~ age"
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_studies_that_do_not_fit_the_schema() -> None:
+    """A study that fails in the middle of a fit, after its noise was paid for, or does something else."""
+    for given, message in [
         ({"model": "death ~ dose"}, "study 'death': 'dose' is not a column"),
         ({"model": "dead ~ age", "name": "main"}, "study 'main': 'dead' is not a column"),
         ({"model": "death ~ age*sex"}, "'age*sex' is no column, and '*' is not read: a model has no inter"),
@@ -197,15 +194,12 @@ COX = "cox: (days, death) ~ age"
         ({"model": "death ~ age", "intervals": [365]}, "intervals are for cox models only, got a logistic"),
         ({"model": COX, "intervals": [365, 2001]}, "the bounds 0 and 2000 of 'days', got 2001"),
         ({"model": COX, "intervals": [2000]}, "the bounds 0 and 2000 of 'days', got 2000"),
-    ],
-)
-def test_studies_that_do_not_fit_the_schema(given, message) -> None:
-    """A study that fails in the middle of a fit, after its noise was paid for, or does something else."""
-    study = Study(**given)
-    with pytest.raises(InputError) as caught:
-        study.effects(SCHEMA)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
-    assert str(caught.value).startswith(f"study {study.label!r}: ")
+    ]:
+        study = Study(**given)
+        with pytest.raises(InputError) as caught:
+            study.effects(SCHEMA)
+        assert message in str(caught.value) and "\n" not in str(caught.value)
+        assert str(caught.value).startswith(f"study {study.label!r}: ")
 
 
 def test_a_column_may_be_called_like_an_interaction() -> None:

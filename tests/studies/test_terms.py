@@ -32,20 +32,19 @@ def test_terms_come_from_the_schema() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "kind", "expected"),
-    [
+def test_default_increment() -> None:
+    """Coefficients per platelet, or per one unit of a column that spans a tenth of it."""
+    for lower, upper, kind, expected in [
         (18, 110, "integer", 1.0),
         (0, 1, "integer", 1.0),
         (6.8, 7.8, "continuous", 0.1),
         (0, 200, "continuous", 10.0),
         (10_000, 1_000_000, "continuous", 10_000.0),
         (0, 0.001, "continuous", 0.0001),
-    ],
-)
-def test_default_increment(lower, upper, kind, expected) -> None:
-    """Coefficients per platelet, or per one unit of a column that spans a tenth of it."""
-    assert default_increment(Column(name="x", kind=kind, lower=lower, upper=upper)) == pytest.approx(expected)
+    ]:
+        assert default_increment(Column(name="x", kind=kind, lower=lower, upper=upper)) == pytest.approx(
+            expected
+        )
 
 
 def test_the_name_says_the_increment() -> None:

@@ -27,9 +27,9 @@ def chosen(n: float, schema: Schema = SCHEMA, **given) -> Parts:
     return options.parts(schema.with_n_public(int(n)), n, 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("n", "given", "pairwise_statistics"),
-    [
+def test_the_rule() -> None:
+    """Catches pairwise statistics that are mere noise, or absent, and steps beside a base model."""
+    for n, given, pairwise_statistics in [
         (100, {}, False),
         (3000, {}, True),
         (36_000, {}, True),
@@ -38,18 +38,17 @@ def chosen(n: float, schema: Schema = SCHEMA, **given) -> Parts:
         (100, {"pairwise_statistics": True}, True),
         (3000, {"pairwise_statistics": False}, False),
         (36_000, {"pairwise_statistics": False}, False),
-    ],
-)
-def test_the_rule(n, given, pairwise_statistics) -> None:
-    """Catches pairwise statistics that are mere noise, or absent, and steps beside a base model."""
-    parts = chosen(n, **given)
-    assert (parts.of(Pairwise) is not None) is pairwise_statistics
-    assert parts.rest is None
+    ]:
+        parts = chosen(n, **given)
+        assert (parts.of(Pairwise) is not None) is pairwise_statistics
+        assert parts.rest is None
 
 
-@pytest.mark.parametrize(
-    ("n", "given", "neighbour_histogram"),
-    [
+def test_the_rule_of_votes() -> None:
+    """Votes for a handful of groups; the nearest-neighbour histogram beside nothing, where somebody wanted
+    tables alone.
+    """
+    for n, given, neighbour_histogram in [
         (100, {}, False),
         (1000, {}, False),
         (3000, {}, True),
@@ -59,13 +58,8 @@ def test_the_rule(n, given, pairwise_statistics) -> None:
         (36_000, {"pairwise_statistics": False, "neighbour_histogram": True}, True),
         (100, {"neighbour_histogram": True}, True),
         (3000, {"neighbour_histogram": False}, False),
-    ],
-)
-def test_the_rule_of_votes(n, given, neighbour_histogram) -> None:
-    """Votes for a handful of groups; the nearest-neighbour histogram beside nothing, where somebody wanted
-    tables alone.
-    """
-    assert (chosen(n, **given).of(Histogram) is not None) is neighbour_histogram
+    ]:
+        assert (chosen(n, **given).of(Histogram) is not None) is neighbour_histogram
 
 
 def test_two_columns_have_neither_moments_nor_votes() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from dpsynth.table.cells import codes_of_categories, likely_codes
 
@@ -12,9 +11,9 @@ RNG = np.random.default_rng(3)
 LACTATE = RNG.gamma(2, 1, 4000).round(1)
 
 
-@pytest.mark.parametrize(
-    ("values", "codes"),
-    [
+def test_codes() -> None:
+    """A code that goes unasked, or a measurement that is taken for one."""
+    for values, codes in [
         ([*AGES, *[99] * 30], [99]),
         ([*AGES, 99], []),  # a patient of 99 years
         ([*AGES, 999], [999]),
@@ -26,17 +25,14 @@ LACTATE = RNG.gamma(2, 1, 4000).round(1)
         ([*RNG.normal(0, 3, 500).round(1), *[-99] * 20], [-99]),
         (np.arange(0, 1000), []),
         ([77, 88, 99], []),
-    ],
-)
-def test_codes(values, codes) -> None:
-    """A code that goes unasked, or a measurement that is taken for one."""
-    distinct, counts = np.unique(np.array(values, dtype=float), return_counts=True)
-    assert likely_codes(distinct, counts).tolist() == codes
+    ]:
+        distinct, counts = np.unique(np.array(values, dtype=float), return_counts=True)
+        assert likely_codes(distinct, counts).tolist() == codes
 
 
-@pytest.mark.parametrize(
-    ("categories", "codes"),
-    [
+def test_codes_of_categories() -> None:
+    """A code taken for a category like the others, or a scale's low values taken for codes."""
+    for categories, codes in [
         ([0, 1, 2, 3, 4, 99], [99]),
         ([0, 1, 99], [99]),
         ([-9, -8, 1, 2, 3, 88], [-9, -8, 88]),
@@ -45,8 +41,5 @@ def test_codes(values, codes) -> None:
         ([-1, 0, 1], []),
         ([50, 60, 70, 77, 88], []),
         ([0, 99], []),
-    ],
-)
-def test_codes_of_categories(categories, codes) -> None:
-    """A code taken for a category like the others, or a scale's low values taken for codes."""
-    assert codes_of_categories(np.array(categories, dtype=float)).tolist() == codes
+    ]:
+        assert codes_of_categories(np.array(categories, dtype=float)).tolist() == codes

@@ -50,9 +50,9 @@ FRAME = SCHEMA.conform(
 ).frame
 
 
-@pytest.mark.parametrize(
-    ("text", "broken"),
-    [
+def test_rules_by_hand() -> None:
+    """Would catch a wrong precedence of "and" over "or", or a missing value that breaks a rule."""
+    for text, broken in [
         ("`d bp` <= sbp", [False, False, True, False]),
         ("sbp > `d bp` or sex == 'F'", [False, False, False, False]),
         ("not (sex == 'F') or dead == 'true'", [False, False, True, False]),
@@ -87,11 +87,8 @@ FRAME = SCHEMA.conform(
         ("0.1 + 0.2 <= stay", [False, False, False, False]),
         ("stay < 3.3", [False, False, True, True]),
         ("stay = -1 or stay >= 3", [True, False, False, False]),
-    ],
-)
-def test_rules_by_hand(text: str, broken: list[bool]) -> None:
-    """Would catch a wrong precedence of "and" over "or", or a missing value that breaks a rule."""
-    assert parse_rule(text, SCHEMA.columns).broken(FRAME).tolist() == broken
+    ]:
+        assert parse_rule(text, SCHEMA.columns).broken(FRAME).tolist() == broken
 
 
 SIGNS = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
@@ -334,9 +331,9 @@ def test_the_longest_rule_is_read() -> None:
     assert parse_rule(text, SCHEMA.columns).broken(FRAME).tolist() == [False, False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
+def test_a_bad_formula_is_one_sentence() -> None:
+    """Would catch a traceback, code that runs, or a formula that silently means something else."""
+    for text, sentence in [
         ("x +", "it ends where a column, number or text is expected"),
         ("3 + 4", "it names no column"),
         ("x + pulse", "'pulse' is not a column (columns: x, sex)"),
@@ -371,14 +368,11 @@ def test_the_longest_rule_is_read() -> None:
         ("(" * 101 + "x" + ")" * 101, "at most 100 brackets within one another are read"),
         ("max(" * 120 + "x" + ")" * 120, "at most 100 brackets"),
         ("sex + x", "'sex' holds text, not numbers. Compare it, as in (sex == 'F')"),
-    ],
-)
-def test_a_bad_formula_is_one_sentence(text: str, sentence: str) -> None:
-    """Would catch a traceback, code that runs, or a formula that silently means something else."""
-    sex = Column(name="sex", kind="binary", categories=("F", "M"))
-    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
-        parse(text, (Column(name="x", kind="continuous", lower=1, upper=9), sex))
-    assert "\n" not in str(caught.value)
+    ]:
+        sex = Column(name="sex", kind="binary", categories=("F", "M"))
+        with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
+            parse(text, (Column(name="x", kind="continuous", lower=1, upper=9), sex))
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -137,9 +137,9 @@ def test_a_rule_of_too_many_combinations_is_not_decided(monkeypatch: pytest.Monk
     assert Schema(**never).rules and Schema(**dict(rare)).rules
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
+def test_column_errors_name_the_field() -> None:
+    """A wrong column must be refused in one sentence that names column and field."""
+    for fields, words in [
         ({"kind": "integer", "lower": 5, "upper": 5}, "lower must be less than upper, got 5 and 5"),
         ({"kind": "integer", "lower": 5}, "upper is required for kind 'integer'"),
         ({"kind": "integer", "lower": 0.5, "upper": 5}, "lower must be a whole number"),
@@ -197,21 +197,18 @@ def test_a_rule_of_too_many_combinations_is_not_decided(monkeypatch: pytest.Monk
             {"kind": "categorical", "categories": ("u",), "missing": True, "missing_codes": ("u",)},
             "missing_codes and categories both hold 'u'",
         ),
-    ],
-)
-def test_column_errors_name_the_field(fields: dict, words: str) -> None:
-    """A wrong column must be refused in one sentence that names column and field."""
-    with pytest.raises(SchemaError) as caught:
-        Column(name="x", **fields)
-    message = str(caught.value)
-    assert message.startswith("column 'x': ")
-    assert words in message
-    assert "\n" not in message
+    ]:
+        with pytest.raises(SchemaError) as caught:
+            Column(name="x", **fields)
+        message = str(caught.value)
+        assert message.startswith("column 'x': ")
+        assert words in message
+        assert "\n" not in message
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
+def test_schema_errors() -> None:
+    """A schema whose parts do not fit each other must be refused in one sentence."""
+    for fields, words in [
         ({"columns": ()}, "at least one column"),
         ({"columns": (AGE, AGE)}, "the column 'age' is given twice"),
         ({"columns": (AGE,), "outcome": "died"}, "the outcome 'died' is not a column"),
@@ -219,12 +216,9 @@ def test_column_errors_name_the_field(fields: dict, words: str) -> None:
         ({"columns": (AGE,), "n_public": 0}, "n_public must be at least 1, got 0"),
         ({"columns": (AGE,), "nname": "x"}, "nname is not a known key"),
         ({"columns": ({"name": "a", "kind": "integer"},)}, "schema: column 'a': lower is required"),
-    ],
-)
-def test_schema_errors(fields: dict, words: str) -> None:
-    """A schema whose parts do not fit each other must be refused in one sentence."""
-    with pytest.raises(SchemaError, match=re.escape(words)):
-        Schema(**fields)
+    ]:
+        with pytest.raises(SchemaError, match=re.escape(words)):
+            Schema(**fields)
 
 
 @pytest.mark.parametrize("data", [[], {"columns": 3}, {"columns": ["age"]}, {"columns": [{1: 2}]}, {}])
@@ -317,9 +311,9 @@ def test_conform_keeps_index_and_rounds_to_steps_as_the_encoder_does() -> None:
     assert conformed["lab"].iloc[0] == 1.2 and SCHEMA.check(frame)["lab"].iloc[0] == 1.23456
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_conform_errors_name_column_row_value() -> None:
+    """An error that does not name column, row and value cannot be mended."""
+    for changes, words in [
         ({"sex": ["F", "X", "F"]}, "column 'sex', row 2: 'X' is not one of the declared categories 'F', 'M'"),
         ({"sex": ["F", "M", None]}, "column 'sex', row 3: the value is missing"),
         ({"age": [20, np.nan, 40]}, "column 'age', row 2: the value is missing"),
@@ -331,18 +325,15 @@ def test_conform_keeps_index_and_rounds_to_steps_as_the_encoder_does() -> None:
         ({"stage": [1, 2.5, 3]}, "column 'stage', row 2: 2.5 is not one"),
         ({"flag": [None, 2, None]}, "column 'flag', row 2: 2 is not one"),
         ({"weight": [1, 2, 3]}, "the column(s) 'weight' that the schema does not declare"),
-    ],
-)
-def test_conform_errors_name_column_row_value(changes: dict, words: str) -> None:
-    """An error that does not name column, row and value cannot be mended."""
-    frame = pd.DataFrame(
-        {name: pd.Series(values, dtype=object) for name, values in good_frame(**changes).items()}
-    )
-    if "flag" in changes:
-        frame["flag"] = pd.Series([None, 2, None], dtype=object)
-    with pytest.raises(DataError) as caught:
-        SCHEMA.conform(frame)
-    assert words in str(caught.value)
+    ]:
+        frame = pd.DataFrame(
+            {name: pd.Series(values, dtype=object) for name, values in good_frame(**changes).items()}
+        )
+        if "flag" in changes:
+            frame["flag"] = pd.Series([None, 2, None], dtype=object)
+        with pytest.raises(DataError) as caught:
+            SCHEMA.conform(frame)
+        assert words in str(caught.value)
 
 
 def test_conform_refuses_absent_and_double_columns() -> None:
@@ -358,9 +349,9 @@ def categories(kind: str, *values: object) -> Column:
     return Column(name="x", kind=kind, categories=values, missing=True)
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "expected"),
-    [
+def test_categories_of_another_type() -> None:
+    """Codes that became floats beside a missing value, or text in a file, are still the declared codes."""
+    for column, values, expected in [
         (STAGE, ["1", None, "3"], [1, None, 3]),
         (STAGE, [1.0, np.nan, 3.0], [1, None, 3]),
         (STAGE, ["1.0", None, "3.0"], [1, None, 3]),
@@ -377,14 +368,11 @@ def categories(kind: str, *values: object) -> Column:
             [0.5, None, "1"],
             [0.5, None, 1.0],
         ),
-    ],
-)
-def test_categories_of_another_type(column: Column, values: list, expected: list) -> None:
-    """Codes that became floats beside a missing value, or text in a file, are still the declared codes."""
-    schema = Schema(columns=(column,))
-    made = schema.conform(pd.DataFrame({column.name: values})).frame[column.name]
-    assert made.dtype == pd.Series([], dtype=column.dtype).dtype
-    assert [None if pd.isna(v) else v for v in made] == expected
+    ]:
+        schema = Schema(columns=(column,))
+        made = schema.conform(pd.DataFrame({column.name: values})).frame[column.name]
+        assert made.dtype == pd.Series([], dtype=column.dtype).dtype
+        assert [None if pd.isna(v) else v for v in made] == expected
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

@@ -71,9 +71,9 @@ def test_constant_column() -> None:
     assert draft(["a", "a"]).categories == ("a",)
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
+def test_left_out() -> None:
+    """Identifiers, free text and numbers in other writings must be left out, with a sentence."""
+    for values, words in [
         ([None, None], "left out: x: has no values"),
         (["NA", "NA"], "left out: x ('NA' in 2 cells): has no values"),
         (pd.to_timedelta([1, 2], unit="D"), "left out: x: holds durations. Give them as numbers"),
@@ -105,15 +105,12 @@ def test_constant_column() -> None:
         (list(range(40, 65)), "(25 in 25 rows)"),  # the row's number
         ([1, 2**60, 2**61], "beyond 2**53"),
         (["a\nb", "a\nb", "c"], "must be one line of text"),
-    ],
-)
-def test_left_out(values: object, words: str) -> None:
-    """Identifiers, free text and numbers in other writings must be left out, with a sentence."""
-    made = infer_schema(pd.DataFrame({"x": values, "y": 0}))
-    assert made.schema.ignored == ("x",) and made.schema.names == ("y",)
-    assert words in str(made.remarks[0])
-    with pytest.raises(DataError, match="cannot be drafted: no column is left"):
-        infer_schema(pd.DataFrame({"x": values}))
+    ]:
+        made = infer_schema(pd.DataFrame({"x": values, "y": 0}))
+        assert made.schema.ignored == ("x",) and made.schema.names == ("y",)
+        assert words in str(made.remarks[0])
+        with pytest.raises(DataError, match="cannot be drafted: no column is left"):
+            infer_schema(pd.DataFrame({"x": values}))
 
 
 ADMITTED = pd.date_range("2019-01-07", "2022-11-30", periods=200).normalize()
@@ -280,9 +277,9 @@ def test_integer_codes_and_fine_decimals_are_asked_about() -> None:
     assert as_outcome["stage"].kind == "categorical"
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_options_that_cannot_be() -> None:
+    """A misspelt name that is silently passed over leaves an identifier in the table."""
+    for options, words in [
         ({"drop": ["no"]}, "drop 'no' is not a column of the table (id, when, x)"),
         ({"keep": ["no"]}, "keep 'no' is not a column"),
         ({"outcome": "no"}, "outcome 'no' is not a column"),
@@ -290,13 +287,10 @@ def test_integer_codes_and_fine_decimals_are_asked_about() -> None:
         ({"outcome": "x", "drop": ["x"]}, "'x' is both dropped and the outcome"),
         ({"keep": ["when"]}, "column 'when' cannot be kept: has no values"),
         ({"outcome": "when"}, "the outcome 'when' cannot be used: has no values"),
-    ],
-)
-def test_options_that_cannot_be(options: dict, words: str) -> None:
-    """A misspelt name that is silently passed over leaves an identifier in the table."""
-    frame = pd.DataFrame({"id": [1, 2, 3], "when": [None] * 3, "x": [0, 1, 1]})
-    with pytest.raises(DataError, match=re.escape(words)):
-        infer_schema(frame, **options)
+    ]:
+        frame = pd.DataFrame({"id": [1, 2, 3], "when": [None] * 3, "x": [0, 1, 1]})
+        with pytest.raises(DataError, match=re.escape(words)):
+            infer_schema(frame, **options)
 
 
 def test_header_that_is_a_record_and_columns_without_name() -> None:

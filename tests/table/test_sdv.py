@@ -179,9 +179,9 @@ def test_what_sdv_read_off_records_is_unreviewed() -> None:
     assert better["grade"].unreviewed == ("missing",) and better["sex"] == schema["sex"]
 
 
-@pytest.mark.parametrize(
-    ("metadata", "options", "said"),
-    [
+def test_what_is_wrong_is_said() -> None:
+    """Catches a traceback of ours in place of a sentence that names what to do."""
+    for metadata, options, said in [
         (SINGLE, {}, "column 'age': SDV metadata has no lower, upper"),
         ({"tables": {"a": SINGLE, "b": SINGLE}}, {}, "one table, and it has a, b"),
         ({"columns": {"age": {}}}, {}, "column 'age' no sdtype"),
@@ -190,12 +190,9 @@ def test_what_sdv_read_off_records_is_unreviewed() -> None:
         ([1], {}, "got a list"),
         ("absent.json", {}, "absent.json"),
         (SINGLE, {"known": KNOWN, "outcome": "age"}, "outcome 'age'"),
-    ],
-)
-def test_what_is_wrong_is_said(metadata, options, said) -> None:
-    """Catches a traceback of ours in place of a sentence that names what to do."""
-    with pytest.raises(SchemaError, match=said):
-        Schema.from_sdv(metadata, **options)
+    ]:
+        with pytest.raises(SchemaError, match=said):
+            Schema.from_sdv(metadata, **options)
 
 
 def test_a_frame_that_does_not_fit_is_named() -> None:

@@ -276,18 +276,15 @@ def test_dead_critic_has_no_range():
     assert all(np.isfinite(a).all() and np.abs(a).max() < 1e-12 for a in (*lo, *hi))
 
 
-@pytest.mark.parametrize(
-    ("weights", "activation", "words"),
-    [
+def test_refuses_what_does_not_fit():
+    """Catches bounds of something that is not the critic described."""
+    for weights, activation, words in [
         ([], "relu", "at least one layer"),
         ([(tf.ones([3, 1]), None)], "relu", "2 inputs"),
         ([(tf.ones([2, 3]), tf.ones([2])), (tf.ones([3, 1]), None)], "relu", "bias"),
         ([(tf.ones([2, 2]), None)], "relu", "one output"),
         ([(tf.ones([2, 3]), None), (tf.ones([3, 1]), None)], "maxmin", "even"),
         ([(tf.ones([2, 1]), None)], "gelu", "gelu"),
-    ],
-)
-def test_refuses_what_does_not_fit(weights, activation, words):
-    """Catches bounds of something that is not the critic described."""
-    with pytest.raises(InputError, match=words):
-        gradient_box(weights, cube(2), activation=activation)
+    ]:
+        with pytest.raises(InputError, match=words):
+            gradient_box(weights, cube(2), activation=activation)
