@@ -16,7 +16,7 @@ is 1 where the record moves the statistic as far as the ledger says, in any weig
 - WGAN critics: the step's own gradient with and without a record, in units of the noise that the step adds.
   Components of Theorem 3.1.1 and norms of Theorem 3.1.3 are compared with gradients computed here.
 
-A self-check breaks three releases, and must find each. Writes benchmarks/results/sensitivities.md. Exits
+A self-check breaks three releases, and must find each. Writes the page that --out names. Exits
 with 1 if anything moves farther than posted, or if the self-check misses a fault.
 """
 
