@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import dpsynth
 from benchmarks.peers.processes import run
 from benchmarks.peers.tables import as_numbers, public_facts
