@@ -315,8 +315,15 @@ class Contents:
         return events
 
     def _alone(self, number: int) -> Profile:
-        """The entries of one stage on one privacy-loss distribution."""
-        return Profile([entry.event for entry in self.of_stage(number)], adjacency=self.adjacency)
+        """The entries of one stage on one privacy-loss distribution, composed when first asked for."""
+        if number not in self._composed:
+            events = [entry.event for entry in self.of_stage(number)]
+            self._composed[number] = Profile(events, adjacency=self.adjacency)
+        return self._composed[number]
+
+    @cached_property
+    def _composed(self) -> dict[int, Profile]:
+        return {}
 
 
 def _breaks(stage: Stage, profile: Profile) -> bool:
